@@ -1,0 +1,75 @@
+# Everything that a person or a machine does here. `make` alone lists it.
+#
+# Needs Python 3.11 or newer with pip. The tests against a broker also need Java 17 and Maven, or
+# SAFE_TEST_BOOTSTRAP_SERVERS=host:port of an Apache Kafka 4 that they may fill with topics.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := .cache/uv/bin/uv
+CODE   := safe_core consumer tests bench
+
+# pip checks every file that it installs against the hashes of the lock; the package itself adds nothing to them.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK    := $(UV) pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
+           --no-header --no-emit-index-url --no-emit-find-links --group build --extra demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check format test test-fast chaos bench lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.dev ## install everything into .venv
+
+demo: $(VENV)/.runtime ## see it run: embedded broker, worker, sample traffic
+	$(BIN)/safe demo
+
+check: $(VENV)/.dev ## formatting, lint, types
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## put the code in order
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+test: $(VENV)/.dev ## every test, those against a real broker included
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(VENV)/.dev ## only the tests that need no broker
+	$(BIN)/python -m pytest -m "not broker" $(PYTEST_ARGS)
+
+chaos: export SAFE_TEST_CHAOS_EVENTS ?= 100000
+chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20
+chaos: $(VENV)/.dev ## workers killed, stopped and frozen under load, at full size
+	$(BIN)/python -m pytest -s tests/broker/test_chaos.py $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev ## events per second of one worker, exactly_once
+	$(BIN)/python -m bench.throughput $(BENCH_ARGS)
+
+lock: $(UV) ## resolve the dependencies anew
+	$(LOCK) --upgrade -o requirements.lock
+	$(LOCK) --upgrade --group dev -o requirements-dev.lock
+
+clean: ## remove what the targets above have made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SAFE needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The lock for development holds every pin of the other one, so the demo needs nothing more after it.
+$(VENV)/.dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/.runtime $@
+
+$(UV):
+	$(PYTHON) -m venv .cache/uv
+	.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check uv

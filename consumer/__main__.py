@@ -1,0 +1,8 @@
+"""`python -m consumer` is `safe`."""
+
+import sys
+
+from consumer.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

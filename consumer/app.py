@@ -1,0 +1,366 @@
+"""The worker put together: the only module that knows every other (start → serve → drain, read top-down)."""
+
+import asyncio
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from consumer import __version__
+from consumer.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.dead_letters import DeadLetterTopic
+from consumer.decode import InputRules
+from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.expectations.folder import FolderSource
+from consumer.http import Pages
+from consumer.kafka import (
+    Cluster,
+    Connection,
+    PartitionWriter,
+    PlainWriter,
+    Subscription,
+    TransactionalWriter,
+    read_partition,
+)
+from consumer.kafka.subscription import Assignor, Membership
+from consumer.metrics import BatchGauges, Metrics
+from consumer.ownership import check_input_offsets, check_ownership
+from consumer.ports import ExpectationsSource
+from consumer.scorer import ScorerPartition, ScorerSettings
+from consumer.settings import Loaded, Settings
+from consumer.stage import PartitionLogic, Role, RoleName, Stage
+from consumer.topics import Verified, connect, topic_specs, verify_topics
+
+_log = structlog.get_logger("safe.worker")
+
+_WATCH_SECONDS = 1.5
+_CLUSTER_TIMEOUT_SECONDS = 3.0
+_CLUSTER_SILENT_SECONDS = 5.0
+_POLL_STALLED_SECONDS = 300.0
+_TRANSACTION_SHARE = 0.8
+"""A transaction must end before the session does: its owner may be gone by then."""
+
+_EXIT_OK = 0
+_EXIT_UNUSABLE = 3
+_EXIT_FORCED = 1
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def run_worker(loaded: Loaded, role: str) -> int:
+    """Run until a signal; returns the exit code. Raises ConfigurationError before anything has started, Fatal after."""
+
+    async def run() -> int:
+        return await Worker(loaded, role).run()
+
+    return asyncio.run(run())
+
+
+class Worker:
+    """One process: the roles it plays and what they share."""
+
+    def __init__(self, loaded: Loaded, role: str) -> None:
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._role = role
+        self._connection = Connection.from_settings(self._settings)
+        self._cluster = Cluster(self._connection)
+        self._metrics = Metrics(__version__, loaded.policy.fingerprint)
+        self._stages: list[Stage] = []
+        self._source: ExpectationsSource | None = None
+        self._stopping = asyncio.Event()
+        self._cluster_answered_at = time.monotonic()
+        self._cluster_trouble: str | None = None
+
+    # --- start → serve → drain ----------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Start, serve until stopped, drain."""
+        async with AsyncExitStack() as cleanup:
+            await connect(self._cluster, self._settings)
+            cleanup.push_async_callback(self._cluster.stop)
+            verified = await self._verify()
+            if self._role != "aggregator":
+                self._source = expectations_source(self._settings)
+                await self._source.start()
+                cleanup.push_async_callback(self._source.stop)
+            pages = Pages(
+                self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
+            )
+            await cleanup.enter_async_context(pages)
+            self._stages = self._make_stages(verified)
+            self._connect_metrics()
+            self._announce(verified, pages.address)
+            self._install_signals()
+            gc.freeze()  # what is loaded by now stays: no need to look at it again
+            await self._serve(verified)
+        _log.info("stopped")
+        return _EXIT_OK
+
+    async def _verify(self) -> Verified:
+        try:
+            verified = await verify_topics(self._cluster, self._settings, self._role)
+            await check_ownership(self._connection, self._settings, verified.partitions)
+            if self._role != "aggregator":
+                await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
+        except Transient as error:
+            raise ConfigurationError(
+                f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); try again when it is up"
+            ) from error
+        for warning in verified.warnings:
+            _log.warning(warning)
+        return verified
+
+    async def _serve(self, verified: Verified) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self._watch_cluster(verified), name="watch cluster")
+                stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._stages]
+                stopping = tasks.create_task(self._stopping.wait(), name="stop")
+                await asyncio.wait([*stages, stopping], return_when=asyncio.FIRST_COMPLETED)
+                for stage in self._stages:
+                    stage.stop()
+                await asyncio.wait(stages)
+                watching.cancel()
+                stopping.cancel()
+        except* Fatal as group:
+            raise _first(group) from None
+
+    def _install_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for signal_ in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_, self._on_signal, signal_.name)
+
+    def _on_signal(self, name: str) -> None:
+        if self._stopping.is_set():
+            _log.warning("second signal: stopping at once", signal=name)
+            os._exit(_EXIT_FORCED)
+        _log.info("draining", signal=name, deadline_seconds=self._settings.shutdown_seconds)
+        self._stopping.set()
+
+    def _announce(self, verified: Verified, address: str) -> None:
+        settings = self._settings
+        _log.info(
+            f"SAFE {__version__} starts as {self._role}: {settings.delivery} on {settings.kafka_bootstrap_servers}",
+            role=self._role,
+            delivery=settings.delivery,
+            group=settings.kafka_group_id,
+            topics={name: spec.name for name, spec in topic_specs(settings).items()},
+            partitions=dict(verified.partitions),
+            expectations=self._loaded_expectations(),
+            fingerprint=self._loaded.policy.fingerprint,
+            http=address,
+        )
+
+    def _loaded_expectations(self) -> object:
+        return self._source.name if self._source is not None else None
+
+    # --- the object graph ---------------------------------------------------------------------------------------------
+
+    def _make_stages(self, verified: Verified) -> list[Stage]:
+        makers: Mapping[str, Callable[[Verified], Role]] = {"scorer": self._scorer, "aggregator": self._aggregator}
+        names = list(makers) if self._role == "all" else [self._role]
+        return [
+            Stage(makers[name](verified), shutdown_seconds=self._settings.shutdown_seconds, now_ms=now_ms)
+            for name in names
+        ]
+
+    def _scorer(self, verified: Verified) -> Role:
+        assert self._source is not None
+        settings = self._settings
+        scorer = ScorerSettings(
+            group=settings.kafka_group_id,
+            version=__version__,
+            policy=self._loaded.policy,
+            input_rules=InputRules(settings.max_value_bytes, frozenset(settings.input_types)),
+            input_start=settings.input_start,
+            expectations_grace_seconds=settings.expectations_grace_seconds,
+            scored_topic=settings.scored_topic,
+            scored_partitions=verified.partitions["scored"],
+            dead_letters=self._dead_letters(verified),
+        )
+        source, metrics = self._source, self._metrics
+        return self._make_role(
+            "scorer",
+            topic=settings.input_topic,
+            group=settings.kafka_group_id,
+            assignor="round_robin",
+            make_logic=lambda partition: ScorerPartition(partition, scorer, source, metrics, now_ms),
+        )
+
+    def _aggregator(self, verified: Verified) -> Role:
+        settings = self._settings
+        aggregator = AggregatorSettings(
+            group=settings.kafka_group_id,
+            version=__version__,
+            fingerprint=self._loaded.policy.fingerprint,
+            configuration=self._loaded.policy.configuration(),
+            exactly_once=settings.delivery == "exactly_once",
+            partitions=verified.partitions["scored"],
+            state_topic=settings.state_topic,
+            result_topic=settings.result_topic,
+            report_topic=settings.report_topic,
+            dead_letters=self._dead_letters(verified),
+            max_value_bytes=settings.max_value_bytes,
+            batch_ttl_seconds=settings.batch_ttl_seconds,
+        )
+        gauges = self._metrics.gauges = BatchGauges(settings.max_exported_batches, self._aggregator_is_surely_ours)
+        read_state = partial(read_partition, self._connection, settings.state_topic)
+        metrics = self._metrics
+        return self._make_role(
+            "aggregator",
+            topic=settings.scored_topic,
+            group=f"{settings.kafka_group_id}.aggregator",
+            assignor="sticky",
+            make_logic=lambda partition: AggregatorPartition(
+                partition, aggregator, read_state, gauges, metrics, now_ms
+            ),
+        )
+
+    def _make_role(
+        self,
+        name: RoleName,
+        *,
+        topic: str,
+        group: str,
+        assignor: Assignor,
+        make_logic: Callable[[int], PartitionLogic],
+    ) -> Role:
+        settings, connection = self._settings, self._connection
+        session_seconds = settings.kafka_session_timeout_seconds
+        membership = Membership(topic, group, assignor, session_seconds)
+        exactly_once = settings.delivery == "exactly_once"
+
+        def make_subscription(stage: Stage) -> Subscription:
+            return Subscription(
+                connection, membership, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned
+            )
+
+        def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
+            if exactly_once:
+                return TransactionalWriter(
+                    connection, topic, partition,
+                    transactional_id=f"{settings.kafka_group_id}:{topic}:{partition}",
+                    consumer_group=group,
+                    transaction_timeout_seconds=session_seconds * _TRANSACTION_SHARE,
+                )  # fmt: skip
+            return PlainWriter(
+                connection, topic, partition,
+                deadline_seconds=session_seconds * _TRANSACTION_SHARE,
+                commit_offset=partial(subscription.commit, partition),
+            )  # fmt: skip
+
+        return Role(
+            name=name,
+            topic=topic,
+            exactly_once=exactly_once,
+            offset_out_of_range=settings.offset_out_of_range,
+            make_subscription=make_subscription,
+            make_logic=make_logic,
+            make_writer=make_writer,
+        )
+
+    def _dead_letters(self, verified: Verified) -> DeadLetterTopic:
+        return DeadLetterTopic(
+            self._settings.dead_letter_topic,
+            verified.partitions["dead_letter"],
+            verified.dead_letter_bytes,
+            self._settings.kafka_group_id,
+            __version__,
+        )
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    async def _watch_cluster(self, verified: Verified) -> None:
+        """Ask the cluster again and again: whether it answers, and whether partition counts still are what they were."""
+        specs = topic_specs(self._settings)
+        names = {specs[name].name: name for name in verified.partitions}
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                counts = await self._cluster.partition_counts(list(names), _CLUSTER_TIMEOUT_SECONDS)
+            except Transient:
+                continue
+            self._cluster_answered_at = time.monotonic()
+            gone = [topic for topic in names if topic not in counts]
+            self._cluster_trouble = f"missing topic: {', '.join(gone)}" if gone else None
+            for topic, name in names.items():
+                was, is_ = verified.partitions[name], counts.get(topic)
+                if name != "input" and is_ is not None and is_ != was:
+                    raise Fatal(
+                        f"{topic} now has {is_} partitions instead of {was}: keys would move to other partitions than their "
+                        "state; restore the count, or start a new group on new topics"
+                    )
+
+    def _aggregator_is_surely_ours(self) -> bool:
+        return any(
+            stage.subscription is not None and stage.subscription.heartbeat_is_fresh()
+            for stage in self._stages
+            if stage.role.name == "aggregator"
+        )
+
+    def _not_ready(self) -> Sequence[str]:
+        troubles = ["draining"] if self._stopping.is_set() else []
+        silent = time.monotonic() - self._cluster_answered_at
+        if silent > _CLUSTER_SILENT_SECONDS:
+            troubles.append(f"the cluster has not answered for {silent:.0f} s")
+        if self._cluster_trouble is not None:
+            troubles.append(self._cluster_trouble)
+        source_trouble = self._source.trouble() if self._source is not None else None
+        if source_trouble is not None:
+            troubles.append(f"expectations: {source_trouble}")
+        return troubles + [trouble for stage in self._stages for trouble in stage.troubles()]
+
+    def _not_live(self) -> Sequence[str]:
+        """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
+        now = time.monotonic()
+        if now - self._cluster_answered_at > _CLUSTER_SILENT_SECONDS:
+            return []
+        return [
+            f"{stage.role.name}: no poll for {now - stage.polled_at:.0f} s"
+            for stage in self._stages
+            if now - stage.polled_at > _POLL_STALLED_SECONDS
+        ]
+
+    def _connect_metrics(self) -> None:
+        def lags() -> dict[tuple[str, int], int]:
+            return {
+                (stage.role.topic, partition): runner.lag
+                for stage in self._stages
+                for partition, runner in stage.runners.items()
+                if runner.lag is not None
+            }
+
+        self._metrics.lags = lags
+        source = self._source
+        if isinstance(source, FolderSource):
+            self._metrics.expectations_requests = lambda: {
+                (source.name, outcome): count for outcome, count in source.requests.items()
+            }
+
+
+def expectations_source(settings: Settings) -> ExpectationsSource:
+    """The source that SAFE_V0_EXPECTATIONS names; raises ConfigurationError."""
+    where = settings.expectations
+    if not where:
+        raise ConfigurationError(
+            "no expectations are configured: set SAFE_V0_EXPECTATIONS to the folder of your batch files"
+        )
+    if "://" in where or where.startswith("topic:"):
+        raise ConfigurationError(f"SAFE_V0_EXPECTATIONS={where.split('@')[-1]}: this version reads expectations from a folder only")
+    return FolderSource(Path(where))
+
+
+def _first(group: BaseExceptionGroup[Fatal]) -> Fatal:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+

@@ -1,0 +1,340 @@
+"""The program `safe`: one function for each command, and one place where every failure becomes one sentence and a code.
+
+What a command needs is imported when it runs, so that help comes at once.
+"""
+# ruff: noqa: PLC0415
+
+import asyncio
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from consumer import __version__
+from consumer.errors import SafeError
+
+if TYPE_CHECKING:
+    from consumer.settings import Loaded
+
+EXIT_ERROR: Final = 3  # 1 and 2 are verdicts on cases (specification, 7.3)
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+_EXAMPLES: Final = """Examples:
+
+\b
+  safe demo                                             see it run, without Kafka
+  safe topics create --bootstrap-servers broker:9092    make the topics
+  safe worker --bootstrap-servers broker:9092 --expectations ./test-cases
+  safe publish report.json --test-dir ./test-cases      send a report's outputs as events
+  safe config show                                      each setting and where it came from
+
+A flag beats its variable (SAFE_V0_…), a variable beats its key in safe.config.json."""
+
+app = typer.Typer(
+    name="safe",
+    help="Score LLM outputs for clinical review by SAFE v0: from Kafka as they come, or from files.",
+    epilog=_EXAMPLES,
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+topics = typer.Typer(help="Make the topics that the worker needs.", rich_markup_mode=None)
+config = typer.Typer(help="Look at the settings in force.", rich_markup_mode=None)
+app.add_typer(topics, name="topics")
+app.add_typer(config, name="config")
+
+
+class Role(StrEnum):
+    """Which of the worker's two stages to run."""
+
+    SCORER = "scorer"
+    AGGREGATOR = "aggregator"
+    ALL = "all"
+
+
+class ShowFormat(StrEnum):
+    """How `config show` prints."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class OnDuplicate(StrEnum):
+    """Which of two answers to one test case counts."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+# Options that several commands take; their values are read by consumer.settings, as those of every other source.
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="The configuration file; default: safe.config.json, if it is here.")
+]
+Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
+GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
+Expectations = Annotated[
+    str | None, typer.Option("--expectations", help="Where test cases are: a folder, an http(s):// URL or topic:NAME.")
+]
+Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
+HttpAddress = Annotated[
+    str | None, typer.Option("--http-address", help="For /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
+]
+LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error or critical.")]
+LogFormat = Annotated[str | None, typer.Option("--log-format", help="json, or console (default on a terminal).")]
+StrictAH = Annotated[
+    bool, typer.Option("--strict-ah", help="Any forbidden term makes AH 0, whatever an override says.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def safe(
+    *,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Print the version or, where no command is given, the help."""
+    if version:
+        typer.echo(f"safe {__version__}")
+        raise typer.Exit
+    _help_without_command(context)
+
+
+@topics.callback(invoke_without_command=True)
+@config.callback(invoke_without_command=True)
+def _help_without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def worker(
+    *,
+    role: Annotated[Role, typer.Option(help="Which stages to run.")] = Role.ALL,
+    bootstrap_servers: Servers = None,
+    expectations: Expectations = None,
+    group_id: GroupId = None,
+    delivery: Delivery = None,
+    http_address: HttpAddress = None,
+    strict_ah: StrictAH = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Score outputs from Kafka as they come, until a signal ends it.
+
+    Examples:
+
+    \b
+      safe worker --bootstrap-servers broker:9092 --expectations ./test-cases
+      safe worker --role aggregator
+    """
+    loaded = _load(
+        kafka_bootstrap_servers=bootstrap_servers,
+        expectations=expectations,
+        kafka_group_id=group_id,
+        delivery=delivery,
+        http_address=http_address,
+        ah_strict=strict_ah or None,
+        log_level=log_level,
+        log_format=log_format,
+        config=config_file,
+    )
+    _prepare_for_kafka(loaded)
+    if role is not Role.AGGREGATOR:
+        loaded.require("expectations")
+    from consumer.app import run_worker
+
+    return run_worker(loaded, role.value)
+
+
+@topics.command()
+def create(
+    *,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
+    replication_factor: Annotated[int, typer.Option(min=1, help="Copies of each partition.")] = 1,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Make the topics that are missing; one that is there and wrong is named.
+
+    Example:
+
+    \b
+      safe topics create --bootstrap-servers broker:9092 --partitions 16 --replication-factor 3
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    _prepare_for_kafka(loaded)
+    from consumer.topics import create_topics
+
+    for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor)):
+        typer.echo(line)
+
+
+@app.command()
+def publish(
+    *,
+    paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
+    batch: Annotated[
+        str | None, typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or one batch's name.")
+    ] = None,
+    test_dir: Annotated[
+        Path | None, typer.Option("--test-dir", "-t", help="Batch files; default: the folder of SAFE_V0_EXPECTATIONS.")
+    ] = None,
+    on_duplicate: Annotated[
+        OnDuplicate | None, typer.Option(help="Which answer counts where a file answers a test_id twice.")
+    ] = None,
+    whole_output: Annotated[
+        bool, typer.Option("--whole-output", help="Send all of each output, the patient's narrative too.")
+    ] = False,
+    run: Annotated[str | None, typer.Option(help="The run_id; default: from the file's name and content.")] = None,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Send the outputs of files as input events, as a producer would.
+
+    Examples:
+
+    \b
+      safe publish report.json --test-dir ./test-cases --batch "I25_batch_*"
+      safe publish events.jsonl --run nightly-7
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    _prepare_for_kafka(loaded)
+    from consumer.publish import publish_files
+
+    return asyncio.run(
+        publish_files(
+            loaded.settings,
+            paths,
+            batch=batch,
+            test_dir=test_dir or loaded.settings.expectations_folder,
+            on_duplicate=None if on_duplicate is None else on_duplicate.value,
+            whole_output=whole_output,
+            run=run,
+        )
+    )
+
+
+@app.command()
+def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
+    """See it run: broker, topics, worker and sample traffic in one, without Kafka, Java or containers."""
+    from consumer.demo import run_demo
+
+    return run_demo(keep=keep)
+
+
+@config.command()
+def show(
+    *,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = ShowFormat.TABLE,
+    strict_ah: StrictAH = False,
+    config_file: ConfigFile = None,
+) -> None:
+    """Print each setting, its value and where it came from; secrets are hidden."""
+    loaded = _load(config=config_file, ah_strict=strict_ah or None)
+    typer.echo(_settings_as_json(loaded) if format_ is ShowFormat.JSON else _settings_as_table(loaded))
+
+
+def _load(**flags: object) -> "Loaded":
+    from consumer.settings import load
+
+    return load(flags)
+
+
+def _prepare_for_kafka(loaded: "Loaded") -> None:
+    """Require a cluster, and take the client's log records in hand before it writes any."""
+    from consumer import logs
+
+    loaded.require("kafka_bootstrap_servers")
+    logs.configure(loaded.settings.log_level, loaded.settings.log_format)
+
+
+def _settings_as_json(loaded: "Loaded") -> str:
+    document = {
+        "settings": {row.name: {"value": row.value, "origin": row.origin} for row in loaded.rows()},
+        "overrides": loaded.policy.configuration()["overrides"],
+        "fingerprint": loaded.policy.fingerprint,
+        "notes": list(loaded.notes()),
+    }
+    return json.dumps(document, indent=2)
+
+
+def _settings_as_table(loaded: "Loaded") -> str:
+    from consumer.logs import printable
+
+    overrides = loaded.policy.configuration()["overrides"]
+    rows = [("SETTING", "VALUE", "ORIGIN")]
+    rows += [(row.name, _cell(row.value), row.origin) for row in loaded.rows()]
+    rows += [
+        (f"overrides.{kind}.{name}", json.dumps(layer), "configuration file")
+        for kind, layers in overrides.items()
+        for name, layer in layers.items()
+    ]
+    widths = [min(60, max(len(row[column]) for row in rows)) for column in (0, 1)]
+    lines = [f"{name:{widths[0]}}  {value:{widths[1]}}  {origin}" for name, value, origin in rows]
+    notes = [f"fingerprint {loaded.policy.fingerprint}", *loaded.notes()]
+    return "\n".join(printable(line) for line in [*lines, "", *notes])
+
+
+def _cell(value: object) -> str:
+    if value is None or value == []:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# --- the edge: whatever happens, an exit code and at most one sentence
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    command = typer.main.get_command(app)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+    try:
+        # Not command.main(): that one answers a broken pipe with 1, which here is a verdict.
+        with command.make_context("safe", list(sys.argv[1:] if args is None else args)) as context:
+            code = command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as in `safe config show | head -1`; the interpreter's own flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 (the outer edge: whatever it is, the caller gets a sentence and a code)
+        _explain(error)
+        return EXIT_ERROR
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> None:
+    from consumer.logs import exception_lines, printable, raised_at, said
+    from consumer.settings import debug_is_asked_for
+
+    more: list[str] = []
+    if isinstance(error, SafeError):
+        sentence = str(error)
+    elif isinstance(error, typer.TyperException):
+        sentence = _usage_problem(error)
+    else:  # a defect, whose words may quote an input: only its type and its frames are shown
+        sentence = f"unexpected {said(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows how it came there"
+        more = exception_lines(error) if debug_is_asked_for() else []
+    typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)
+
+
+def _usage_problem(error: typer.TyperException) -> str:
+    # typer exports no name for the subclasses that know their command and have words for people.
+    problem: str = getattr(error, "format_message", error.__str__)()
+    command = getattr(getattr(error, "ctx", None), "command_path", "safe")
+    return f"{problem.removesuffix('.')}; see {command} --help"

@@ -1,0 +1,42 @@
+"""Where input goes that can never be scored: byte for byte, with the reason in headers (contract, section 3)."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from consumer.decode import Record
+from consumer.errors import Poison
+from consumer.kafka import Outgoing
+from consumer.records import DeadLetter, value_omitted
+
+_OVERHEAD_BYTES = 16 * 1024
+"""Room for key, headers and framing below the topic's limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterTopic:
+    """The topic, as verified at start, and who writes to it."""
+
+    name: str
+    partitions: int
+    max_bytes: int
+    group: str
+    version: str
+
+
+def append_dead_letter(
+    outgoing: Outgoing, record: Record, poison: Poison, stage: str, topic: DeadLetterTopic, now_ms: int
+) -> None:
+    """Write the record as it came to its source partition, modulo the topic's count, with the reason in headers."""
+    headers = DeadLetter(poison.reason, poison.detail, stage, topic.group, topic.version, now_ms).headers(record)
+    value = record.value
+    if value is not None and len(value) + _size(headers) > topic.max_bytes - _OVERHEAD_BYTES:
+        headers += value_omitted(value, hashlib.sha256(value).hexdigest())
+        value = None
+    partition = record.partition % topic.partitions
+    outgoing.append(topic.name, partition, record.key, value, headers)
+
+
+def _size(headers: Sequence[tuple[str, bytes | None]]) -> int:
+    return sum(len(name) * 4 + len(content or b"") for name, content in headers)
+

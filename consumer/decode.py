@@ -1,0 +1,280 @@
+"""From a record's bytes to an input event, or to the one reason why not (contract, section 3).
+
+The first check that fails names the reason: empty_value, too_large, unsupported_version, not_utf8, then what the parser meets,
+not_object, invalid_event, invalid_id. No message repeats a byte of the input.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import isinf
+from typing import Any, NamedTuple, Protocol
+
+from consumer.errors import Poison
+from safe_core import InvalidOutput, Output, id_problem
+
+DEPTH_LIMIT = 64
+"""How deep objects and arrays may nest; the top-level object is depth 1."""
+
+_TOO_LONG_FOR_AN_INT = 19
+_INTEGER_BEYOND_INT64 = 2**64
+_STRUCTURED_CONTENT_TYPE = b"application/cloudevents+json"
+_SPEC_VERSION = "1.0"
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+class Headers(Protocol):
+    """A record's headers, in order; Kafka allows a key more than once and a value that is null."""
+
+    def __iter__(self) -> Any: ...
+
+
+class Record(Protocol):
+    """A Kafka record as it was fetched; `timestamp` in ms since 1970, or -1."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+class InputEvent(NamedTuple):
+    """One generation output as it was published; `event_time` in ms since 1970 serves ruling 16 alone."""
+
+    test_id: str
+    batch_id: str
+    concern_id: str | None
+    archetype: str | None
+    metric_id: str | None
+    run_id: str | None
+    event_time: int
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class InputRules:
+    """What is accepted as input: `types` are CloudEvents types (empty: any), `max_value_bytes` bounds a record's value."""
+
+    max_value_bytes: int = 1_048_576
+    types: frozenset[str] = frozenset()
+
+
+def decode(record: Record, rules: InputRules) -> InputEvent | None:
+    """Decode one record; None means it is to be ignored and counted.
+
+    A tombstone is ignored, and so is a CloudEvent whose type the rules exclude. Raises Poison otherwise.
+    """
+    value = record.value
+    if value is None:
+        return None
+    structured = False
+    if record.headers:
+        envelope = _binary_envelope(record.headers)
+        if envelope.excluded_by(rules):
+            return None
+        structured = envelope.structured
+    else:
+        envelope = _NO_ENVELOPE
+    if not value:
+        raise Poison("empty_value", "the value holds no bytes")
+    if len(value) > rules.max_value_bytes:
+        raise Poison("too_large", f"the value has {len(value)} bytes, the limit is {rules.max_value_bytes}")
+    envelope.check_version()
+    document = parse_json(value)
+    if not isinstance(document, dict):
+        raise Poison("not_object", "the top level is not an object")
+    if structured:
+        opened = _structured_envelope(document)
+        if opened.excluded_by(rules):
+            return None
+        opened.check_version()
+        document = document.get("data")
+        if not isinstance(document, dict):
+            raise Poison("invalid_event", "data of the CloudEvent is missing or not an object")
+    return _event(document, record.timestamp)
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def parse_json(value: bytes) -> object:
+    """Parse strict JSON: no duplicate keys, no NaN, no lone surrogates, at most DEPTH_LIMIT deep; raises Poison."""
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Poison("not_utf8", f"byte {error.start} is not UTF-8") from None
+    if text.startswith(_BYTE_ORDER_MARK):
+        raise Poison("invalid_json", "the value begins with a byte order mark")
+    # Counting brackets is quick and can only overstate the depth: nearly every document needs no closer look.
+    if text.count("{") + text.count("[") > DEPTH_LIMIT:
+        _check_depth(text)
+    try:
+        document: object = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise Poison("invalid_json", f"not valid JSON at character {error.pos}") from None
+    if "\\ud" in text or "\\uD" in text:
+        _check_surrogates(document)
+    return document
+
+
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(text):
+        symbol = token.group()
+        if symbol in "[{":
+            depth += 1
+            if depth > DEPTH_LIMIT:
+                raise Poison("too_deep", f"nested deeper than {DEPTH_LIMIT} at character {token.start()}")
+        elif symbol in "]}":
+            depth -= 1
+
+
+def _check_surrogates(document: object) -> None:
+    """Python's parser lets `\\ud800` alone pass; no such text can be written as UTF-8 again."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise Poison("invalid_json", "an escape names a lone surrogate") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise Poison("duplicate_key", "a key stands twice in one object")
+    return members
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise Poison("invalid_number", "a number is beyond binary64")
+    return number
+
+
+def _integer(digits: str) -> int:
+    # No number of an event is ever read: only its being a number counts, and 5,000 digits are not worth converting.
+    return int(digits) if len(digits) < _TOO_LONG_FOR_AN_INT else _INTEGER_BEYOND_INT64
+
+
+def _constant(_name: str) -> float:
+    raise Poison("invalid_json", "NaN and Infinity are not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
+)
+
+
+# --- CloudEvents ------------------------------------------------------------------------------------------------------
+
+
+class _Envelope(NamedTuple):
+    """What a CloudEvent says of itself; all None for a plain record."""
+
+    present: bool
+    version: str | None
+    type: str | None
+    structured: bool = False
+
+    def excluded_by(self, rules: InputRules) -> bool:
+        return self.present and bool(rules.types) and self.type not in rules.types
+
+    def check_version(self) -> None:
+        if self.present and self.version != _SPEC_VERSION:
+            raise Poison("unsupported_version", f"the CloudEvents version is not {_SPEC_VERSION}")
+
+
+_NO_ENVELOPE = _Envelope(present=False, version=None, type=None)
+
+
+def _binary_envelope(headers: Sequence[tuple[str, bytes | None]]) -> _Envelope:
+    version = type_ = None
+    structured = False
+    for name, content in headers:
+        if name == "ce_specversion":
+            version = _text(content)
+        elif name == "ce_type":
+            type_ = _text(content)
+        elif name.lower() == "content-type" and content is not None:
+            structured = content.strip().lower().startswith(_STRUCTURED_CONTENT_TYPE)
+    present = version is not None and not structured
+    return _Envelope(present=present, version=version, type=type_, structured=structured)
+
+
+def _text(content: bytes | None) -> str:
+    return "" if content is None else content.decode("utf-8", "replace")
+
+
+def _structured_envelope(document: dict[str, Any]) -> _Envelope:
+    version, type_ = document.get("specversion"), document.get("type")
+    return _Envelope(
+        present=True,
+        version=version if isinstance(version, str) else None,
+        type=type_ if isinstance(type_, str) else None,
+    )
+
+
+# --- the event --------------------------------------------------------------------------------------------------------
+
+_IDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id")
+_REQUIRED_IDS = 2
+"""How many of _IDS, from the left, must be there."""
+
+
+def _event(document: dict[str, Any], record_timestamp: int) -> InputEvent:
+    get = document.get
+    ids = (get("test_id"), get("batch_id"), get("concern_id"), get("archetype"), get("metric_id"), get("run_id"))
+    for position, identifier in enumerate(ids):
+        if type(identifier) is not str and (identifier is not None or position < _REQUIRED_IDS):
+            raise Poison("invalid_event", f"{_IDS[position]} is missing or not a string")
+    if "output" not in document:
+        raise Poison("invalid_event", "output is missing")
+    try:
+        output = Output.parse(document["output"])
+    except InvalidOutput as error:
+        raise Poison("invalid_event", str(error)) from None
+    generated_at = get("generated_at")
+    event_time = record_timestamp if generated_at is None else _milliseconds(generated_at)
+    for position, identifier in enumerate(ids):
+        if identifier is not None:
+            problem = id_problem(identifier)
+            if problem is not None:
+                raise Poison("invalid_id", f"{_IDS[position]} {problem}")
+    test_id, batch_id, concern_id, archetype, metric_id, run_id = ids
+    assert isinstance(test_id, str)
+    assert isinstance(batch_id, str)
+    return InputEvent(test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, output)
+
+
+# RFC 3339, section 5.6; a leap second (":60") is allowed there, 24:00 is not.
+_RFC_3339 = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?"
+    r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
+    re.ASCII,
+)
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+
+
+def _milliseconds(text: object) -> int:
+    """Milliseconds since 1970 of an RFC 3339 time with a zone, fractions cut (contract, section 3, "Times")."""
+    match = _RFC_3339.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise Poison("invalid_event", "generated_at is not an RFC 3339 time with a zone")
+    year, month, day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
+    try:
+        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_ORDINAL
+    except ValueError:
+        raise Poison("invalid_event", "generated_at names a day that does not exist") from None
+    seconds = days * 86_400 + int(hour) * 3_600 + int(minute) * 60 + int(second)
+    if sign is not None:
+        zone_seconds = int(zone_hours) * 3_600 + int(zone_minutes) * 60
+        seconds += zone_seconds if sign == "-" else -zone_seconds
+    return seconds * 1_000 + int(((fraction or "") + "000")[:3])

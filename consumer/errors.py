@@ -1,0 +1,65 @@
+"""Everything that can go wrong, named for what the caller does next (contract, section 3).
+
+poison → a dead letter at once; transient → the partition waits and tries again; fatal → the service stops and says why.
+"""
+
+from typing import Literal, get_args
+
+Reason = Literal[
+    "empty_value",
+    "not_utf8",
+    "invalid_json",
+    "not_object",
+    "too_deep",
+    "too_large",
+    "duplicate_key",
+    "invalid_event",
+    "invalid_id",
+    "invalid_number",
+    "unsupported_version",
+    "expectations_not_found",
+    "expectations_ambiguous",
+    "expectations_invalid",
+    "scorer_error",
+    "result_too_large",
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+class SafeError(Exception):
+    """The root of the tree: whatever else escapes is a defect."""
+
+
+class Poison(SafeError):
+    """The record alone is at fault: it becomes a dead letter.
+
+    `detail` says what is wrong in words of ours, at most 512 bytes: it never repeats the input.
+    """
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason: Reason = reason
+        self.detail = detail
+
+
+class Transient(SafeError):
+    """Store, broker or network: the partition waits and tries again, and nothing is lost."""
+
+
+class PartitionLost(SafeError):
+    """The partition, or our right to write for it, is gone: drop producer, state and records in hand.
+
+    `fenced` tells that the broker refused our producer in favour of a newer one.
+    """
+
+    def __init__(self, message: str, *, fenced: bool = False) -> None:
+        super().__init__(message)
+        self.fenced = fenced
+
+
+class Fatal(SafeError):
+    """No waiting helps: the service stops with this sentence, which names the culprit and the remedy."""
+
+
+class ConfigurationError(Fatal):
+    """The settings cannot be used: exit 3 before anything has started."""

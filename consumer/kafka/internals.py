@@ -1,0 +1,88 @@
+"""Every private name of aiokafka that SAFE touches, in one place (tests/consumer/test_aiokafka_internals.py guards them)."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+
+def generation_of(consumer: AIOKafkaConsumer) -> int:
+    """Generation of the consumer group that the member last joined; -1 before the first and after an eviction."""
+    coordinator: Any = consumer._coordinator
+    return int(coordinator.generation)
+
+
+def is_rebalancing(consumer: AIOKafkaConsumer) -> bool:
+    """Whether the assignment that the consumer shows is about to be replaced."""
+    return bool(consumer._subscription.reassignment_in_progress)
+
+
+def position_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
+    """The next offset that the consumer will deliver: unlike `position()` without waiting."""
+    subscription: Any = consumer._subscription.subscription
+    if subscription is None or subscription.assignment is None:
+        return None
+    state = subscription.assignment.state_value(partition)
+    return int(state.position) if state is not None and state.has_valid_position else None
+
+
+def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> None:
+    """Call `note` after each answered heartbeat with the monotonic time at which it was *sent*.
+
+    The time of the answer would not do: a process that was frozen finds an old answer in its socket when it wakes.
+    """
+    coordinator: Any = consumer._coordinator
+    beat: Callable[[], Awaitable[bool]] = coordinator._do_heartbeat
+
+    async def noted_beat() -> bool:
+        sent_at = time.monotonic()
+        answered = await beat()
+        if answered and not coordinator._rejoin_needed_fut.done():
+            note(sent_at)
+        return answered
+
+    coordinator._do_heartbeat = noted_beat
+
+
+def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
+    """Whether the consumer's coordination task has died: it never joins again."""
+    coordinator: Any = consumer._coordinator
+    return bool(coordinator._coordination_task.done())
+
+
+def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) -> None:
+    """Call `note` whenever one of the producer's connections is closed, by whomever."""
+    client: Any = producer.client
+    closed = client._on_connection_closed
+
+    def noted(connection: Any, reason: Any) -> None:
+        note()
+        closed(connection, reason)
+
+    client._on_connection_closed = noted
+
+
+async def dispose(producer: AIOKafkaProducer) -> None:
+    """Close a producer without flushing: `stop()` waits for ever for a batch that cannot be delivered.
+
+    The sender is cancelled until it is done: while a request is in its hands it may swallow a cancellation.
+    """
+    sender: Any = producer._sender
+    task: asyncio.Task[None] | None = sender.sender_task
+    while task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=0.05)
+    if task is not None and not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log it a second time
+    accumulator: Any = producer._message_accumulator
+    for batches in list(accumulator._batches.values()):
+        for batch in batches:
+            batch.future.cancel()
+    for batch in list(accumulator._pending_batches):
+        batch.future.cancel()
+    producer._closed = True
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(producer.client.close(), timeout=1.0)

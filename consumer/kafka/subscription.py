@@ -1,0 +1,285 @@
+"""One role's membership in its consumer group: polling, positions, rebalances, heartbeats.
+
+Rebalances are eager: every partition is revoked and assigned anew each time. Callbacks must not raise, aiokafka would
+swallow it; whoever subscribes catches inside.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import (
+    CorruptRecordException,
+    GroupAuthorizationFailedError,
+    IllegalStateError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+    UnsupportedCodecError,
+)
+
+from consumer.decode import Record
+from consumer.errors import Fatal, SafeError, Transient
+from consumer.kafka.connection import Connection
+from consumer.kafka.internals import (
+    coordination_failed,
+    generation_of,
+    is_rebalancing,
+    note_heartbeats,
+    position_of,
+)
+
+Assignor = Literal["sticky", "round_robin"]
+
+# Exactly one per group, and the same in all its members. The sticky one keeps its state on the class, so only one
+# consumer of a process may use it: the aggregator's, whose state is dear to move.
+_ASSIGNORS: dict[Assignor, Any] = {"sticky": StickyPartitionAssignor, "round_robin": RoundRobinPartitionAssignor}
+
+_HEARTBEAT_SECONDS = 1.0
+_REBALANCE_TIMEOUT_MS = 60_000
+_FETCH_WAIT_MS = 200
+_PARTITION_FETCH_BYTES = 2 * 1024 * 1024
+_FETCH_BYTES = 16 * 1024 * 1024
+_CALL_TIMEOUT_SECONDS = 10.0
+
+
+class OffsetOutOfRange(SafeError):
+    """The position of a partition no longer exists in its log."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        super().__init__(f"offset {offset} of partition {partition} is not in its log")
+        self.partition = partition
+        self.offset = offset
+
+
+class Fetched(NamedTuple):
+    """What one poll brought for a partition: its records, and the next offset behind them (markers included)."""
+
+    records: Sequence[Record]
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Whose group to join, for which topic, and how long a silence the group forgives."""
+
+    topic: str
+    group: str
+    assignor: Assignor
+    session_timeout_seconds: float
+
+
+class Subscription:
+    """A consumer that joins its group on start() and never commits or resets an offset of its own accord."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        membership: Membership,
+        *,
+        on_revoked: Callable[[], Awaitable[None]],
+        on_assigned: Callable[[frozenset[int], int], None],
+    ) -> None:
+        self._membership = membership
+        self._on_revoked = on_revoked
+        self._on_assigned = on_assigned
+        session_ms = int(membership.session_timeout_seconds * 1_000)
+        self._consumer = AIOKafkaConsumer(
+            **connection.client(
+                group_id=membership.group,
+                enable_auto_commit=False,
+                auto_offset_reset="none",
+                isolation_level="read_committed",
+                partition_assignment_strategy=(_ASSIGNORS[membership.assignor],),
+                session_timeout_ms=session_ms,
+                heartbeat_interval_ms=min(int(_HEARTBEAT_SECONDS * 1_000), session_ms // 3),
+                rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
+                fetch_max_wait_ms=_FETCH_WAIT_MS,
+                max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
+                fetch_max_bytes=_FETCH_BYTES,
+            )
+        )
+        self.last_heartbeat_at = float("-inf")
+        self.started_at = time.monotonic()
+        self._heartbeat = asyncio.Event()
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Connect and subscribe; the assignment follows by callback. Raises Transient while no broker answers."""
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_SECONDS):
+                await self._consumer.start()
+        except (KafkaError, OSError, TimeoutError) as error:
+            await self.stop(0.5)
+            raise Transient(f"no broker answers: {type(error).__name__}") from error
+        self._consumer.subscribe([self._membership.topic], listener=_Listener(self))
+
+    async def stop(self, deadline_seconds: float) -> None:
+        """Leave the group; gives up waiting for a broker that does not answer."""
+        stopping = asyncio.ensure_future(self._consumer.stop())
+        await asyncio.wait([stopping], timeout=deadline_seconds)
+        if not stopping.done():
+            stopping.cancel()
+            await asyncio.wait([stopping], timeout=1.0)
+        if stopping.done() and not stopping.cancelled():
+            stopping.exception()  # leaving is a courtesy: the session timeout does the same
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the client will never join a group again."""
+        return coordination_failed(self._consumer)
+
+    # --- what the group says ------------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """The generation that the member last joined."""
+        return generation_of(self._consumer)
+
+    def owns(self, partition: int) -> bool:
+        """Whether the current, settled assignment has the partition."""
+        if is_rebalancing(self._consumer):
+            return False
+        return TopicPartition(self._membership.topic, partition) in self._consumer.assignment()
+
+    def heartbeat_is_fresh(self) -> bool:
+        """Whether the coordinator has answered within the session timeout, so that nobody else can own our partitions."""
+        return time.monotonic() - self.last_heartbeat_at < self._membership.session_timeout_seconds
+
+    async def heartbeat_after(self, moment: float) -> None:
+        """Wait for an answered heartbeat that was sent after `moment` (monotonic)."""
+        while self.last_heartbeat_at <= moment:
+            self._heartbeat.clear()
+            await self._heartbeat.wait()
+
+    def _note_heartbeat(self, sent_at: float) -> None:
+        self.last_heartbeat_at = sent_at
+        self._heartbeat.set()
+
+    async def _revoked(self) -> None:
+        await self._on_revoked()
+
+    def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        # aiokafka makes a new heartbeat task in each generation; the coordinator itself stays, and is wrapped once.
+        if self.last_heartbeat_at == float("-inf"):
+            note_heartbeats(self._consumer, self._note_heartbeat)
+        self._note_heartbeat(time.monotonic())
+        for partition in partitions:
+            # Paused, and given a position at once, so that the fetcher does not look for one of its own.
+            self._consumer.pause(partition)
+            self._consumer.seek(partition, 0)
+        self._on_assigned(frozenset(partition.partition for partition in partitions), self.generation)
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
+        """Everything that has been fetched, by partition; empty after the timeout.
+
+        Never to be cancelled. Raises Transient (positions may then be ahead of what was delivered: seek all partitions
+        back), OffsetOutOfRange or Fatal.
+        """
+        if self.is_broken:
+            raise Transient("the group coordination of the client has ended")
+        try:
+            batches = await self._consumer.getmany(timeout_ms=int(timeout_seconds * 1_000))
+        except OffsetOutOfRangeError as error:
+            (partition, offset), *_ = error.args[0].items()
+            raise OffsetOutOfRange(partition.partition, offset) from error
+        except _FATAL as error:
+            raise Fatal(_FATAL_SENTENCES[type(error)].format(self._membership.topic, self._membership.group)) from error
+        except CorruptRecordException as error:
+            raise Transient(f"a record batch of {self._membership.topic} fails its checksum") from error
+        except (KafkaError, IllegalStateError) as error:
+            raise Transient(f"polling failed: {type(error).__name__}") from error
+        return self._with_positions(batches)
+
+    def _with_positions(self, batches: dict[TopicPartition, list[Any]]) -> dict[int, Fetched]:
+        fetched = {}
+        for partition in self._consumer.assignment():
+            position = position_of(self._consumer, partition)
+            if position is not None:
+                fetched[partition.partition] = Fetched(batches.get(partition, ()), position)
+        return fetched
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Read on from `offset`; a partition that is no longer ours is left alone."""
+        if self.owns(partition):
+            self._consumer.seek(TopicPartition(self._membership.topic, partition), offset)
+
+    def pause(self, partition: int) -> None:
+        """Fetch no more for now; what had been fetched ahead is dropped and fetched again."""
+        if self.owns(partition):
+            self._consumer.pause(TopicPartition(self._membership.topic, partition))
+
+    def resume(self, partition: int) -> None:
+        """Fetch again from the position."""
+        if self.owns(partition):
+            self._consumer.resume(TopicPartition(self._membership.topic, partition))
+
+    def end_seen(self, partition: int) -> int | None:
+        """The last stable offset as of the latest fetch, None before the first."""
+        if not self.owns(partition):
+            return None
+        where = TopicPartition(self._membership.topic, partition)
+        stable = self._consumer.last_stable_offset(where)
+        return stable if stable is not None and stable >= 0 else None
+
+    # --- offsets ------------------------------------------------------------------------------------------------------
+
+    async def committed(self, partition: int) -> int | None:
+        """The committed offset (the next one to read), None if the group has none; raises Transient."""
+        where = TopicPartition(self._membership.topic, partition)
+        committed: int | None = await self._answered(self._consumer.committed(where))
+        return committed
+
+    async def commit(self, partition: int, next_offset: int) -> None:
+        """Commit outside a transaction (`at_least_once`); raises what the client raises."""
+        await self._consumer.commit({TopicPartition(self._membership.topic, partition): next_offset})
+
+    async def beginning(self, partition: int) -> int:
+        """The earliest offset in the log; raises Transient."""
+        where = TopicPartition(self._membership.topic, partition)
+        return int((await self._answered(self._consumer.beginning_offsets([where])))[where])
+
+    async def end(self, partition: int) -> int:
+        """The last stable offset; raises Transient."""
+        where = TopicPartition(self._membership.topic, partition)
+        return int((await self._answered(self._consumer.end_offsets([where])))[where])
+
+    async def _answered(self, call: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_SECONDS):
+                return await call
+        except (KafkaError, TimeoutError) as error:
+            raise Transient(f"the broker does not answer: {type(error).__name__}") from error
+
+
+_FATAL_SENTENCES: dict[type[BaseException], str] = {
+    TopicAuthorizationFailedError: "not authorised to read topic {0}: grant READ and DESCRIBE on it",
+    GroupAuthorizationFailedError: "not authorised for consumer group {1}: grant READ on it",
+    InconsistentGroupProtocolError: (
+        "consumer group {1} has members that are not SAFE: choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
+    ),
+    UnsupportedCodecError: "topic {0} holds a batch in a compression that is not installed here",
+}
+_FATAL = tuple(_FATAL_SENTENCES)
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
+    """Hands aiokafka's callbacks on; coroutines are awaited while the group waits for us."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        await self._subscription._revoked()
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self._subscription._assigned(assigned)

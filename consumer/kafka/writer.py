@@ -1,0 +1,229 @@
+"""How a partition's outputs reach Kafka: all of a slice, and its offset, or nothing.
+
+A writer belongs to one input partition of one stage. After any failure it is finished: sequence numbers are burnt, or an
+answer is still on its way that could end the next transaction. Whoever holds it drops it, starts a new one and restores.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    InvalidProducerEpoch,
+    KafkaError,
+    ProducerFenced,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+
+from consumer.errors import Fatal, PartitionLost, Transient
+from consumer.kafka.connection import Connection
+from consumer.kafka.internals import dispose, note_lost_connections
+
+MAX_BATCH_BYTES = 512 * 1024
+"""One produce request carries one batch of each partition: larger batches, fewer round trips."""
+
+_DOUBTFUL_COMMIT_SECONDS = 5.0
+"""A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
+
+_REFUSED = (GroupAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
+_FENCED = (ProducerFenced, InvalidProducerEpoch)
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Outgoing:
+    """What one slice writes, gathered into batches by topic and partition."""
+
+    def __init__(self, producer: AIOKafkaProducer, now_ms: int) -> None:
+        self._producer = producer
+        self._now_ms = now_ms
+        self._batches: dict[TopicPartition, list[Any]] = {}
+        self.records = 0
+
+    def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Add one record, stamped with the time of writing: event times never stand in a record's timestamp."""
+        where = TopicPartition(topic, partition)
+        batches = self._batches.get(where)
+        if batches is None:
+            batches = self._batches[where] = [self._producer.create_batch()]
+        headers = list(headers)
+        if batches[-1].append(timestamp=self._now_ms, key=key, value=value, headers=headers) is None:
+            fresh = self._producer.create_batch()
+            fresh.append(timestamp=self._now_ms, key=key, value=value, headers=headers)
+            batches.append(fresh)
+        self.records += 1
+
+    async def send(self) -> None:
+        """Send every batch and wait for each acknowledgement: a commit would not notice one that failed."""
+        if self._batches:
+            async with asyncio.TaskGroup() as sending:
+                for where, batches in self._batches.items():
+                    sending.create_task(self._send_in_order(where, batches))
+
+    async def _send_in_order(self, where: TopicPartition, batches: list[Any]) -> None:
+        for batch in batches:
+            acknowledged = await self._producer.send_batch(batch, where.topic, partition=where.partition)
+            await acknowledged
+
+
+class PartitionWriter(Protocol):
+    """Writes for one input partition, from start() until its first failure."""
+
+    async def start(self) -> None:
+        """Take the right to write, ending whatever a former owner left open; raises Transient or Fatal."""
+        ...
+
+    def outgoing(self, now_ms: int) -> Outgoing:
+        """An empty slice to fill."""
+        ...
+
+    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
+        """Make the slice and its offset visible together; raises PartitionLost, after which the writer is finished."""
+        ...
+
+    async def dispose(self) -> None:
+        """Drop everything unsent and close; never waits for the broker for long, may be called twice."""
+        ...
+
+
+class _ProducerOwner:
+    """What both writers share: a producer with deadlines on every call."""
+
+    def __init__(self, connection: Connection, topic: str, partition: int, deadline_seconds: float, **options: Any) -> None:
+        self._connection = connection
+        self._source = TopicPartition(topic, partition)
+        self._deadline_seconds = deadline_seconds
+        self._options = options
+        self._producer: AIOKafkaProducer | None = None
+        self._lost_connections = 0
+
+    async def start(self) -> None:
+        producer = AIOKafkaProducer(
+            **self._connection.client(acks="all", max_batch_size=MAX_BATCH_BYTES, linger_ms=0, **self._options)
+        )
+        note_lost_connections(producer, self._note_lost_connection)
+        self._producer = producer
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await producer.start()
+        except _REFUSED as error:
+            await self.dispose()
+            raise Fatal(f"not authorised to write for {self._source.topic}: {type(error).__name__}") from error
+        except (KafkaError, OSError, TimeoutError) as error:
+            await self.dispose()
+            raise Transient(f"the broker does not answer a producer: {type(error).__name__}") from error
+        except asyncio.CancelledError:
+            await self.dispose()
+            raise
+
+    def _note_lost_connection(self) -> None:
+        self._lost_connections += 1
+
+    def outgoing(self, now_ms: int) -> Outgoing:
+        return Outgoing(self._running(), now_ms)
+
+    def _running(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            raise PartitionLost("the producer is gone")
+        return self._producer
+
+    async def dispose(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await dispose(producer)
+
+    async def _guarded(self, steps: Awaitable[None]) -> None:
+        """Run the steps of a commit under the deadline; whatever goes wrong, the partition is lost to this writer."""
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await steps
+        except TimeoutError as error:
+            raise PartitionLost(f"no answer within {self._deadline_seconds:g} s") from error
+        except ExceptionGroup as group:
+            raise _lost(_first(group)) from group
+        except (KafkaError, OSError, AssertionError) as error:
+            # aiokafka reports misuse of a fenced producer as an AssertionError.
+            raise _lost(error) from error
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _lost(error: BaseException) -> Fatal | PartitionLost:
+    if isinstance(error, _REFUSED):
+        return Fatal(f"not authorised: {type(error).__name__}; grant the rights that the documentation lists")
+    chain: BaseException | None = error
+    while chain is not None:
+        if isinstance(chain, _FENCED):
+            return PartitionLost("another producer has taken over", fenced=True)
+        chain = chain.__cause__
+    return PartitionLost(f"a write failed: {type(error).__name__}")
+
+
+class TransactionalWriter(_ProducerOwner):
+    """`exactly_once`: one transaction per slice; start() fences the former owner of the transactional id."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        partition: int,
+        *,
+        transactional_id: str,
+        consumer_group: str,
+        transaction_timeout_seconds: float,
+    ) -> None:
+        super().__init__(
+            connection,
+            topic,
+            partition,
+            transaction_timeout_seconds,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=int(transaction_timeout_seconds * 1_000),
+        )
+        self._consumer_group = consumer_group
+
+    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
+        lost_before = self._lost_connections
+        started_at = time.monotonic()
+        await self._guarded(self._transaction(outgoing, next_offset))
+        if self._lost_connections > lost_before or time.monotonic() - started_at > _DOUBTFUL_COMMIT_SECONDS:
+            # Committed, but a second EndTxn may still be under way: it must find a newer epoch, not our next transaction.
+            await self.dispose()
+
+    async def _transaction(self, outgoing: Outgoing, next_offset: int) -> None:
+        producer = self._running()
+        await producer.begin_transaction()
+        await outgoing.send()
+        await producer.send_offsets_to_transaction({self._source: next_offset}, self._consumer_group)
+        await producer.commit_transaction()
+
+
+class PlainWriter(_ProducerOwner):
+    """`at_least_once`: outputs first, then the offset; a crash between the two repeats outputs, and loses none."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        partition: int,
+        *,
+        deadline_seconds: float,
+        commit_offset: Callable[[int], Awaitable[None]],
+    ) -> None:
+        super().__init__(connection, topic, partition, deadline_seconds)
+        self._commit_offset = commit_offset
+
+    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
+        await self._guarded(self._send_then_commit(outgoing, next_offset))
+
+    async def _send_then_commit(self, outgoing: Outgoing, next_offset: int) -> None:
+        self._running()
+        await outgoing.send()
+        await self._commit_offset(next_offset)

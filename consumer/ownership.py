@@ -1,0 +1,65 @@
+"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract, section 4, "Ownership")."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from consumer.decode import Record
+from consumer.errors import ConfigurationError
+from consumer.kafka import Cluster, Connection, read_tail
+from consumer.records import ce_source, group_of
+from consumer.settings import Settings
+from consumer.topics import Name, topic_specs
+
+
+async def check_ownership(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> None:
+    """Raise ConfigurationError if another group wrote last to a topic that is to be ours; raises Transient."""
+    specs = topic_specs(settings)
+    for name in ("state", "result", "report"):
+        if name not in partitions:
+            continue
+        spec = specs[name]
+        tails = await _tails(connection, spec.name, partitions[name])
+        owners = {_state_owner(record) if name == "state" else _event_owner(record) for record in tails}
+        others = owners - {settings.kafka_group_id, None}
+        if others:
+            raise ConfigurationError(
+                f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is of group "
+                f"{settings.kafka_group_id}: one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
+            )
+
+
+async def check_input_offsets(
+    connection: Connection, cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]
+) -> None:
+    """Raise ConfigurationError if the group has scored before, but no input partition has an offset any more."""
+    if settings.input_start is not None:
+        return
+    # The state is looked at first: an offset is committed before the aggregator can know of its records.
+    tails = await _tails(connection, settings.state_topic, partitions["state"])
+    if not any(_state_owner(record) == settings.kafka_group_id for record in tails):
+        return
+    if not await cluster.committed_offsets(settings.kafka_group_id, settings.input_topic):
+        raise ConfigurationError(
+            f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they have expired "
+            "or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go on from now"
+        )
+
+
+async def _tails(connection: Connection, topic: str, partitions: int) -> Sequence[Record]:
+    tails: Iterable[Sequence[Record]] = await asyncio.gather(
+        *(read_tail(connection, topic, partition) for partition in range(partitions))
+    )
+    return [record for tail in tails for record in tail]
+
+
+def _state_owner(record: Record) -> str | None:
+    return group_of(record.headers)
+
+
+def _event_owner(record: Record) -> str | None:
+    prefix = ce_source("")
+    for name, content in record.headers:
+        if name == "ce_source" and content is not None:
+            source = content.decode("utf-8", "replace")
+            return source.removeprefix(prefix) if source.startswith(prefix) else source
+    return None

@@ -1,0 +1,57 @@
+"""What the stages ask of the outside world, in one place, so that each side can be read without the other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from consumer.errors import Poison
+from safe_core import PreparedExpectations
+
+
+class ExpectationsKey(NamedTuple):
+    """How a test case is asked for (contract, section 2)."""
+
+    batch_id: str
+    test_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExpectations:
+    """A test case as the source holds it now.
+
+    `expected_cases` counts the test cases of the batch of that name, None where the source has no such batch;
+    `in_batch` tells that the batch of that name itself holds the test case.
+    """
+
+    prepared: PreparedExpectations
+    concern_id: str | None
+    archetype: str | None
+    metric_id: str | None
+    expected_cases: int | None
+    in_batch: bool
+
+
+class ExpectationsSource(Protocol):
+    """Where test cases are kept: a folder, a service, a topic."""
+
+    name: str
+
+    async def start(self) -> None:
+        """Make the source ready to answer; raises ConfigurationError if it never can (no such folder)."""
+        ...
+
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        """Answer every key of a slice at once.
+
+        A key that can never be answered maps to the Poison to be dead-lettered. Raises Transient if the source cannot be
+        asked now; then nothing of the slice may be decided.
+        """
+        ...
+
+    def trouble(self) -> str | None:
+        """Say why look-ups cannot be answered at the moment, or None: readiness asks."""
+        ...
+
+    async def stop(self) -> None:
+        """Release what start() took; may be called twice."""
+        ...

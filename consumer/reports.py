@@ -1,0 +1,314 @@
+"""What was generated, as files hold it: factory-cli reports and JSONL of input events; and the batches it answers.
+
+Everything here is for people with files at hand: what cannot be used raises ConfigurationError naming file and entry.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypedDict, TypeVar
+
+from consumer.decode import parse_json
+from consumer.errors import ConfigurationError, Poison
+from consumer.expectations.folder import SUFFIX, Row, TwiceDifferently, list_folder, parse_document, rows_of, shown
+from safe_core import (
+    BadTestCase,
+    Batch,
+    InvalidBatch,
+    InvalidOutput,
+    Output,
+    TestCase,
+    id_problem,
+    known_archetype,
+    parse_batch,
+)
+
+EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
+
+_BLOCK = 1 << 20
+_TEXTS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at")
+_OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
+
+_Value = TypeVar("_Value")
+
+
+class _Outputs(TypedDict):
+    engine_output: Mapping[str, object] | None
+    output: Output
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
+
+    `place` is where it stands, in words; `engine_output` what the engine wrote, untouched, `output` what scoring reads.
+    """
+
+    place: str
+    test_id: str
+    batch_index: int | None
+    batch_id: str | None
+    concern_id: str | None
+    archetype: str | None
+    metric_id: str | None
+    run_id: str | None
+    generated_at: str | None
+    engine_output: Mapping[str, object] | None
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A file of outputs; `sha256` in hex. In a report a test case is answered once, of events the latest stands."""
+
+    path: Path
+    kind: Literal["report", "events"]
+    sha256: str
+
+    def entries(self) -> Iterator[Entry]:
+        """Read the file anew, entry by entry; raises ConfigurationError at the first that cannot be used."""
+        return _report_entries(self.path) if self.kind == "report" else _event_entries(self.path)
+
+
+def output_files(path: Path) -> list[Path]:
+    """The files that a path stands for: itself, or those of a folder that may hold outputs, by name."""
+    if not path.is_dir():
+        return [path]
+    with _readable(path):
+        found = sorted(file for file in path.iterdir() if file.suffix in OUTPUT_SUFFIXES and file.is_file())
+    if not found:
+        raise ConfigurationError(f"{shown(str(path))} holds neither reports (.json) nor events (.jsonl)")
+    return found
+
+
+def open_outputs(path: Path) -> OutputFile:
+    """Look what a file is and hash it; raises ConfigurationError unless it is a file that can be read twice."""
+    with _readable(path):
+        if path.exists() and not path.is_file():
+            raise _unusable(path, "is not a regular file: name a file, or save the stream to one first")
+        with path.open("rb") as file:
+            first_line = next((line for line in file if line.strip()), b"")
+            file.seek(0)
+            digest = hashlib.sha256()
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
+    return OutputFile(path, "events" if events else "report", digest.hexdigest())
+
+
+def _is_event(line: bytes) -> bool:
+    """Tell whether a first line is a whole object, and no report written on one line."""
+    try:
+        document = parse_json(line)
+    except Poison:
+        return False
+    return isinstance(document, dict) and "raw_results" not in document
+
+
+def _report_entries(path: Path) -> Iterator[Entry]:
+    with _readable(path):
+        raw = path.read_bytes()
+    document = _parsed(raw, path, "the file")
+    results = document.get("raw_results")
+    if not isinstance(results, list):
+        raise _unusable(path, "is no factory-cli report (it has no list raw_results), and no JSONL of events")
+    for position, result in enumerate(results):
+        place = f"raw_results[{position}]"
+        if not isinstance(result, dict):
+            raise _unusable(path, f"{place} is not an object")
+        # A report may name its concern once, for all.
+        inherited = {"concern_id": document.get("concern_id")} if result.get("concern_id") is None else {}
+        yield _entry(path, place, {**result, **inherited}, "engine_output")
+
+
+def _event_entries(path: Path) -> Iterator[Entry]:
+    with _readable(path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                place = f"line {number}"
+                yield _entry(path, place, _parsed(line, path, place), "output")
+
+
+def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str) -> Entry:
+    texts = {name: _member(path, place, document, name, str) for name in _TEXTS}
+    if output_name == "engine_output":
+        # A report says "" where it knows nothing; in an event that is a bad id.
+        texts = {name: text if text and text.strip() else None for name, text in texts.items()}
+    test_id = _member(path, place, document, "test_id", str)
+    if test_id is None:
+        raise _unusable(path, f"{place} has no test_id")
+    for name, identifier in [("test_id", test_id), *((name, texts[name]) for name in _OPTIONAL_IDS)]:
+        problem = None if identifier is None else id_problem(identifier)
+        if problem is not None:
+            raise _unusable(path, f"{place}: {name} {problem}")
+    return Entry(
+        place=place,
+        test_id=test_id,
+        batch_index=_member(path, place, document, "batch_index", int),
+        **(texts | {"archetype": known_archetype(texts["archetype"])}),
+        **_outputs(path, place, document, output_name),
+    )
+
+
+def _outputs(path: Path, place: str, document: Mapping[str, object], name: str) -> _Outputs:
+    if name not in document:
+        raise _unusable(path, f"{place} has no {name}")
+    engine_output = document[name]
+    try:
+        output = Output.parse(engine_output)
+    except InvalidOutput as error:
+        raise _unusable(path, f"{place}: {error}") from error
+    return {"engine_output": engine_output if isinstance(engine_output, dict) else None, "output": output}
+
+
+def _member(path: Path, place: str, document: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
+    value = document.get(name)
+    if value is None:
+        return None
+    # True is an int to Python, but no batch's index.
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _unusable(path, f"{place}: {name} is not a {'text' if kind is str else 'whole number'}")
+    return value
+
+
+def _parsed(raw: bytes, path: Path, place: str) -> dict[str, object]:
+    try:
+        document = parse_json(raw)
+    except Poison as error:
+        raise _unusable(path, f"{place} cannot be read: {error.detail}") from error
+    if not isinstance(document, dict):
+        raise _unusable(path, f"{place} is not a JSON object")
+    return document
+
+
+def _unusable(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{shown(str(path))}: {why}")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Make what the file system refuses a ConfigurationError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise _unusable(path, f"cannot be read ({error.strerror})") from error
+
+
+# --- the batches they answer ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBatch:
+    """A batch file of a test-dir; `name` is its batch_id, `rows` what it says of each test_id."""
+
+    name: str
+    path: Path
+    sha256: str
+    batch_index: int | None
+    batch: Batch
+    rows: Mapping[str, Row]
+
+
+class CaseKey(NamedTuple):
+    """A test case of one batch."""
+
+    batch_id: str
+    test_id: str
+
+
+class Batches:
+    """Some batches of a test-dir, in the order of their files' names, and who holds which test_id."""
+
+    def __init__(self, batches: Iterable[LoadedBatch]) -> None:
+        self.all = tuple(batches)
+        self._holders: dict[str, tuple[LoadedBatch, ...]] = {}
+        for batch in self.all:
+            for test_id in batch.rows:
+                self._holders[test_id] = (*self._holders.get(test_id, ()), batch)
+
+    def holders(self, test_id: str) -> tuple[LoadedBatch, ...]:
+        """The batches that hold a test_id."""
+        return self._holders.get(test_id, ())
+
+    def answered_by(self, entry: Entry) -> tuple[LoadedBatch, ...]:
+        """The holders whose case an entry answers (contract, section 5).
+
+        A batch_id, if the entry has one, decides by the rule of section 2; else a batch_index that is some holder's.
+        """
+        holders = self.holders(entry.test_id)
+        own = tuple(batch for batch in holders if batch.name == entry.batch_id)
+        if own or entry.batch_index is None:
+            return own or holders
+        return tuple(batch for batch in holders if batch.batch_index == entry.batch_index) or holders
+
+
+def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
+    """Load the batches of a folder whose names match a glob; raises ConfigurationError naming what cannot be used."""
+    with _readable(test_dir):
+        listing = list_folder(test_dir)
+    matches = glob(pattern)
+    names = sorted(name for name in listing.files if matches(name.removesuffix(SUFFIX)) or matches(name))
+    return Batches(_load(test_dir / name) for name in names)
+
+
+def _load(path: Path) -> LoadedBatch:
+    with _readable(path):
+        raw = path.read_bytes()
+    try:
+        document = parse_document(raw)
+        batch = parse_batch(document)
+    except InvalidBatch as error:
+        raise _unusable(path, str(error)) from error
+    name = path.name.removesuffix(SUFFIX)
+    return LoadedBatch(name, path, hashlib.sha256(raw).hexdigest(), _batch_index(document), batch, rows_of(batch))
+
+
+def _batch_index(document: object) -> int | None:
+    for plan in ("batch_plan", "batch_strategy"):
+        within = document.get(plan) if isinstance(document, dict) else None
+        index = within.get("batch_index") if isinstance(within, dict) else None
+        if isinstance(index, int) and not isinstance(index, bool):
+            return index
+    return None
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Tell whether a pattern is more than a name."""
+    return "*" in pattern or "?" in pattern
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """Match names by `*` and `?`, everything else as it stands, brackets too."""
+    signs = {"*": ".*", "?": "."}
+    expression = re.compile("".join(signs.get(sign, re.escape(sign)) for sign in pattern), re.DOTALL)
+    return lambda name: expression.fullmatch(name) is not None
+
+
+def differ(rows: Iterable[Row]) -> bool:
+    """Tell whether what batches say of one test_id leaves open what is expected; unusable test cases say nothing."""
+    cases = [row for row in rows if not isinstance(row, BadTestCase)]
+    expectations = {row.expectations if isinstance(row, TestCase) else row for row in cases}
+    return len(expectations) > 1 or any(isinstance(row, TwiceDifferently) for row in cases)
+
+
+def answers_by_case(
+    entries: Iterable[Entry], batch_ids: Callable[[Entry], Iterable[str]]
+) -> dict[CaseKey, list[Entry]]:
+    """The entries that answer each case, in their order; more than one is a case answered twice."""
+    answers: dict[CaseKey, list[Entry]] = {}
+    for entry in entries:
+        for batch_id in batch_ids(entry):
+            answers.setdefault(CaseKey(batch_id, entry.test_id), []).append(entry)
+    return answers
+
+
+def answered_twice(answers: Mapping[CaseKey, Sequence[Entry]]) -> list[str]:
+    """The test_ids that a file answers more than once, each named once, in order."""
+    return list(dict.fromkeys(key.test_id for key, entries in answers.items() if len(entries) > 1))

@@ -1,0 +1,664 @@
+"""The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
+
+What both roles share stands here; what a slice means stands in `scorer.py` and `aggregator.py`. A partition is taken up
+in one order only (fence the former owner, restore, ask for the committed offset, seek, resume) and written by one writer
+until anything fails; then everything in hand is dropped and it is taken up again, if it is still ours.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import structlog
+
+from consumer.decode import Record
+from consumer.errors import Fatal, PartitionLost, SafeError, Transient
+from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, PartitionWriter, Subscription
+
+_log = structlog.get_logger("safe.stage")
+
+_POLL_SECONDS = 0.2
+_SLICE_RECORDS = 4_000
+_SLICE_BYTES = 8 * 1024 * 1024
+_BACKLOG_RECORDS = 8_000
+_BACKLOG_BYTES = 16 * 1024 * 1024
+_REVOKE_SECONDS = 15.0
+_MARKERS_SECONDS = 0.3
+"""How long offsets of transaction markers wait for a record to be committed with."""
+_FENCES_WITHIN_SECONDS = 60.0
+_FIRST_BACKOFF_SECONDS = 0.1
+_LONGEST_BACKOFF_SECONDS = 5.0
+_SILENT_GROUP_SECONDS = 90.0
+"""A member that hears nothing for this long although the cluster answers joins its group anew."""
+
+
+RoleName = Literal["scorer", "aggregator"]
+
+
+class PartitionLogic(Protocol):
+    """What a role does with one partition; one object from taking it up to letting it go.
+
+    `process` must leave no trace when it raises; after any failed commit the object is thrown away.
+    """
+
+    async def restore(self) -> None:
+        """Rebuild the state that earlier owners committed. Raises Transient or Fatal."""
+        ...
+
+    async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
+        """Where to read on, given the group's committed offset. Raises Transient or Fatal."""
+        ...
+
+    async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
+        """Turn records into outputs; returns how many of them were taken. Raises Transient: try again later."""
+        ...
+
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:
+        """Add what belongs into every transaction, just before it is committed."""
+        ...
+
+    def committed(self, next_offset: int) -> None:
+        """The slice is visible: counters and gauges may move."""
+        ...
+
+    def next_chore_at(self, *, at_end: bool) -> float | None:
+        """Monotonic time at which finish() has something to write even without records."""
+        ...
+
+    def show(self, *, visible: bool) -> None:
+        """Export what the partition holds, or hide it while it may not be ours."""
+        ...
+
+    def drop(self) -> None:
+        """The partition is let go, and this object with it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What distinguishes the scorer from the aggregator."""
+
+    name: RoleName
+    topic: str
+    exactly_once: bool
+    offset_out_of_range: Literal["stop", "earliest"]
+    make_subscription: "Callable[[Stage], Subscription]"
+    make_logic: Callable[[int], PartitionLogic]
+    make_writer: Callable[[int, Subscription], PartitionWriter]
+
+
+class Stage:
+    """One role of this process; run() returns after stop() and raises Fatal."""
+
+    def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:
+        self.role = role
+        self.runners: dict[int, Runner] = {}
+        self.joined = False
+        self.polled_at = time.monotonic()
+        self.subscription: Subscription | None = None
+        self._shutdown_seconds = shutdown_seconds
+        self._now_ms = now_ms
+        self._generation: int | None = None
+        self._stopping = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._disposals: set[asyncio.Task[None]] = set()
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve until stop(); whatever is transient is waited out here."""
+        backoff = Backoff()
+        while not self._stopping.is_set():
+            try:
+                await self._membership(backoff)
+            except Transient as error:
+                _log.warning("the group was left; joining again", role=self.role.name, why=str(error))
+                await self._stop_or(backoff.next())
+
+    def stop(self) -> None:
+        """Ask run() to drain and return; may be called twice."""
+        self._stopping.set()
+
+    async def _membership(self, backoff: "Backoff") -> None:
+        self.subscription = subscription = self.role.make_subscription(self)
+        await subscription.start()
+        self.polled_at = time.monotonic()
+        polling = asyncio.create_task(self._poll_until_stopped(subscription, backoff), name=f"{self.role.name} poll")
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({polling, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            # A poll may hang in a rebalance that never ends; only a process that is ending may cancel it.
+            await asyncio.wait({polling}, timeout=2 * _POLL_SECONDS if not polling.done() else 0)
+        finally:
+            stopped.cancel()
+            await self._leave(subscription)
+            polling.cancel()
+            await asyncio.wait({polling})
+        if not polling.cancelled():
+            polling.result()
+
+    async def _poll_until_stopped(self, subscription: Subscription, backoff: "Backoff") -> None:
+        while not self._stopping.is_set():
+            try:
+                fetched = await subscription.poll(_POLL_SECONDS)
+            except OffsetOutOfRange as gap:
+                await self._out_of_range(subscription, gap)
+                continue
+            except Transient:
+                self._seek_back(subscription)
+                if subscription.is_broken:
+                    raise
+                await self._stop_or(backoff.next())
+                continue
+            finally:
+                self._raise_failure()
+            self.polled_at = time.monotonic()
+            for partition, batch in fetched.items():
+                runner = self.runners.get(partition)
+                if runner is not None:
+                    runner.offer(batch)
+            if fetched:
+                backoff.reset()
+            self._check_silence(subscription)
+
+    def _check_silence(self, subscription: Subscription) -> None:
+        silent = time.monotonic() - max(subscription.last_heartbeat_at, subscription.started_at)
+        if silent > _SILENT_GROUP_SECONDS:
+            raise Transient(f"the group has not answered for {silent:.0f} s")
+
+    def _seek_back(self, subscription: Subscription) -> None:
+        """After a failed poll positions may stand behind records that were never delivered."""
+        for runner in self.runners.values():
+            runner.seek_back(subscription)
+
+    async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
+        if self.role.offset_out_of_range == "stop":
+            raise Fatal(
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is gone from the log: records were deleted before "
+                "they were read; set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest to go on with what is left"
+            ) from gap
+        beginning = await subscription.beginning(gap.partition)
+        _log.warning(
+            "records were deleted before they were read; going on with the earliest",
+            topic=self.role.topic, partition=gap.partition, offset=gap.offset, earliest=beginning,
+        )  # fmt: skip
+        runner = self.runners.get(gap.partition)
+        if runner is not None:
+            runner.jump(subscription, beginning)
+
+    async def _stop_or(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # --- rebalances ---------------------------------------------------------------------------------------------------
+
+    async def on_revoked(self) -> None:
+        """The group is about to deal anew: finish or abandon what is in hand, fetch nothing, show nothing."""
+        try:
+            for runner in self.runners.values():
+                runner.suspend()
+            late = await self._quiet(_REVOKE_SECONDS)
+            for partition in late:
+                self._drop(partition)
+        except Exception as error:  # noqa: BLE001 - aiokafka logs and swallows it; a half-done revoke must stop us
+            self._failure = self._failure or error
+
+    def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
+        """The group has dealt: keep what came back in the very next generation, take up what is new, drop the rest."""
+        try:
+            unbroken = self.role.exactly_once and self._generation is not None and generation == self._generation + 1
+            self._generation = generation
+            for partition in list(self.runners):
+                if unbroken and partition in partitions and self.runners[partition].alive:
+                    self.runners[partition].keep()
+                else:
+                    self._drop(partition)
+            for partition in sorted(partitions - self.runners.keys()):
+                self._take_up(partition)
+            self.joined = True
+            _log.info(
+                "partitions assigned",
+                role=self.role.name, topic=self.role.topic, partitions=sorted(partitions), generation=generation,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failure = self._failure or error
+
+    def _take_up(self, partition: int) -> None:
+        assert self.subscription is not None
+        runner = Runner(self.role, partition, self.subscription, self._now_ms, after=tuple(self._disposals))
+        self.runners[partition] = runner
+        runner.task.add_done_callback(self._runner_ended)
+
+    def _runner_ended(self, task: "asyncio.Task[None]") -> None:
+        self._disposals.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+
+    def _drop(self, partition: int) -> None:
+        runner = self.runners.pop(partition)
+        runner.suspend()
+        if not runner.task.done():
+            self._disposals.add(runner.task)
+            runner.task.cancel()
+
+    async def _quiet(self, seconds: float) -> list[int]:
+        """Wait until no runner has a slice in hand; returns the partitions that still have."""
+        waits = {asyncio.create_task(runner.quiet.wait()): partition for partition, runner in self.runners.items()}
+        if not waits:
+            return []
+        _done, late = await asyncio.wait(waits, timeout=seconds)
+        for task in late:
+            task.cancel()
+        return [waits[task] for task in late]
+
+    async def _leave(self, subscription: Subscription) -> None:
+        """Finish the slices in hand, close the writers, leave the group: all within one deadline."""
+        deadline = time.monotonic() + self._shutdown_seconds
+        for runner in self.runners.values():
+            runner.suspend()
+        await self._quiet(max(0.5, self._shutdown_seconds * 0.6))
+        for partition in list(self.runners):
+            self._drop(partition)
+        if self._disposals:
+            await asyncio.wait(self._disposals, timeout=max(0.5, deadline - time.monotonic()))
+        self.joined = False
+        self._generation = None
+        await subscription.stop(max(0.5, min(5.0, deadline - time.monotonic())))
+
+    # --- what health asks ---------------------------------------------------------------------------------------------
+
+    def troubles(self) -> list[str]:
+        """Why the role cannot serve all of its partitions just now; empty when it does."""
+        if not self.joined or self.subscription is None:
+            return [f"{self.role.name}: not yet a member of its group"]
+        if not self.subscription.heartbeat_is_fresh():
+            return [f"{self.role.name}: the group coordinator does not answer"]
+        return [
+            f"{self.role.name}: partition {partition} of {self.role.topic}: {runner.trouble}"
+            for partition, runner in sorted(self.runners.items())
+            if runner.trouble is not None
+        ]
+
+
+class Backoff:
+    """Exponential with full jitter."""
+
+    def __init__(self) -> None:
+        self._ceiling = _FIRST_BACKOFF_SECONDS
+
+    def next(self) -> float:
+        """Seconds to wait before the next attempt."""
+        ceiling = self._ceiling
+        self._ceiling = min(_LONGEST_BACKOFF_SECONDS, ceiling * 2)
+        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - spreads load, guards nothing
+
+    def reset(self) -> None:
+        """The last attempt succeeded."""
+        self._ceiling = _FIRST_BACKOFF_SECONDS
+
+
+class Runner:
+    """One partition of a role, from its assignment to its loss."""
+
+    def __init__(
+        self,
+        role: Role,
+        partition: int,
+        subscription: Subscription,
+        now_ms: Callable[[], int],
+        *,
+        after: tuple["asyncio.Task[None]", ...],
+    ) -> None:
+        self.partition = partition
+        self.position = 0
+        self.trouble: str | None = "being taken up"
+        self.quiet = asyncio.Event()
+        self.quiet.set()
+        self._role = role
+        self._subscription = subscription
+        self._now_ms = now_ms
+        self._logic: PartitionLogic | None = None
+        self._writer: PartitionWriter | None = None
+        self._granted = asyncio.Event()
+        self._granted.set()
+        self._attached = False
+        self._woken = asyncio.Event()
+        self._backlog = Backlog()
+        self._fenced_at: deque[float] = deque(maxlen=2)
+        self._backoff = Backoff()
+        self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
+
+    # --- called by the stage, never waiting ---------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        """Whether the runner is still at work."""
+        return not self.task.done()
+
+    def suspend(self) -> None:
+        """The partition may be taken away: finish the slice in hand and start no other."""
+        self._granted.clear()
+        self._attached = False
+        self._backlog.clear()
+        self._woken.set()
+        if self._logic is not None:
+            self._logic.show(visible=False)
+
+    def keep(self) -> None:
+        """The partition came back in the very next generation: nobody else can have owned it in between."""
+        self._granted.set()
+
+    def offer(self, fetched: Fetched) -> None:
+        """Take what a poll brought."""
+        if not self._attached or fetched.next_offset <= self._backlog.fetched_to:
+            return
+        self._backlog.add(fetched)
+        if self._backlog.is_full and not self._backlog.paused:
+            self._backlog.paused = True
+            self._subscription.pause(self.partition)
+        self._woken.set()
+
+    def seek_back(self, subscription: Subscription) -> None:
+        """Fetch again from behind the last record that arrived here."""
+        if self._attached:
+            subscription.seek(self.partition, self._backlog.fetched_to)
+
+    def jump(self, subscription: Subscription, offset: int) -> None:
+        """Go on at `offset`, past a gap in the log."""
+        if self._attached:
+            self._backlog.jump(offset)
+            subscription.seek(self.partition, offset)
+
+    @property
+    def lag(self) -> int | None:
+        """Records (and markers) between the committed position and the last stable offset; None if unknown."""
+        end = self._subscription.end_seen(self.partition) if self._attached else None
+        return None if end is None else max(0, end - self.position)
+
+    # --- the life of a partition --------------------------------------------------------------------------------------
+
+    async def _run(self, after: tuple["asyncio.Task[None]", ...]) -> None:
+        if after:
+            await asyncio.wait(after)  # the writers that this process still has are closed before new ones fence
+        try:
+            while True:
+                try:
+                    await self._take_up()
+                    await self._serve()
+                except PartitionLost as error:
+                    await self._lost(error)
+                except Transient as error:
+                    await self._wait_out(error)
+        finally:
+            await self._let_go()
+
+    async def _take_up(self) -> None:
+        await self._granted.wait()
+        if not self._subscription.heartbeat_is_fresh():
+            # Frozen meanwhile? Only a fresh answer entitles us to fence whoever owns the partition now.
+            await self._subscription.heartbeat_after(time.monotonic())
+            await self._granted.wait()
+        self._logic = self._role.make_logic(self.partition)
+        self._writer = self._role.make_writer(self.partition, self._subscription)
+        await self._writer.start()
+        await self._logic.restore()
+        await self._granted.wait()
+        committed = await self._subscription.committed(self.partition)
+        self.position = await self._logic.first_offset(self._subscription, committed)
+        _log.info(
+            "partition taken up",
+            role=self._role.name, topic=self._role.topic, partition=self.partition,
+            committed=committed, position=self.position,
+        )  # fmt: skip
+
+    async def _serve(self) -> None:
+        while True:
+            await self._granted.wait()
+            self._attach()
+            # Not `while granted`: a partition may be revoked and come back while one commit is under way.
+            while self._attached:
+                await self._wait_for_work()
+                if self._attached:
+                    await self._work()
+
+    def _attach(self) -> None:
+        assert self._logic is not None
+        self._backlog.start(self.position)
+        self._subscription.seek(self.partition, self.position)
+        self._subscription.resume(self.partition)
+        self._attached = True
+        self.trouble = None
+        self._backoff.reset()
+        self._logic.show(visible=True)
+
+    async def _wait_for_work(self) -> None:
+        assert self._logic is not None
+        self._woken.clear()
+        if self._backlog.records:
+            return
+        chore_at = self._logic.next_chore_at(at_end=self._at_end())
+        markers_at = self._backlog.markers_since
+        if markers_at is not None:
+            markers_at += _MARKERS_SECONDS
+        due = min((at for at in (chore_at, markers_at) if at is not None), default=None)
+        wait = None if due is None else due - time.monotonic()
+        if wait is None or wait > 0:
+            try:
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+
+    def _at_end(self) -> bool:
+        end = self._subscription.end_seen(self.partition)
+        return end is not None and not self._backlog.records and self._backlog.fetched_to >= end
+
+    async def _work(self) -> None:
+        records, next_offset = self._backlog.take()
+        self._resume_when_lower()
+        if not records and not self._something_due():
+            return
+        self.quiet.clear()
+        try:
+            await self._write(records, next_offset)
+        finally:
+            self.quiet.set()
+
+    def _something_due(self) -> bool:
+        assert self._logic is not None
+        now = time.monotonic()
+        markers = self._backlog.markers_since
+        if markers is not None and markers + _MARKERS_SECONDS <= now:
+            return True
+        chore_at = self._logic.next_chore_at(at_end=self._at_end())
+        return chore_at is not None and chore_at <= now
+
+    async def _write(self, records: Sequence[Record], next_offset: int) -> None:
+        assert self._logic is not None
+        assert self._writer is not None
+        filled = await self._fill(records)
+        if filled is None:
+            return
+        outgoing, taken = filled
+        if taken < len(records):
+            next_offset = records[taken].offset
+            self._backlog.put_back(records[taken:])
+        self._logic.finish(outgoing, next_offset, at_end=self._at_end())
+        await self._writer.commit(outgoing, next_offset)
+        self.position = next_offset
+        self._backlog.committed(next_offset)
+        self._logic.committed(next_offset)
+
+    async def _fill(self, records: Sequence[Record]) -> tuple[Outgoing, int] | None:
+        """Process until it succeeds, or the partition is taken away: then whoever owns it next reads the records again."""
+        assert self._logic is not None
+        assert self._writer is not None
+        while True:
+            outgoing = self._writer.outgoing(self._now_ms())
+            try:
+                taken = await self._logic.process(records, outgoing)
+            except Transient as error:
+                self._note_trouble(error)
+                self.quiet.set()
+                if not await self._attached_for(self._backoff.next()):
+                    return None
+                self.quiet.clear()
+            else:
+                self.trouble = None
+                self._backoff.reset()
+                return outgoing, taken
+
+    async def _attached_for(self, seconds: float) -> bool:
+        """Wait; False as soon as the partition is suspended."""
+        deadline = time.monotonic() + seconds
+        while self._attached and (left := deadline - time.monotonic()) > 0:
+            self._woken.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._woken.wait()
+            except TimeoutError:
+                break
+        return self._attached
+
+    def _resume_when_lower(self) -> None:
+        if self._backlog.paused and self._backlog.is_low:
+            self._backlog.paused = False
+            self._subscription.resume(self.partition)
+
+    # --- when something fails -----------------------------------------------------------------------------------------
+
+    def _note_trouble(self, error: SafeError) -> None:
+        if self.trouble is None or self.trouble == "being taken up":
+            _log.warning(
+                "the partition waits",
+                role=self._role.name, topic=self._role.topic, partition=self.partition, why=str(error),
+            )  # fmt: skip
+        self.trouble = str(error)
+
+    async def _wait_out(self, error: Transient) -> None:
+        self._note_trouble(error)
+        await self._let_go()
+        await asyncio.sleep(self._backoff.next())
+
+    async def _lost(self, error: PartitionLost) -> None:
+        """Drop everything; go on only once a heartbeat sent after the loss has confirmed that the partition is ours."""
+        lost_at = time.monotonic()
+        self.trouble = f"taking it up again: {error}"
+        _log.warning(
+            "the slice in hand was dropped",
+            role=self._role.name, topic=self._role.topic, partition=self.partition, why=str(error),
+        )  # fmt: skip
+        await self._let_go()
+        await self._subscription.heartbeat_after(lost_at)
+        await self._granted.wait()
+        if error.fenced:
+            self._count_fence(lost_at)
+        await asyncio.sleep(self._backoff.next())
+
+    def _count_fence(self, lost_at: float) -> None:
+        self._fenced_at.append(lost_at)
+        if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:  # noqa: PLR2004
+            raise Fatal(
+                f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the group "
+                "assigns it to this worker: is a second deployment using the same SAFE_V0_KAFKA_GROUP_ID on other topics?"
+            )
+
+    async def _let_go(self) -> None:
+        self._attached = False
+        self.quiet.set()
+        self._backlog.clear()
+        self._subscription.pause(self.partition)
+        logic, self._logic = self._logic, None
+        writer, self._writer = self._writer, None
+        if logic is not None:
+            logic.drop()
+        if writer is not None:
+            await writer.dispose()
+
+
+class Backlog:
+    """Records that have been fetched and not yet processed, and how far fetching has come."""
+
+    def __init__(self) -> None:
+        self.records: deque[Record] = deque()
+        self.fetched_to = 0
+        self.paused = False
+        self.markers_since: float | None = None
+        self._bytes = 0
+
+    def start(self, position: int) -> None:
+        """Begin at `position`, with nothing fetched."""
+        self.clear()
+        self.fetched_to = position
+
+    def clear(self) -> None:
+        """Forget what was fetched."""
+        self.records.clear()
+        self._bytes = 0
+        self.paused = False
+        self.markers_since = None
+
+    def add(self, fetched: Fetched) -> None:
+        """Append what a poll brought."""
+        fresh = [record for record in fetched.records if record.offset >= self.fetched_to]
+        self.records.extend(fresh)
+        self._bytes += sum(map(_size, fresh))
+        self.fetched_to = fetched.next_offset
+        if not self.records and self.markers_since is None:
+            self.markers_since = time.monotonic()
+
+    @property
+    def is_full(self) -> bool:
+        """Enough to work on for a while."""
+        return len(self.records) > _BACKLOG_RECORDS or self._bytes > _BACKLOG_BYTES
+
+    @property
+    def is_low(self) -> bool:
+        """Time to fetch again."""
+        return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < _BACKLOG_BYTES // 2
+
+    def take(self) -> tuple[list[Record], int]:
+        """The next slice (everything there is, up to its bounds) and the offset to commit with it.
+
+        That offset is behind the markers too once nothing is left in between: a group that only ever commits behind
+        records never shows a lag of zero.
+        """
+        taken: list[Record] = []
+        size = 0
+        while self.records and len(taken) < _SLICE_RECORDS and size < _SLICE_BYTES:
+            record = self.records.popleft()
+            size += _size(record)
+            taken.append(record)
+        self._bytes -= size
+        return taken, self.records[0].offset if self.records else self.fetched_to
+
+    def put_back(self, records: Sequence[Record]) -> None:
+        """Return what a slice did not take."""
+        self.records.extendleft(reversed(records))
+        self._bytes += sum(map(_size, records))
+
+    def committed(self, next_offset: int) -> None:
+        """Everything below `next_offset` is done with."""
+        if next_offset >= self.fetched_to:
+            self.markers_since = None
+        elif not self.records and self.markers_since is None:
+            self.markers_since = time.monotonic()
+
+    def jump(self, offset: int) -> None:
+        """Go on behind a gap."""
+        self.fetched_to = offset
+
+
+def _size(record: Record) -> int:
+    return len(record.value) if record.value is not None else 0

@@ -1,0 +1,176 @@
+"""SAFE's topics: what they must be like, what is wrong with those that are there, and how to make them (contract, section 5)."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from consumer.errors import ConfigurationError, Transient
+from consumer.kafka import Cluster, Connection, TopicDescription
+from consumer.settings import Settings
+
+Name = Literal["input", "scored", "state", "result", "report", "dead_letter"]
+
+_DAY_MS = 86_400_000
+_COMPACTED: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(50 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.2",
+    "min.compaction.lag.ms": str(10 * 60 * 1000),
+    "delete.retention.ms": str(_DAY_MS),
+}
+_DEAD_LETTER_BYTES = 8 * 1024 * 1024
+_RECORD_OVERHEAD_BYTES = 64 * 1024
+_KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
+_KNOWN_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it should be; `settings` are Kafka's topic configurations."""
+
+    name: str
+    variable: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool = False
+
+
+def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
+    """The six topics under their configured names; raises ConfigurationError if two share one."""
+    largest = {"max.message.bytes": str(max(settings.max_value_bytes + _RECORD_OVERHEAD_BYTES, 1024 * 1024 + 12))}
+    specs: dict[Name, TopicSpec] = {
+        "input": TopicSpec(settings.input_topic, "SAFE_V0_INPUT_TOPIC", largest),
+        "scored": TopicSpec(
+            settings.scored_topic, "SAFE_V0_SCORED_TOPIC",
+            {"cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS), **largest},
+        ),
+        "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest}, compacted=True),
+        "result": TopicSpec(settings.result_topic, "SAFE_V0_RESULT_TOPIC", {"cleanup.policy": "delete", **largest}),
+        "report": TopicSpec(settings.report_topic, "SAFE_V0_REPORT_TOPIC", {**_COMPACTED, **largest}, compacted=True),
+        "dead_letter": TopicSpec(
+            settings.dead_letter_topic, "SAFE_V0_DEAD_LETTER_TOPIC",
+            {
+                "cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS),
+                "max.message.bytes": str(_DEAD_LETTER_BYTES),
+            },
+        ),
+    }  # fmt: skip
+    names = [spec.name for spec in specs.values()]
+    for spec in specs.values():
+        if names.count(spec.name) > 1:
+            raise ConfigurationError(f"{spec.variable}={spec.name} names another of SAFE's topics too; give each its own")
+    return specs
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning."""
+
+    partitions: Mapping[Name, int]
+    dead_letter_bytes: int
+    warnings: tuple[str, ...]
+
+
+_NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
+    "scorer": ("input", "scored", "state", "dead_letter"),
+    "aggregator": ("scored", "state", "result", "report", "dead_letter"),
+    "all": ("input", "scored", "state", "result", "report", "dead_letter"),
+}
+
+
+async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Verified:
+    """Check the topics that a role works with; raises ConfigurationError naming the culprit and the remedy."""
+    specs = topic_specs(settings)
+    needed = {name: specs[name] for name in _NEEDED_BY_ROLE[role]}
+    described = await cluster.describe([spec.name for spec in needed.values()])
+    missing = [spec for spec in needed.values() if spec.name not in described]
+    if missing:
+        names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
+        raise ConfigurationError(f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them")
+    partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
+    _check_counts(partitions, specs)
+    warnings: list[str] = []
+    for spec in needed.values():
+        _check_policy(spec, described[spec.name])
+        warnings += _differences(spec, described[spec.name])
+    limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
+    return Verified(partitions, int(limit), tuple(warnings))
+
+
+def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec]) -> None:
+    expected = partitions["scored"]
+    for name in ("state", "result", "report"):
+        if name in partitions and partitions[name] != expected:
+            raise ConfigurationError(
+                f"{specs[name].name} has {partitions[name]} partitions, but {specs['scored'].name} has {expected}: "
+                "the four topics scored, state, result and report must have the same number; create the wrong one anew"
+            )
+
+
+def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
+    policy = topic.settings.get("cleanup.policy")
+    if policy is None:
+        return
+    if spec.compacted and policy != "compact":
+        raise ConfigurationError(
+            f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: set cleanup.policy=compact"
+        )
+    if not spec.compacted and "compact" in policy:
+        raise ConfigurationError(
+            f"{spec.name} has cleanup.policy={policy}, but each of its records counts: set cleanup.policy=delete"
+        )
+
+
+# Where more is as good: only a smaller value deserves a warning.
+_AT_LEAST = frozenset({"max.message.bytes", "retention.ms", "delete.retention.ms"})
+
+
+def _differences(spec: TopicSpec, topic: TopicDescription) -> list[str]:
+    found = []
+    for key, wanted in spec.settings.items():
+        actual = topic.settings.get(key)
+        if actual is None or actual == wanted or key == "cleanup.policy":
+            continue
+        if key in _AT_LEAST and (int(actual) == -1 or int(actual) >= int(wanted)):
+            continue
+        found.append(f"{spec.name} has {key}={actual}, {wanted} is recommended")
+    return found
+
+
+async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
+    """Make the topics that are not there yet; returns a line for each. Raises ConfigurationError for one that is wrong."""
+    specs = topic_specs(settings)
+    durability = {"min.insync.replicas": str(max(1, replication_factor - 1))}
+    cluster = Cluster(Connection.from_settings(settings))
+    await connect(cluster, settings)
+    try:
+        lines = []
+        for spec in specs.values():
+            made = await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
+            lines.append(f"{spec.name}: " + (f"created with {partitions} partitions" if made else "already there"))
+        await _wait_until_known(cluster, [spec.name for spec in specs.values()])
+        verified = await verify_topics(cluster, settings, "all")
+        return lines + [f"warning: {warning}" for warning in verified.warnings]
+    except Transient as error:
+        raise ConfigurationError(f"topics cannot be created: {error}") from error
+    finally:
+        await cluster.stop()
+
+
+async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
+    """A topic that was just created shows up in a broker's metadata a moment later."""
+    deadline = time.monotonic() + _KNOWN_SECONDS
+    while len(await cluster.partition_counts(topics)) < len(topics) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+
+
+async def connect(cluster: Cluster, settings: Settings) -> None:
+    """Start a cluster client; raises ConfigurationError if no broker answers."""
+    try:
+        await cluster.start()
+    except Transient as error:
+        raise ConfigurationError(
+            f"no broker answers at {settings.kafka_bootstrap_servers} ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS, "
+            "and the security settings that the brokers ask for"
+        ) from error

@@ -1,0 +1,81 @@
+"""The rule book of SAFE v0: from expectations and an output to scores, a label, a report; all computation."""
+
+from safe_core.exact import ExactSum
+from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
+from safe_core.fold import BatchFold, BatchSnapshot, CaseRow
+from safe_core.ids import MAX_ID_LENGTH, id_problem
+from safe_core.matching import RULE, normalise
+from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output
+from safe_core.policy import (
+    CRITERIA,
+    DEFAULT_POLICY,
+    UNKNOWN_ARCHETYPE,
+    Criterion,
+    InvalidPolicy,
+    Override,
+    Policy,
+    Rules,
+    Threshold,
+    Thresholds,
+    Weights,
+)
+from safe_core.report import REPORT_TYPE, build_report
+from safe_core.scoring import CaseScore, Details, Label, Passed, ScoredCase, Scores, Vacuous, result_document, score
+from safe_core.testcases import (
+    BadTestCase,
+    Batch,
+    InvalidBatch,
+    TestCase,
+    known_archetype,
+    parse_batch,
+    scenario_archetype,
+)
+
+__all__ = [
+    "CRITERIA",
+    "DEFAULT_POLICY",
+    "EMPTY_OUTPUT",
+    "MAX_ID_LENGTH",
+    "MAX_TERMS",
+    "REPORT_TYPE",
+    "RULE",
+    "UNKNOWN_ARCHETYPE",
+    "BadTestCase",
+    "Batch",
+    "BatchFold",
+    "BatchSnapshot",
+    "CaseRow",
+    "CaseScore",
+    "Criterion",
+    "Details",
+    "ExactSum",
+    "Expectations",
+    "InvalidBatch",
+    "InvalidExpectations",
+    "InvalidOutput",
+    "InvalidPolicy",
+    "Label",
+    "Output",
+    "Override",
+    "Passed",
+    "Policy",
+    "PreparedExpectations",
+    "Rules",
+    "ScoredCase",
+    "Scores",
+    "Terms",
+    "TestCase",
+    "Threshold",
+    "Thresholds",
+    "Vacuous",
+    "Weights",
+    "build_report",
+    "id_problem",
+    "known_archetype",
+    "normalise",
+    "parse_batch",
+    "prepare",
+    "result_document",
+    "scenario_archetype",
+    "score",
+]

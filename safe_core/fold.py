@@ -1,0 +1,453 @@
+"""The rolling aggregate of a batch: the latest row of each test case, counted exactly (specification 4.2)."""
+
+import marshal
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_args
+
+from safe_core.exact import ExactSum
+from safe_core.expectations import Terms
+from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
+from safe_core.ranking import LowestNames
+from safe_core.scoring import Details, Label, Passed, ScoredCase, Scores, Vacuous, result_document
+
+NAMED = 5
+"""How many worst performers, and how many common misses of a kind, a report names (contract, ruling 14)."""
+
+Version = tuple[int, int, int]
+"""Event time in ms, source partition, source offset: the greater is the later result (contract, ruling 16)."""
+
+LABELS: tuple[Label, ...] = get_args(Label)
+
+T = TypeVar("T")
+
+_VERSION = struct.Struct("<qqq")
+_FLAWLESS = (1.0, 1.0, 1.0, 1.0)
+_MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details could not be shared
+
+
+class JudgedCase(ScoredCase, Protocol):
+    """What a row takes of a case: a CaseScore, or the same as read back from a record."""
+
+    @property
+    def passed(self) -> Passed: ...
+    @property
+    def vacuous(self) -> Vacuous: ...
+    @property
+    def empty_output(self) -> bool: ...
+
+
+class Kind(NamedTuple):
+    """What many rows of a batch have in common, kept once for all of them."""
+
+    archetype: str | None
+    run_id: str | None
+    fingerprint: str
+    expected: bool
+    label: Label
+    passed: Passed
+    vacuous: Vacuous
+    empty_output: bool
+
+
+class _Pool(Generic[T]):
+    """Values met lately, so that equal ones are kept once; bounded by forgetting all."""
+
+    __slots__ = ("_met",)
+    limit = 16_384
+
+    def __init__(self) -> None:
+        self._met: dict[T, T] = {}
+
+    def share(self, value: T) -> T:
+        if len(self._met) >= self.limit:
+            self._met.clear()
+        return self._met.setdefault(value, value)
+
+
+# One pool for each type: a Terms of (1, 1, 1) equals a Passed of (True, True, True).
+_KINDS: _Pool[Kind] = _Pool()
+_SCORES: _Pool[Scores] = _Pool()
+_TERMS: _Pool[Terms] = _Pool()
+_DETAILS: _Pool[bytes] = _Pool()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """What the fold keeps of one case, compact; made by CaseRow.of()."""
+
+    kind: Kind
+    scores: Scores
+    terms: Terms
+    _version: bytes
+    _details: bytes
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        version: Version,
+        archetype: str | None,
+        run_id: str | None,
+        fingerprint: str,
+        expected: bool,
+        case: JudgedCase,
+    ) -> Self:
+        """Pack a case; `expected` tells that the batch of that name holds the test case.
+
+        Raises ValueError for a version whose numbers do not fit 64 bits.
+        """
+        kind = Kind(archetype, run_id, fingerprint, expected, case.label, case.passed, case.vacuous, case.empty_output)
+        try:
+            packed = _VERSION.pack(*version)
+        except struct.error as error:
+            raise ValueError("a version is three integers of 64 bits") from error
+        details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
+        return cls(
+            _KINDS.share(kind), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
+        )
+
+    @property
+    def version(self) -> Version:
+        return _VERSION.unpack(self._version)
+
+    @property
+    def details(self) -> Details:
+        return Details._make(marshal.loads(self._details))  # noqa: S302  our own bytes, written by of()
+
+    @property
+    def archetype(self) -> str | None:
+        return self.kind.archetype
+
+    @property
+    def run_id(self) -> str | None:
+        return self.kind.run_id
+
+    @property
+    def fingerprint(self) -> str:
+        return self.kind.fingerprint
+
+    @property
+    def expected(self) -> bool:
+        return self.kind.expected
+
+    @property
+    def label(self) -> Label:
+        return self.kind.label
+
+    @property
+    def passed(self) -> Passed:
+        return self.kind.passed
+
+    @property
+    def vacuous(self) -> Vacuous:
+        return self.kind.vacuous
+
+    @property
+    def empty_output(self) -> bool:
+        return self.kind.empty_output
+
+
+class _Tally:
+    """Counts and exact sums over a group of rows: the batch, or one archetype in it."""
+
+    __slots__ = ("cases", "labels", "passed", "sums")
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self.labels: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
+        self.passed = [0, 0, 0]
+        self.sums = (ExactSum(), ExactSum(), ExactSum(), ExactSum())
+
+    def move(self, row: CaseRow, step: int) -> None:
+        """Count a row in (step 1) or out (step -1)."""
+        kind = row.kind
+        self.cases += step
+        self.labels[kind.label] += step
+        for position, passed in enumerate(kind.passed):
+            if passed:
+                self.passed[position] += step
+        for total, value in zip(self.sums, row.scores):  # noqa: B905  both are four, by their types
+            total.add(value, step)
+
+
+class _Counts(dict[str, int]):
+    """How often each text was counted in, less how often out; at 0 it is forgotten."""
+
+    __slots__ = ()
+
+    def move(self, text: str, step: int) -> None:
+        count = self.get(text, 0) + step
+        if count:
+            self[text] = count
+        else:
+            del self[text]
+
+    def in_order(self) -> dict[str, int]:
+        return dict(sorted(self.items()))
+
+
+class _TermCounts:
+    """How often each term was missed, or violated, and which most often."""
+
+    __slots__ = ("_counts", "_ranking")
+
+    def __init__(self) -> None:
+        self._counts = _Counts()
+        self._ranking = LowestNames()
+
+    def move(self, terms: Iterable[str], step: int) -> None:
+        for term in terms:
+            self._counts.move(term, step)
+            self._ranking.touch(term, self._counts)
+
+    def named(self, text_key: str, count_key: str) -> list[dict[str, Any]]:
+        """Give the most frequent terms: count descending, then text ascending by code point (contract, ruling 14)."""
+        counts = self._counts
+        first = self._ranking.first(NAMED, counts, lambda term: (-counts[term], term))
+        return [{text_key: term, count_key: counts[term]} for term in first]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSnapshot:
+    """The numbers of a batch at one moment, for whoever shows them later; ratios and means are worked out when asked.
+
+    `labels` count Pass, Review, Fail; `passed` CR, AH, AC; `vacuous` CR, AH, AC, all; `units` are the exact sums of the
+    scores; `archetypes` maps each archetype to its cases and, of these, the passing ones.
+    """
+
+    total_cases: int
+    labels: tuple[int, ...]
+    passed: tuple[int, ...]
+    units: tuple[int, ...]
+    vacuous: tuple[int, ...]
+    empty_outputs: int
+    expected_present: int
+    mixed_runs: bool
+    archetypes: Mapping[str, tuple[int, int]]
+
+    @property
+    def label_distribution(self) -> dict[str, int]:
+        return dict(zip(LABELS, self.labels, strict=True))
+
+    @property
+    def pass_ratio(self) -> float:
+        return _share(self.labels[0], self.total_cases)
+
+    @property
+    def pass_ratios(self) -> dict[str, float]:
+        """The share of cases that passed each criterion: CR, AH, AC."""
+        return {c: _share(count, self.total_cases) for c, count in zip(CRITERIA, self.passed, strict=True)}
+
+    @property
+    def mean_scores(self) -> dict[str, float]:
+        """The means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
+        return {
+            name: ExactSum(units).mean(self.total_cases) for name, units in zip(Scores._fields, self.units, strict=True)
+        }
+
+    @property
+    def archetype_pass_ratios(self) -> dict[str, float]:
+        return {name: _share(passes, cases) for name, (cases, passes) in self.archetypes.items()}
+
+
+class BatchFold:
+    """The latest row of each test case of a batch, and every aggregate of the specification over them.
+
+    In any order of offers, after any replacements and removals, all answers equal those of a fold from scratch over the
+    rows that stand, to the last bit (contract, ruling 15).
+    """
+
+    __slots__ = (
+        "_ac_misses", "_ah_violations", "_archetype_cases", "_archetypes", "_cr_misses", "_empty_outputs", "_expected",
+        "_fingerprints", "_rows", "_runs", "_total", "_vacuous", "_worst",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._rows: dict[str, CaseRow] = {}
+        self._total = _Tally()
+        self._archetypes: dict[str, _Tally] = {}
+        self._archetype_cases: dict[str, tuple[int, int]] = {}
+        self._runs = _Counts()
+        self._fingerprints = _Counts()
+        self._vacuous = [0, 0, 0, 0]
+        self._empty_outputs = 0
+        self._expected = 0
+        self._worst = LowestNames()
+        self._cr_misses = _TermCounts()
+        self._ah_violations = _TermCounts()
+        self._ac_misses = _TermCounts()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, test_id: object) -> bool:
+        return test_id in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def offer(self, test_id: str, row: CaseRow) -> bool:
+        """Let a row stand for its test case, unless a later one does already; True if it stands (contract, ruling 16).
+
+        Of two rows of the very same source, the one offered later stands.
+        """
+        standing = self._rows.get(test_id)
+        if standing is not None:
+            if row.version < standing.version:
+                return False
+            self._move(standing, -1)
+        self._rows[test_id] = row
+        self._move(row, 1)
+        self._worst.touch(test_id, self._rows)
+        return True
+
+    def remove(self, test_id: str) -> None:
+        """Forget a test case; raises KeyError for one that has no row."""
+        self._move(self._rows.pop(test_id), -1)
+        self._worst.touch(test_id, self._rows)
+
+    def row(self, test_id: str) -> CaseRow:
+        """Give the row that stands for a test case; raises KeyError for one that has none."""
+        return self._rows[test_id]
+
+    def test_ids(self) -> list[str]:
+        """List the test cases that have a row, in ascending order."""
+        return sorted(self._rows)
+
+    @property
+    def mixed_runs(self) -> bool:
+        """The rows come from more than one run (contract, section 3)."""
+        return len(self._runs) > 1
+
+    @property
+    def runs(self) -> dict[str, int]:
+        """The cases of each run; a missing run counts as ""."""
+        return self._runs.in_order()
+
+    @property
+    def fingerprints(self) -> dict[str, int]:
+        """The cases scored under each fingerprint."""
+        return self._fingerprints.in_order()
+
+    @property
+    def expected_present(self) -> int:
+        """How many rows are of test cases that the batch of that name holds."""
+        return self._expected
+
+    @property
+    def empty_outputs(self) -> int:
+        """How many cases answered with three empty fields."""
+        return self._empty_outputs
+
+    def summary(self) -> dict[str, Any]:
+        """Give the `summary` of specification 8.2."""
+        labels = self._total.labels
+        return {
+            "total_cases": self._total.cases,
+            "pass": labels["Pass"],
+            "review": labels["Review"],
+            "fail": labels["Fail"],
+            "overall_pass_rate": _share(labels["Pass"], self._total.cases),
+        }
+
+    def mean_scores(self) -> dict[str, float]:
+        """Give the means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
+        return {
+            name: total.mean(self._total.cases) for name, total in zip(Scores._fields, self._total.sums, strict=True)
+        }
+
+    def pass_rates(self) -> dict[str, float]:
+        """Give the share of cases that passed each criterion by their own thresholds, and overall (ruling 7)."""
+        cases = self._total.cases
+        rates = {c: _share(count, cases) for c, count in zip(CRITERIA, self._total.passed, strict=True)}
+        return rates | {"overall": _share(self._total.labels["Pass"], cases)}
+
+    def label_distribution(self) -> dict[str, int]:
+        """Give the count of each label."""
+        return {str(label): count for label, count in self._total.labels.items()}
+
+    def by_archetype(self) -> dict[str, dict[str, Any]]:
+        """Give the breakdown of specification 4.2 by name; cases without an archetype are the group "Unknown"."""
+        return {name: _breakdown(self._archetypes[name]) for name in sorted(self._archetypes)}
+
+    def vacuous(self) -> dict[str, int]:
+        """Count the cases whose criterion had nothing to check; `all`: whose three had nothing (contract, ruling 3)."""
+        return dict(zip((*CRITERIA, "all"), self._vacuous, strict=True))
+
+    def failure_analysis(self) -> dict[str, list[dict[str, Any]]]:
+        """Name the worst performers and the common misses (specification 4.2; contract, ruling 14)."""
+        rows = self._rows
+        worst = self._worst.first(NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
+        return {
+            "worst_performers": [result_document(name, rows[name].archetype, rows[name]) for name in worst],
+            "common_CR_misses": self._cr_misses.named("signal", "miss_count"),
+            "common_AH_violations": self._ah_violations.named("term", "count"),
+            "common_AC_misses": self._ac_misses.named("phrase", "miss_count"),
+        }
+
+    def snapshot(self) -> BatchSnapshot:
+        """Give the numbers of this moment; what comes later does not change them."""
+        total = self._total
+        return BatchSnapshot(
+            total_cases=total.cases,
+            labels=tuple(total.labels.values()),
+            passed=tuple(total.passed),
+            units=tuple(sum_.units for sum_ in total.sums),
+            vacuous=tuple(self._vacuous),
+            empty_outputs=self._empty_outputs,
+            expected_present=self._expected,
+            mixed_runs=self.mixed_runs,
+            archetypes=MappingProxyType(self._archetype_cases.copy()),
+        )
+
+    def _move(self, row: CaseRow, step: int) -> None:
+        """Count a row in (step 1) or out (step -1) of every aggregate."""
+        kind = row.kind
+        self._total.move(row, step)
+        self._move_in_archetype(row, step)
+        self._runs.move(kind.run_id or "", step)
+        self._fingerprints.move(kind.fingerprint, step)
+        if kind.expected:
+            self._expected += step
+        if kind.empty_output:
+            self._empty_outputs += step
+        if True in kind.vacuous:
+            for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
+                self._vacuous[position] += step * vacuous
+        if row.scores != _FLAWLESS:  # otherwise no list has a term to count
+            self._move_terms(row.details, step)
+
+    def _move_in_archetype(self, row: CaseRow, step: int) -> None:
+        name = row.kind.archetype or UNKNOWN_ARCHETYPE
+        tally = self._archetypes.get(name)
+        if tally is None:
+            tally = self._archetypes[name] = _Tally()
+        tally.move(row, step)
+        if tally.cases:
+            self._archetype_cases[name] = tally.cases, tally.labels["Pass"]
+        else:
+            del self._archetypes[name], self._archetype_cases[name]
+
+    def _move_terms(self, details: Details, step: int) -> None:
+        self._cr_misses.move(details.cr_missing, step)
+        self._ah_violations.move(details.ah_violations, step)
+        self._ac_misses.move(details.ac_missing, step)
+
+
+def _share(part: int, whole: int) -> float:
+    """Give a fraction in [0, 1]; 0.0 of nothing (specification 4.3)."""
+    return part / whole if whole else 0.0
+
+
+def _breakdown(tally: _Tally) -> dict[str, Any]:
+    cr, ah, ac, _ = tally.sums
+    return {
+        "count": tally.cases,
+        "mean_CR": cr.mean(tally.cases),
+        "mean_AH": ah.mean(tally.cases),
+        "mean_AC": ac.mean(tally.cases),
+        "pass_rate": _share(tally.labels["Pass"], tally.cases),
+    }

@@ -1,0 +1,154 @@
+"""The scores and the label of one case (specification 1, 2 and 3)."""
+
+from itertools import compress
+from typing import Any, Literal, NamedTuple, Protocol
+
+from safe_core.expectations import Needles, PreparedExpectations, Terms
+from safe_core.matching import joined, normalise
+from safe_core.outputs import Output
+from safe_core.policy import Rules, Thresholds, Weights
+from safe_core.search import which_stand_in
+
+Label = Literal["Pass", "Review", "Fail"]
+
+
+class Scores(NamedTuple):
+    """The three criteria and the composite, each in [0, 1]."""
+
+    CR: float
+    AH: float
+    AC: float
+    composite: float
+
+
+class Details(NamedTuple):
+    """The terms behind the scores, in the order and spelling of the expectations."""
+
+    cr_found: tuple[str, ...]
+    cr_missing: tuple[str, ...]
+    ah_violations: tuple[str, ...]
+    ac_found: tuple[str, ...]
+    ac_missing: tuple[str, ...]
+
+
+class Passed(NamedTuple):
+    """Whether each criterion reached its own `pass` threshold (contract, ruling 7)."""
+
+    CR: bool
+    AH: bool
+    AC: bool
+
+
+class Vacuous(NamedTuple):
+    """Whether each criterion had nothing to check (contract, ruling 3)."""
+
+    CR: bool
+    AH: bool
+    AC: bool
+
+
+class CaseScore(NamedTuple):
+    """One scored case."""
+
+    scores: Scores
+    details: Details
+    terms: Terms
+    passed: Passed
+    vacuous: Vacuous
+    empty_output: bool
+    label: Label
+
+
+class ScoredCase(Protocol):
+    """What a result shows of a case: a CaseScore, or a row of a fold."""
+
+    @property
+    def scores(self) -> Scores: ...
+    @property
+    def details(self) -> Details: ...
+    @property
+    def terms(self) -> Terms: ...
+    @property
+    def label(self) -> Label: ...
+
+
+def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseScore:
+    """Score one output against the expectations of its test case (specification 1 to 3; contract, rulings 1 to 9)."""
+    cr_found, cr_missing = _search(expected.CR, joined(*output.signals, output.summary))
+    ah_violations, _ = _search(expected.AH, joined(*output.followup_questions))
+    ac_found, ac_missing = _search(expected.AC, normalise(output.summary))
+    terms = expected.terms
+    cr = _found_share(len(cr_found), terms.CR)
+    ah = _avoided_share(len(ah_violations), terms.AH, strict=rules.strict_ah)
+    ac = _found_share(len(ac_found), terms.AC)
+    passed = _passed(cr, ah, ac, rules.thresholds)
+    return CaseScore(
+        scores=Scores(cr, ah, ac, _composite(cr, ah, ac, rules.weights)),
+        details=Details(cr_found, cr_missing, ah_violations, ac_found, ac_missing),
+        terms=terms,
+        passed=passed,
+        vacuous=Vacuous(terms.CR == 0, terms.AH == 0 or not output.asks_questions, terms.AC == 0),
+        empty_output=output.is_empty,
+        label=_label(cr, ah, ac, rules.thresholds, passed),
+    )
+
+
+def result_document(test_id: str, archetype: str | None, case: ScoredCase) -> dict[str, Any]:
+    """Give the `result` of a case in the field order of the contract, section 3 (specification 4.1)."""
+    scores, details, terms = case.scores, case.details, case.terms
+    return {
+        "test_id": test_id,
+        "archetype": archetype,
+        "scores": scores._asdict(),
+        "details": {
+            "CR": {"found": list(details.cr_found), "missing": list(details.cr_missing)},
+            "AH": {"violations": list(details.ah_violations)},
+            "AC": {"found": list(details.ac_found), "missing": list(details.ac_missing)},
+        },
+        "terms": terms._asdict(),
+        "label": case.label,
+    }
+
+
+def _search(needles: Needles, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Part the terms into found and missing ones; a term listed twice counts twice (contract, ruling 5)."""
+    terms, normalised = needles
+    hits = which_stand_in(text, normalised)
+    if False not in hits:
+        return terms, ()
+    if True not in hits:
+        return (), terms
+    return tuple(compress(terms, hits)), tuple([term for term, hit in zip(terms, hits, strict=True) if not hit])
+
+
+def _found_share(found: int, total: int) -> float:
+    """Give CR or AC: 1.0 for an empty list, else the share of terms found (specification 1.1, 1.3).
+
+    An empty output needs no rule of its own: no term stands in it, which makes 0.0 (contract, ruling 2).
+    """
+    return found / total if total else 1.0
+
+
+def _avoided_share(violations: int, total: int, *, strict: bool) -> float:
+    """Give AH (specification 1.2; contract, rulings 6 and 9); no question violates anything, which makes 1.0."""
+    if not total:
+        return 1.0
+    if strict:
+        return 0.0 if violations else 1.0
+    return 1.0 - violations / total
+
+
+def _composite(cr: float, ah: float, ac: float, weights: Weights) -> float:
+    """Give the weighted mean of specification 2.1, in exactly this order of operations (contract, ruling 6)."""
+    return (weights.CR * cr + weights.AH * ah + weights.AC * ac) / (weights.CR + weights.AH + weights.AC)
+
+
+def _passed(cr: float, ah: float, ac: float, thresholds: Thresholds) -> Passed:
+    return Passed(cr >= thresholds.CR.pass_, ah >= thresholds.AH.pass_, ac >= thresholds.AC.pass_)
+
+
+def _label(cr: float, ah: float, ac: float, thresholds: Thresholds, passed: Passed) -> Label:
+    """Give the label of contract, ruling 7: below `review` fails, else below `pass` is to be reviewed."""
+    if cr < thresholds.CR.review or ah < thresholds.AH.review or ac < thresholds.AC.review:
+        return "Fail"
+    return "Pass" if passed == (True, True, True) else "Review"

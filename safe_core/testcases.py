@@ -1,0 +1,138 @@
+"""A batch file as factory-cli writes it: its test cases and what scoring reads of them (contract, section 2)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from safe_core.expectations import Expectations, InvalidExpectations
+from safe_core.ids import id_problem
+from safe_core.policy import UNKNOWN_ARCHETYPE
+
+# where the plan of a batch may stand, in the order in which its scenarios are asked
+_PLANS = ("batch_plan", "batch_strategy")
+
+_BRACKETED = re.compile(r"\[\s*([^\[\]]*[^\[\]\s])\s*\]")
+_FIRST_WORD = re.compile(r"\s*(\S+?)[,.:;]*(?:\s|$)")
+
+
+class InvalidBatch(ValueError):
+    """A document that is no batch file at all."""
+
+
+class _InvalidTestCase(ValueError):
+    """One test case that cannot be used; the message names the place, never the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """A test case that outputs can be scored against; what the file does not say is None."""
+
+    __test__ = False  # pytest would take the name for a class of tests
+
+    test_id: str
+    concern_id: str | None
+    archetype: str | None
+    metric_id: str | None
+    expectations: Expectations
+
+
+@dataclass(frozen=True, slots=True)
+class BadTestCase:
+    """A test case that is `expectations_invalid`: its place in the list, from 0, and the problem in words of ours."""
+
+    test_id: str | None
+    position: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The test cases of one batch file, in its order."""
+
+    cases: tuple[TestCase | BadTestCase, ...]
+
+
+def parse_batch(document: object) -> Batch:
+    """Read a batch file; one bad test case does not spoil the others. Raises InvalidBatch."""
+    if not isinstance(document, Mapping):
+        raise InvalidBatch("not an object")
+    cases = document.get("test_cases")
+    if not isinstance(cases, list):
+        raise InvalidBatch("test_cases is not a list" if "test_cases" in document else "test_cases is missing")
+    plans = [plan for name in _PLANS if (plan := _scenarios(document.get(name)))]
+    return Batch(tuple(_read(case, position, plans) for position, case in enumerate(cases)))
+
+
+def known_archetype(name: str | None) -> str | None:
+    """Give an archetype, or None for one that is missing, blank or the placeholder (contract, ruling 10)."""
+    if name is None or name == UNKNOWN_ARCHETYPE or not name.strip():
+        return None
+    return name
+
+
+def scenario_archetype(scenario: object) -> str | None:
+    """Give the archetype that a scenario of a plan names, None if it names none (contract, section 2)."""
+    if isinstance(scenario, Mapping):
+        named = scenario.get("archetype")
+    elif isinstance(scenario, str):
+        named = _named_in(scenario)
+    else:
+        named = None
+    if not isinstance(named, str) or id_problem(named):
+        return None
+    return known_archetype(named)
+
+
+def _named_in(scenario: str) -> str | None:
+    if bracketed := _BRACKETED.search(scenario):
+        return bracketed[1]
+    word = _FIRST_WORD.match(scenario)
+    return word[1] if word and "_" in word[1] else None
+
+
+def _scenarios(plan: object) -> list[object]:
+    scenarios = plan.get("scenarios") if isinstance(plan, Mapping) else None
+    return scenarios if isinstance(scenarios, list) else []
+
+
+def _read(case: object, position: int, plans: list[list[object]]) -> TestCase | BadTestCase:
+    test_id = case.get("test_id") if isinstance(case, Mapping) else None
+    named = test_id if isinstance(test_id, str) and not id_problem(test_id) else None
+    try:
+        return _test_case(case, [scenarios[position] for scenarios in plans if position < len(scenarios)])
+    except (_InvalidTestCase, InvalidExpectations) as error:
+        return BadTestCase(named, position, str(error))
+
+
+def _test_case(case: object, scenarios: list[object]) -> TestCase:
+    if not isinstance(case, Mapping):
+        raise _InvalidTestCase("is not an object")
+    test_id = _id(case, "test_id")
+    if test_id is None:
+        raise _InvalidTestCase("test_id is missing")
+    archetypes = (_archetype(case), *map(scenario_archetype, scenarios))
+    return TestCase(
+        test_id=test_id,
+        concern_id=_id(case, "concern_id"),
+        archetype=next((name for name in archetypes if name is not None), None),
+        metric_id=_id(case, "metric_id"),
+        expectations=Expectations.parse(case.get("expectations")),
+    )
+
+
+def _id(case: Mapping[object, object], field: str) -> str | None:
+    value = case.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _InvalidTestCase(f"{field} is not a string")
+    if problem := id_problem(value):
+        raise _InvalidTestCase(f"{field} {problem}")
+    return value
+
+
+def _archetype(case: Mapping[object, object]) -> str | None:
+    value = case.get("archetype")
+    if isinstance(value, str) and known_archetype(value) is None:
+        return None  # a blank archetype is a missing one, not a bad id
+    return _id(case, "archetype")

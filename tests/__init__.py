@@ -1,0 +1,1 @@
+"""Tests as sentences; what stands under `support` is shared by them and measured against nothing of the product."""

@@ -1,0 +1,1 @@
+"""What only a real Apache Kafka can show."""

@@ -1,0 +1,23 @@
+"""Sites on the shared broker."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.outside import Outside
+from tests.support.site import Site
+
+
+@pytest.fixture
+def site_over(outside: Outside, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Make an installation over a folder of test cases: `site_over(folder, partitions=4, settings={…})`."""
+    made: list[Site] = []
+
+    def build(cases: Path, *, partitions: int = 4, settings: dict[str, str] | None = None) -> Site:
+        made.append(Site.build(outside, tmp_path, cases, partitions=partitions, settings=settings))
+        return made[-1]
+
+    yield build
+    for site in made:
+        site.discard()

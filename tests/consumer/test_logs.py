@@ -1,0 +1,360 @@
+"""Logs: one shape, no secrets, no floods (contract, section 3)."""
+
+import asyncio
+import json
+import logging
+import ssl
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from consumer import logs
+from consumer.errors import Fatal, Poison
+
+Written = Callable[[], str]
+
+SECRET = "hunter2-never-shown"  # noqa: S105 (it is none)
+
+
+class Colour(Enum):
+    RED = "r"
+
+
+class KafkaConnectionError(Exception):
+    """Stands where the client's own class of this name does."""
+
+
+KafkaConnectionError.__module__ = "aiokafka.errors"
+
+
+@pytest.fixture(autouse=True)
+def written(capsys: pytest.CaptureFixture[str]) -> Iterator[Written]:
+    """What has been written to stderr since it was last asked for; logging is left as it was found."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield lambda: capsys.readouterr().err
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+
+
+def lines(written: Written) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written().splitlines()]
+
+
+def only(written: Written) -> dict[str, Any]:
+    (line,) = lines(written)
+    return line
+
+
+def caught(error: Exception) -> Exception:
+    try:
+        raise error
+    except type(error) as raised:
+        return raised
+
+
+def test_our_records_and_those_of_libraries_have_one_shape(written: Written) -> None:
+    logs.configure("info", "json")
+    logs.get_logger("consumer.app").info("started", role="all", partitions=3)
+    logging.getLogger("aiohttp.server").warning("slow: %d ms", 12)
+    ours, theirs = lines(written)
+    assert list(ours) == ["timestamp", "level", "event", "logger", "role", "partitions"]
+    assert list(theirs) == ["timestamp", "level", "event", "logger"]
+    assert ours["event"] == "started"
+    assert (theirs["level"], theirs["event"], theirs["logger"]) == ("warning", "slow: 12 ms", "aiohttp.server")
+
+
+def test_a_timestamp_is_utc_with_milliseconds(written: Written) -> None:
+    logs.configure("info", "json")
+    logs.get_logger("consumer").info("x")
+    timestamp = only(written)["timestamp"]
+    assert len(timestamp) == len("2026-11-21T20:00:00.000Z")
+    assert timestamp.endswith("Z")
+
+
+def test_without_a_format_what_is_no_terminal_gets_json(written: Written) -> None:
+    logs.configure("info", None)
+    logs.get_logger("consumer").info("x")
+    assert only(written)["event"] == "x"
+
+
+def test_without_a_format_a_terminal_gets_lines_for_people(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    logs.configure("info", None)
+    logs.get_logger("consumer").info("started", role="all")
+    text = written()
+    assert not text.startswith("{")
+    assert "started" in text
+
+
+def test_configuring_again_replaces_what_was_configured(written: Written) -> None:
+    logger = logs.get_logger("consumer")
+    logs.configure("info", "json")
+    logs.configure("error", "json")
+    logger.warning("not wanted")
+    logger.error("once")
+    assert only(written)["event"] == "once"
+
+
+def test_fields_bound_to_the_context_are_told(written: Written) -> None:
+    logs.configure("info", "json")
+    with structlog.contextvars.bound_contextvars(partition=7):
+        logs.get_logger("consumer").info("x")
+    assert only(written)["partition"] == 7
+
+
+def test_a_field_cannot_take_the_place_of_the_first_four(written: Written) -> None:
+    logs.configure("info", "json")
+    logs.get_logger("consumer").info("x", timestamp=1, logger="other", level="none")
+    line = only(written)
+    assert (line["timestamp"] != 1, line["logger"], line["level"]) == (True, "consumer", "info")
+
+
+FIELDS = [
+    # (a field's value, as it is told)
+    ("text", "text"),
+    (1.5, 1.5),
+    (float("nan"), "nan"),  # JSON knows none
+    (None, None),
+    (Colour.RED, "RED"),
+    (Path("/a/b"), "/a/b"),
+    ((1, "a"), [1, "a"]),
+    ({"a": {1: b"x"}}, {"a": {"1": "<bytes>"}}),
+    (SECRET.encode(), "<bytes>"),  # a record's value
+    (object(), "<object>"),
+    (ValueError(SECRET), "ValueError"),
+    (Poison("too_deep", "depth 65"), "Poison: too_deep: depth 65"),
+]
+
+
+@pytest.mark.parametrize(("value", "told"), FIELDS, ids=[str(told) for _, told in FIELDS])
+def test_a_field_is_told_as_a_plain_value(written: Written, value: object, told: object) -> None:
+    logs.configure("info", "json")
+    logs.get_logger("consumer").info("x", field=value)
+    assert only(written)["field"] == told
+
+
+TRICKS = [
+    "\x00",
+    "\n",
+    "\r",
+    "\x1b[2J",
+    "\x7f",
+    "\x85",  # next line, of C1
+    "\x9b31m",  # ESC [ in one character
+    "\u202e",  # right-to-left override
+    "\u2066",  # isolate
+    "\u200f",  # mark
+    "\u061c",
+    "\u2028",  # line separator
+    "\ud800",  # lone surrogate
+]
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=ascii)
+@pytest.mark.parametrize("format_", ["json", "console"])
+def test_no_character_that_a_terminal_obeys_is_written(written: Written, trick: str, format_: logs.Format) -> None:
+    logs.configure("info", format_)
+    logs.get_logger("consumer").info(f"event{trick}", field=f"x{trick}", nested=[f"x{trick}"])
+    logging.getLogger("library").info("argument %s", f"x{trick}")
+    text = written()
+    assert text.count("\n") == 2  # one for each record
+    assert trick[0] not in text.replace("\n", "")
+
+
+def test_letters_of_any_language_stay_for_a_person(written: Written) -> None:
+    logs.configure("info", "console")
+    logs.get_logger("consumer").info("x", batch="Größe 大")
+    assert "Größe 大" in written()
+
+
+# --- exceptions
+
+WORDS = [
+    # (exception, what is said of it)
+    (ValueError(SECRET), "ValueError"),
+    (UnicodeDecodeError("utf-8", SECRET.encode(), 0, 1, SECRET), "UnicodeDecodeError"),
+    (Fatal("topic x is missing"), "Fatal: topic x is missing"),
+    (Fatal("id \x1b[2J"), "Fatal: id \\u001b[2J"),  # no trust even there
+    (KafkaConnectionError("no connection to broker:9092"), "KafkaConnectionError: no connection to broker:9092"),
+    (FileNotFoundError(2, "No such file", SECRET), "FileNotFoundError: No such file or directory"),
+    (OSError(SECRET), "OSError"),
+    (ssl.SSLError(1, f"[SSL] {SECRET}"), "SSLError: reason unknown"),  # only OpenSSL sets one
+]
+
+
+@pytest.mark.parametrize(("error", "words"), WORDS, ids=[words for _, words in WORDS])
+def test_strangers_words_are_not_repeated(error: BaseException, words: str) -> None:
+    assert logs.said(error) == words
+
+
+@pytest.mark.parametrize("format_", ["json", "console"])
+@pytest.mark.parametrize("logger", ["consumer.stage", "aiokafka.consumer", "aiohttp.server"])
+def test_an_exception_is_told_by_types_and_frames(written: Written, format_: logs.Format, logger: str) -> None:
+    logs.configure("info", format_)
+    error = Fatal("stopped")
+    error.__cause__ = caught(ValueError(SECRET))
+    logging.getLogger(logger).error("it failed", exc_info=caught(error))
+    text = written()
+    assert SECRET not in text
+    assert "Fatal: stopped" in text
+    assert "caused by ValueError" in text
+    assert "at consumer/test_logs.py:" in text
+
+
+def test_our_own_exception_is_told_with_the_event(written: Written) -> None:
+    logs.configure("info", "json")
+    error = caught(KeyError(SECRET))
+    logs.get_logger("consumer").error("it failed", exc_info=error)
+    first, *frames = only(written)["exception"]
+    assert first == "KeyError"
+    assert frames == [frame for frame in frames if frame.startswith("  at consumer/test_logs.py:")]
+
+
+def test_an_exception_as_an_argument_is_told_by_its_type(written: Written) -> None:
+    logs.configure("info", "json")
+    logging.getLogger("aiokafka").error("failed: %s, %r", ValueError(SECRET), KafkaConnectionError("gone"))
+    logging.getLogger("aiokafka").error("failed: %(error)s", {"error": ValueError(SECRET)})
+    assert [line["event"] for line in lines(written)] == [
+        "failed: ValueError, 'KafkaConnectionError: gone'",
+        "failed: ValueError",
+    ]
+
+
+def test_an_exception_nobody_awaited_is_not_quoted_by_asyncio(written: Written) -> None:
+    logs.configure("debug", "json")
+    loop = asyncio.new_event_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    future.set_exception(ValueError(SECRET))
+    del future
+    loop.close()
+    text = written()
+    assert SECRET not in text
+    assert json.loads(text)["event"] == "Future exception was never retrieved"
+
+
+def test_a_group_of_exceptions_tells_each_member() -> None:
+    group = caught(ExceptionGroup(SECRET, [caught(ValueError(SECRET)), caught(Fatal("stop"))]))
+    told = [line for line in logs.exception_lines(group) if not line.startswith("  at ")]
+    assert told == ["ExceptionGroup", "with ValueError", "with Fatal: stop"]
+
+
+def test_a_circle_of_causes_and_a_deep_recursion_end() -> None:
+    first, second = ValueError(), KeyError()
+    first.__cause__, second.__cause__ = second, first
+    assert len(logs.exception_lines(first)) == 200
+
+    def deeper() -> None:
+        deeper()
+
+    with pytest.raises(RecursionError) as raised:
+        deeper()
+    assert len(logs.exception_lines(raised.value)) < 40
+
+
+def test_the_place_of_a_defect_is_in_our_own_files() -> None:
+    value: Any = 5
+    with pytest.raises(TypeError) as raised:
+        logs.printable(value)  # fails there, called from here
+    assert logs.raised_at(raised.value).startswith("consumer/logs.py:")
+    assert logs.raised_at(ValueError()) == "an unknown place"
+
+
+def test_a_record_that_cannot_be_put_together_is_not_quoted(written: Written) -> None:
+    logs.Stderr(logging.Formatter()).handle(record("library", "%d", SECRET))  # pytest's own handler would raise
+    assert only(written)["event"] == "a record could not be logged"
+
+
+def test_a_warning_is_logged_without_its_source_line(written: Written) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logs.configure("info", "json")
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+    assert only(written)["event"].endswith("DeprecationWarning: old")
+
+
+# --- levels and floods
+
+LEVELS = [
+    # (configured, logger, level, whether it is written)
+    ("debug", "consumer.stage", "debug", True),
+    ("debug", "safe.stage", "debug", True),
+    ("info", "consumer.stage", "debug", False),
+    ("debug", "aiokafka.conn", "debug", False),  # passwords and payloads
+    ("debug", "aiokafka.conn", "info", True),
+    ("info", "aiokafka.conn", "info", False),
+    ("info", "aiokafka.conn", "warning", True),
+    ("error", "aiokafka.conn", "warning", False),
+    ("debug", "kafka", "debug", False),
+    ("debug", "asyncio", "debug", False),  # any library's
+    ("debug", "aiohttp.access", "info", False),  # each scrape
+    ("error", "aiohttp.access", "warning", False),
+]
+
+
+@pytest.mark.parametrize(("configured", "logger", "level", "wanted"), LEVELS)
+def test_a_level_is_kept(
+    written: Written, configured: logs.Level, logger: str, level: logs.Level, *, wanted: bool
+) -> None:
+    logs.configure(configured, "json")
+    logging.getLogger(logger).log(logs.LEVELS[level], "x")
+    assert bool(written()) == wanted
+
+
+def test_a_clients_debug_is_silent_even_where_its_logger_was_set_to_it(written: Written) -> None:
+    logs.configure("debug", "json")
+    chatty = logging.getLogger("aiokafka.test_chatty")
+    chatty.setLevel(logging.DEBUG)
+    chatty.debug("password %s", SECRET)
+    assert written() == ""
+
+
+def record(logger: str, message: str, *args: object) -> logging.LogRecord:
+    return logging.LogRecord(logger, logging.ERROR, "", 0, message, args, None)
+
+
+def test_a_client_says_the_same_five_times_and_then_how_often_more() -> None:
+    throttle = logs.Throttle()
+    alike = [throttle.admits(record("aiokafka.conn", "no node %d", n), now=n / 10) for n in range(8)]
+    assert alike == [True] * 5 + [False] * 3
+    assert throttle.admits(record("aiokafka.conn", "another"), now=1)
+    assert throttle.admits(record("aiokafka.client", "no node %d", 1), now=1)
+    assert throttle.reports(now=9.9) == []
+    (report,) = throttle.reports(now=10)
+    assert (report.name, report.levelno) == ("aiokafka.conn", logging.ERROR)
+    assert report.getMessage() == "3 more were suppressed of: no node %d"
+    assert throttle.admits(record("aiokafka.conn", "no node %d", 9), now=10)
+
+
+def test_our_own_records_are_never_suppressed() -> None:
+    throttle = logs.Throttle(limit=1)
+    assert all(throttle.admits(record("consumer.stage", "x"), now=0) for _ in range(3))
+
+
+def test_a_flood_of_different_messages_is_a_flood() -> None:
+    throttle = logs.Throttle()
+    admitted = [throttle.admits(record("aiokafka", f"message {n}"), now=0) for n in range(10_000)]
+    assert sum(admitted) <= 261
+    assert sum("suppressed" in report.getMessage() for report in throttle.reports(now=10)) == 1
+
+
+def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Written) -> None:
+    now = 0.0
+    logs.configure("info", "json")
+    handler = logs.Stderr(logging.Formatter("%(name)s %(message)s"), clock=lambda: now)
+    for n in range(9):
+        handler.handle(record("aiokafka", "no node %d", n))
+    now = 11.0
+    handler.handle(record("consumer.stage", "connected"))
+    assert written().splitlines()[-2:] == [
+        "aiokafka 4 more were suppressed of: no node %d",
+        "consumer.stage connected",
+    ]

@@ -1,0 +1,498 @@
+"""Settings: each source, each origin, each refusal (contract, section 5)."""
+# ruff: noqa: S105 (settings with "pass" in their names, and a secret that is none)
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from consumer.errors import ConfigurationError
+from consumer.settings import (
+    FILE_KEYS,
+    FILE_NAME,
+    VARIABLES,
+    Loaded,
+    Settings,
+    debug_is_asked_for,
+    load,
+    split_address,
+    without_comments,
+)
+from safe_core import DEFAULT_POLICY
+
+ROOT = Path(__file__).parents[2]
+SECRET = "hunter2-never-shown"
+
+
+def from_environment(**variables: str) -> Loaded:
+    return load({}, {f"SAFE_V0_{name}": value for name, value in variables.items()}, Path("/nonexistent"))
+
+
+def from_text(folder: Path, text: str) -> Loaded:
+    (folder / FILE_NAME).write_text(text, encoding="utf-8")
+    return load({}, {}, folder)
+
+
+def refusal(environ: dict[str, str], folder: Path, **flags: object) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        load(flags, environ, folder)
+    return str(refused.value)
+
+
+def test_without_any_source_every_value_is_the_default(tmp_path: Path) -> None:
+    loaded = load({}, {}, tmp_path)
+    assert set(loaded.origins.values()) == {"default"}
+    assert loaded.policy.fingerprint == DEFAULT_POLICY.fingerprint
+    assert loaded.settings.kafka_group_id == "safe-v0"
+    assert loaded.settings.input_topic == "factory.generation.output"
+
+
+def test_the_configuration_file_in_the_repository_says_what_the_defaults_are(tmp_path: Path) -> None:
+    written = load({"config": ROOT / "config" / FILE_NAME}, {}, tmp_path)
+    assert written.settings == Settings()
+    assert written.policy.fingerprint == DEFAULT_POLICY.fingerprint
+
+
+def test_the_configuration_file_in_the_repository_names_every_key() -> None:
+    text = (ROOT / "config" / FILE_NAME).read_text(encoding="utf-8")
+    last_parts = {key.rpartition(".")[2] for key in FILE_KEYS.values()}
+    # the one secret is advised against, so its key is not shown
+    assert {key for key in last_parts if f'"{key}"' not in text} == {"kafkaSaslPassword"}
+
+
+def test_the_settings_never_read_the_environment_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAFE_V0_KAFKA_GROUP_ID", "from-the-environment")
+    assert Settings().kafka_group_id == "safe-v0"
+    assert load({}).settings.kafka_group_id == "from-the-environment"
+
+
+def test_variables_of_other_prefixes_are_not_ours(tmp_path: Path) -> None:
+    load({}, {"SAFE_TEST_BOOTSTRAP_SERVERS": "x", "SAFE": "x", "safe_v0_cr_pass": "rubbish"}, tmp_path)
+
+
+PRECEDENCE = [
+    # (sources that give the group id, value in force, origin)
+    ({"flag", "variable", "secret", "file"}, "by-flag", "--group-id"),
+    ({"variable", "secret", "file"}, "by-variable", "SAFE_V0_KAFKA_GROUP_ID"),
+    ({"secret", "file"}, "by-secret", "SAFE_V0_KAFKA_GROUP_ID in {folder}"),
+    ({"file"}, "by-file", "safe.config.json: kafkaGroupId"),
+    (set(), "safe-v0", "default"),
+]
+
+
+@pytest.mark.parametrize(("sources", "value", "origin"), PRECEDENCE)
+def test_each_source_beats_those_below_it(tmp_path: Path, sources: set[str], value: str, origin: str) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    environ = {"SAFE_V0_SECRETS_DIR": "secrets"}
+    if "variable" in sources:
+        environ["SAFE_V0_KAFKA_GROUP_ID"] = "by-variable"
+    if "secret" in sources:
+        (secrets / "SAFE_V0_KAFKA_GROUP_ID").write_text("by-secret\n")
+    if "file" in sources:
+        (tmp_path / FILE_NAME).write_text('{"kafkaGroupId": "by-file"}')
+    loaded = load({"kafka_group_id": "by-flag" if "flag" in sources else None}, environ, tmp_path)
+    assert loaded.settings.kafka_group_id == value
+    assert loaded.origins["kafka_group_id"] == origin.format(folder=secrets)
+
+
+VALUES = [
+    # (variable, text, field's value)
+    ("CR_PASS", "0.9", 0.9),
+    ("AH_STRICT", "true", True),
+    ("AH_STRICT", "0", False),
+    ("REPORT_DIR", "/var/reports", Path("/var/reports")),
+    ("KAFKA_BOOTSTRAP_SERVERS", "a:9092, [::1]:9093", "a:9092,[::1]:9093"),  # blanks after a comma
+    ("KAFKA_BOOTSTRAP_SERVERS", "", ""),  # unset
+    ("HTTP_ADDRESS", "[::1]:9464", "[::1]:9464"),
+    ("HTTP_ADDRESS", "0.0.0.0:0", "0.0.0.0:0"),  # any free port
+    ("INPUT_TYPES", "a.b, c", ("a.b", "c")),
+    ("INPUT_TYPES", "", ()),  # any
+    ("INPUT_START", "", None),  # an empty variable, as templates write it
+    ("LOG_LEVEL", "INFO", "info"),
+    ("EXPECTATIONS", "topic:test.cases", "topic:test.cases"),
+    ("EXPECTATIONS", "https://store:8443/base", "https://store:8443/base"),
+    ("EXPECTATIONS", "./cases", "./cases"),
+    ("EXPECTATIONS_GRACE_SECONDS", "0", 0),
+]
+
+
+@pytest.mark.parametrize(("variable", "text", "value"), VALUES)
+def test_a_variable_is_read_as_its_setting(variable: str, text: str, value: object) -> None:
+    assert getattr(from_environment(**{variable: text}).settings, variable.lower()) == value
+
+
+REFUSED_VARIABLES = [
+    # (variable, value, what the sentence says after naming both)
+    ("CR_PASS", "high", "cannot be used; write a number from 0 to 1"),
+    ("CR_PASS", "nan", "cannot be used; write a number from 0 to 1"),
+    ("CR_PASS", "1.5", "cannot be used; write a number from 0 to 1"),
+    ("CR_PASS", "-0.1", "cannot be used; write a number from 0 to 1"),
+    ("AH_STRICT", "maybe", "cannot be used; write true or false"),
+    ("RESULT_TOPIC", "safe:v0:result", "holds a colon, which Kafka allows in no topic name; write 1 to 249 of"),
+    ("INPUT_TOPIC", "..", "is no legal topic name"),
+    ("INPUT_TOPIC", "a" * 250, "is no legal topic name"),
+    ("INPUT_TOPIC", "über", "is no legal topic name"),
+    ("KAFKA_GROUP_ID", "x.aggregator", "is no usable group id"),  # the aggregator's group of x
+    ("KAFKA_BOOTSTRAP_SERVERS", "broker", "is not host:port; write host:port,host:port,…"),
+    ("KAFKA_BOOTSTRAP_SERVERS", "a:9092,", "is not host:port"),
+    ("KAFKA_BOOTSTRAP_SERVERS", "a:0", "has port 0"),
+    ("KAFKA_SECURITY_PROTOCOL", "TLS", "cannot be used; write PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
+    ("DELIVERY", "at_most_once", "cannot be used; write exactly_once or at_least_once"),
+    ("HTTP_ADDRESS", ":9464", "is not host:port"),
+    ("HTTP_ADDRESS", "localhost:65536", "is not host:port"),
+    ("HTTP_ADDRESS", "[::g]:1", "is not host:port"),
+    ("HTTP_ADDRESS", "[1.2.3]:1", "holds no IPv6 address between its brackets"),
+    ("EXPECTATIONS", "ftp://store/", "is no usable URL; write a folder, an http(s):// URL or topic:NAME"),
+    ("EXPECTATIONS", "http://store:port/", "is no usable URL"),
+    ("EXPECTATIONS", "http://store/?a=b", "has a query or a fragment"),
+    ("EXPECTATIONS", "topic:a:b", "holds a colon"),
+    ("BATCH_TTL_SECONDS", "0", "cannot be used; write a whole number, at least 1"),
+    ("SHUTDOWN_SECONDS", "1.5", "cannot be used; write a whole number, at least 1"),
+    ("EXPECTATIONS_GRACE_SECONDS", "-1", "cannot be used; write a whole number, at least 0"),
+    ("MAX_VALUE_BYTES", "1024", "cannot be used; write a whole number from 32768"),
+    ("INPUT_START", "now", "cannot be used; write earliest or latest"),
+    ("OFFSET_OUT_OF_RANGE", "latest", "cannot be used; write stop or earliest"),
+    ("LOG_FORMAT", "xml", "cannot be used; write json or console"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value", "problem"), REFUSED_VARIABLES)
+def test_a_value_that_cannot_be_used_is_refused_by_its_variable(
+    tmp_path: Path, variable: str, value: str, problem: str
+) -> None:
+    sentence = refusal({f"SAFE_V0_{variable}": value}, tmp_path)
+    assert sentence.startswith(f"SAFE_V0_{variable}=")
+    assert problem in sentence
+    assert value[:100] in sentence or not value.isascii()
+
+
+UNKNOWN_VARIABLES = [
+    ("SAFE_V0_CR_PAS", "did you mean SAFE_V0_CR_PASS?"),
+    ("SAFE_V0_INPUT_TOPICS", "did you mean SAFE_V0_INPUT_TOPIC?"),
+    ("SAFE_V0_XYZZY", "remove it"),  # like nothing
+    ("SAFE_V0_REPORT_FORMATS", ""),  # from the file alone
+    ("SAFE_V0_cr_pass", ""),  # names are exact
+    ("SAFE_V0_SERVICE_HOST", "set enableServiceLinks: false"),  # Kubernetes, for a service safe-v0
+    ("SAFE_V0_METRICS_PORT_9464_TCP_ADDR", "set enableServiceLinks: false"),
+]
+
+
+@pytest.mark.parametrize(("variable", "advice"), UNKNOWN_VARIABLES)
+def test_an_unknown_variable_is_refused_with_advice_and_without_its_value(
+    tmp_path: Path, variable: str, advice: str
+) -> None:
+    sentence = refusal({variable: SECRET}, tmp_path)
+    assert sentence.startswith(f"{variable} is not a variable that SAFE knows; ")
+    assert advice in sentence
+    assert SECRET not in sentence
+
+
+def test_a_bad_flag_is_named_as_the_flag(tmp_path: Path) -> None:
+    sentence = refusal({"SAFE_V0_DELIVERY": "exactly_once"}, tmp_path, delivery="sometimes")
+    assert sentence == "--delivery=sometimes cannot be used; write exactly_once or at_least_once"
+
+
+def test_several_bad_values_are_told_at_once(tmp_path: Path) -> None:
+    sentence = refusal({"SAFE_V0_CR_PASS": "x", "SAFE_V0_LOG_LEVEL": "loud"}, tmp_path)
+    assert sentence.count(";") == 3
+    assert sentence.index("SAFE_V0_CR_PASS=x") < sentence.index("SAFE_V0_LOG_LEVEL=loud")
+
+
+# --- the configuration file
+
+
+def test_a_file_with_comments_as_in_the_specification_is_read(tmp_path: Path) -> None:
+    loaded = from_text(
+        tmp_path,
+        """// safe.config.json
+        {
+          "thresholds": {"CR": {"pass": 0.9}},
+          "weights": {"AH": 1.5},  // weight AH higher
+          "strictAH": true,
+          "expectations": "http://store//cases", // "not this"
+          "inputTypes": ["a", "b"],
+          "reportFormats": ["json", "markdown"]
+        } // the end""",
+    )
+    assert loaded.settings.cr_pass == 0.9
+    assert loaded.settings.ah_strict
+    assert loaded.settings.expectations == "http://store//cases"
+    assert loaded.settings.input_types == ("a", "b")
+    assert loaded.settings.report_formats == ("json", "markdown")
+    assert loaded.policy.default.weights.AH == 1.5
+    assert loaded.origins["cr_pass"] == "safe.config.json: thresholds.CR.pass"
+    assert loaded.origins["weights.AH"] == "safe.config.json: weights.AH"
+    assert loaded.origins["weights.CR"] == "default"
+
+
+COMMENTED = [
+    ('{"a": 1} // x', '{"a": 1}     '),
+    ('{"a": "http://x"}', '{"a": "http://x"}'),  # in a string
+    (r'{"a": "\"// x"}', r'{"a": "\"// x"}'),  # after an escaped quote
+    ('{"a": "\\\\"}// x', '{"a": "\\\\"}    '),  # after an escaped backslash
+    ('// "a\n1', "     \n1"),  # a quote in a comment
+    ("1 / 2", "1 / 2"),  # one slash
+]
+
+
+@pytest.mark.parametrize(("text", "stripped"), COMMENTED)
+def test_comments_become_blanks_and_strings_stay(text: str, stripped: str) -> None:
+    assert without_comments(text) == stripped
+
+
+REFUSED_FILES = [
+    # (text, what the sentence says)
+    ("", "safe.config.json is not JSON with // comments: Expecting value at line 1, column 1"),
+    ('{\n"logLevel": "info",}', "is not JSON with // comments: "),  # a trailing comma
+    ('{"logLevel": "info" // x', "at line 1, column "),  # cut off
+    ("[]", "safe.config.json must hold one JSON object"),
+    ('{"logLevel": "info", "logLevel": "debug"}', 'the key "logLevel" stands twice in one object'),
+    ('{"overrides": {"archetype": {"X": {}, "X": {}}}}', 'the key "X" stands twice'),  # at any depth
+    ('{"weights": {"CR": NaN}}', "NaN is not a number of JSON"),
+    ("[" * 100_000, "safe.config.json is nested too deeply"),
+    ('{"kafkaGroupID": "x"}', '"kafkaGroupID" is not a key that SAFE knows; did you mean kafkaGroupId?'),
+    ('{"kafka_group_id": "x"}', "did you mean kafkaGroupId?"),
+    ('{"crPass": 1}', "did you mean thresholds.CR.pass?"),
+    ('{"ahStrict": true}', "did you mean strictAH?"),
+    ('{"threshold": {}}', "did you mean thresholds?"),
+    ('{"thresholds": {"CR": {"passed": 1}}}', '"thresholds.CR.passed" is not a key that SAFE knows'),
+    ('{"thresholds": {"CX": {}}}', '"thresholds.CX" is not a key that SAFE knows; did you mean thresholds.C'),
+    ('{"thresholds": 5}', "thresholds is not an object"),
+    ('{"thresholds": {"CR": 0.8}}', "thresholds.CR is not an object"),
+    ('{"thresholds": {"CR": {"pass": true}}}', "thresholds.CR.pass=true is not a number; write a number from 0 to 1"),
+    ('{"thresholds": {"CR": {"pass": null}}}', "safe.config.json: thresholds.CR.pass=null cannot be used"),
+    ('{"logLevel": 5}', "safe.config.json: logLevel=5 cannot be used; write debug, info,"),
+    ('{"inputTopic": 5}', "safe.config.json: inputTopic=5 cannot be used; write 1 to 249 of"),
+    ('{"inputTypes": ["a", ""]}', 'safe.config.json: inputTypes=["a", ""] cannot be used'),
+    ('{"reportFormats": ["pdf"]}', 'reportFormats=["pdf"] cannot be used; write a list of json, console or markdown'),
+    ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
+    ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0"),
+    ('{"weights": {"XX": 1}}', "safe.config.json: weights: unknown key"),
+    ('{"overrides": {"archetype": {"X": {"weight": {}}}}}', "safe.config.json: overrides.archetype.X: unknown key"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), REFUSED_FILES, ids=[problem[:40] for _, problem in REFUSED_FILES])
+def test_a_bad_file_is_refused_by_its_key(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(problem)) as refused:
+        from_text(tmp_path, text)
+    assert str(refused.value).startswith("safe.config.json")
+
+
+def test_a_file_that_editors_on_windows_wrote_is_read(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes('\ufeff{\r\n"logLevel": "debug" // x\r\n}'.encode())
+    assert load({}, {}, tmp_path).settings.log_level == "debug"
+
+
+def test_a_file_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes('{"kafkaGroupId": "ü"}'.encode("latin-1"))
+    assert refusal({}, tmp_path) == "safe.config.json is not UTF-8 text; save it as UTF-8"
+
+
+def test_a_file_that_the_flag_names_must_be_there(tmp_path: Path) -> None:
+    sentence = refusal({}, tmp_path, config="missing.json")
+    assert sentence == "--config missing.json cannot be read: No such file or directory"
+
+
+def test_a_file_that_the_flag_names_replaces_the_one_that_is_here(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"logLevel": "debug"}')
+    (tmp_path / "other.json").write_text("{}")
+    assert load({"config": Path("other.json")}, {}, tmp_path).settings.log_level == "info"
+
+
+# --- secrets
+
+
+@pytest.mark.parametrize("name", ["SAFE_V0_KAFKA_SASL_PASSWORD", "safe_v0_kafka_sasl_password"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_secret_is_read_from_its_file_without_the_end_of_its_line(tmp_path: Path, name: str, end: str) -> None:
+    (tmp_path / name).write_bytes(f" {SECRET} {end}".encode())
+    (tmp_path / "unrelated").mkdir()
+    loaded = load({}, with_sasl(SAFE_V0_SECRETS_DIR=str(tmp_path)), tmp_path)
+    assert loaded.settings.kafka_sasl_password is not None
+    assert loaded.settings.kafka_sasl_password.get_secret_value() == f" {SECRET} "
+
+
+def test_a_secret_in_a_mounted_volume_is_read_through_its_links(tmp_path: Path) -> None:
+    (tmp_path / "..2026").mkdir()
+    (tmp_path / "..2026" / "SAFE_V0_KAFKA_SASL_PASSWORD").write_text(SECRET)
+    (tmp_path / "..data").symlink_to("..2026")
+    (tmp_path / "SAFE_V0_KAFKA_SASL_PASSWORD").symlink_to("..data/SAFE_V0_KAFKA_SASL_PASSWORD")
+    loaded = load({}, with_sasl(SAFE_V0_SECRETS_DIR=str(tmp_path)), tmp_path)
+    assert loaded.origins["kafka_sasl_password"] == f"SAFE_V0_KAFKA_SASL_PASSWORD in {tmp_path}"
+
+
+def test_a_secrets_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    sentence = refusal({"SAFE_V0_SECRETS_DIR": "gone"}, tmp_path)
+    assert sentence == f"SAFE_V0_SECRETS_DIR={tmp_path / 'gone'} is no folder; mount the secrets there or name another"
+
+
+def test_an_unknown_secret_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "SAFE_V0_KAFKA_PASSWORD").write_text(SECRET)
+    sentence = refusal({"SAFE_V0_SECRETS_DIR": str(tmp_path)}, tmp_path)
+    assert sentence.startswith(f"SAFE_V0_KAFKA_PASSWORD is not a file in {tmp_path} that SAFE knows; did you mean ")
+    assert SECRET not in sentence
+
+
+def test_a_secret_that_is_no_text_is_refused_without_being_shown(tmp_path: Path) -> None:
+    (tmp_path / "SAFE_V0_KAFKA_SASL_PASSWORD").write_bytes(SECRET.encode() + b"\xff")
+    sentence = refusal({"SAFE_V0_SECRETS_DIR": str(tmp_path)}, tmp_path)
+    assert sentence == f"{tmp_path / 'SAFE_V0_KAFKA_SASL_PASSWORD'} is not UTF-8 text; write it anew"
+    assert SECRET not in sentence
+
+
+def with_sasl(**more: str) -> dict[str, str]:
+    return {
+        "SAFE_V0_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "SAFE_V0_KAFKA_SASL_MECHANISM": "PLAIN",
+        "SAFE_V0_KAFKA_SASL_USERNAME": "safe",
+        **more,
+    }
+
+
+def test_no_secret_is_shown_by_anything_that_shows_settings(tmp_path: Path) -> None:
+    environ = with_sasl(
+        SAFE_V0_KAFKA_SASL_PASSWORD=SECRET, SAFE_V0_EXPECTATIONS=f"https://user:{SECRET},a@store.example/base"
+    )
+    loaded = load({}, environ, tmp_path)
+    everything = f"{loaded} {loaded!r} {loaded.settings} {list(loaded.rows())}"
+    assert SECRET not in everything
+    values = {row.name: row.value for row in loaded.rows()}
+    assert values["SAFE_V0_KAFKA_SASL_PASSWORD"] == "********"
+    assert values["SAFE_V0_EXPECTATIONS"] == "https://********@store.example/base"
+
+
+LEAKING = [
+    # (the variable at fault, and its value)
+    ("SAFE_V0_EXPECTATIONS", f"https://user:{SECRET}@store.example:port/"),
+    ("SAFE_V0_EXPECTATIONS", f"https://user:{SECRET}@[bad/"),
+    ("SAFE_V0_KAFKA_BOOTSTRAP_SERVERS", f"user:{SECRET}@broker:9092"),
+    ("SAFE_V0_KAFKA_BOOTSTRAP_SERVERS", f"a:1,sasl://user:{SECRET}@broker:9092"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), LEAKING)
+def test_no_secret_is_shown_by_an_error(tmp_path: Path, variable: str, value: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load({}, {variable: value}, tmp_path)
+    error: BaseException | None = refused.value
+    assert variable in str(error)
+    assert SECRET not in str(error)
+    assert error is not None
+    assert error.__cause__ is None
+
+
+def test_a_password_in_the_file_of_a_wrong_type_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        from_text(tmp_path, json.dumps({"kafkaSaslPassword": [SECRET]}))
+    assert str(refused.value) == "safe.config.json: kafkaSaslPassword=******** cannot be used; write a text"
+
+
+# --- settings that must fit each other
+
+UNFIT = [
+    # (environment, what the sentence says)
+    (
+        {"CR_REVIEW": "0.9"},
+        "SAFE_V0_CR_REVIEW=0.9 is above CR pass 0.8 (default); lower the one or raise the other",
+    ),
+    ({"AC_PASS": "0.4"}, "AC review 0.5 (default) is above SAFE_V0_AC_PASS=0.4"),
+    ({"INPUT_TOPIC": "t", "DEAD_LETTER_TOPIC": "t"}, "SAFE_V0_DEAD_LETTER_TOPIC=t is the same topic as SAFE_V0_INPUT"),
+    ({"RESULT_TOPIC": "safe.v0.state"}, "SAFE_V0_RESULT_TOPIC=safe.v0.state is the same topic as state topic safe."),
+    ({"EXPECTATIONS": "topic:safe.v0.state"}, "SAFE_V0_EXPECTATIONS=topic:safe.v0.state is the same topic as state"),
+    ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs SAFE_V0_KAFKA_SASL_MECHANISM; set it to PLAIN, SCRAM-SHA-256 or"),
+    (
+        {"KAFKA_SASL_PASSWORD": SECRET},
+        "SAFE_V0_KAFKA_SASL_PASSWORD is given, but SAFE_V0_KAFKA_SECURITY_PROTOCOL PLAIN",
+    ),
+    ({"KAFKA_SSL_CAFILE": "ca.pem"}, "does not use it; set SAFE_V0_KAFKA_SECURITY_PROTOCOL=SSL or drop it"),
+    (
+        {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": "k.pem"},
+        "SAFE_V0_KAFKA_SSL_KEYFILE needs its certificate; set SAFE_V0_KAFKA_SSL_CERTFILE",
+    ),
+]
+
+
+@pytest.mark.parametrize(("variables", "problem"), UNFIT)
+def test_settings_that_contradict_each_other_are_refused_by_their_origins(
+    tmp_path: Path, variables: dict[str, str], problem: str
+) -> None:
+    sentence = refusal({f"SAFE_V0_{name}": value for name, value in variables.items()}, tmp_path)
+    assert problem in sentence
+    assert SECRET not in sentence
+
+
+def test_an_override_that_fails_with_the_layer_beneath_names_both(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"overrides": {"archetype": {"X": {"thresholds": {"CR": {"pass": 0.4}}}}}}')
+    sentence = refusal({"SAFE_V0_CR_REVIEW": "0.6"}, tmp_path)
+    assert sentence == (
+        "safe.config.json: overrides.archetype.X: thresholds.CR: review 0.6 is above pass 0.4"
+        " (the default layer has cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6)"
+    )
+
+
+# --- the policy
+
+LENIENT_OVERRIDE = '{"overrides": {"archetype": {"X": {"strictAH": false, "weights": {"AH": 3}}}}}'
+
+
+def test_the_variable_for_strictness_is_beaten_by_an_override_and_the_flag_is_not(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(LENIENT_OVERRIDE)
+    by_variable = load({}, {"SAFE_V0_AH_STRICT": "true"}, tmp_path)
+    by_flag = load({"ah_strict": True}, {"SAFE_V0_AH_STRICT": "false"}, tmp_path)
+    assert not by_variable.policy.rules_for("I25", "X").strict_ah
+    assert by_variable.policy.rules_for("I25", None).strict_ah
+    assert by_flag.policy.rules_for("I25", "X").strict_ah
+    assert by_flag.origins["ah_strict"] == "--strict-ah"
+    assert len(list(by_variable.notes())) == 1
+    assert len(list(by_flag.notes())) == 2
+
+
+def test_thresholds_of_every_source_reach_the_policy(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"thresholds": {"CR": {"pass": 0.7}, "AH": {"pass": 0.9}}}')
+    rules = load({}, {"SAFE_V0_CR_PASS": "0.6"}, tmp_path).policy.default
+    assert (rules.thresholds.CR.pass_, rules.thresholds.AH.pass_, rules.thresholds.AC.pass_) == (0.6, 0.9, 0.8)
+
+
+# --- what others ask
+
+
+def test_a_missing_setting_is_required_by_all_its_names(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load({}, {}, tmp_path).require("kafka_group_id", "kafka_bootstrap_servers")
+    assert str(refused.value) == (
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; give host:port,host:port,… there, as --bootstrap-servers,"
+        " or as kafkaBootstrapServers in safe.config.json"
+    )
+
+
+def test_every_setting_has_a_row_and_an_origin(tmp_path: Path) -> None:
+    loaded = load({}, {}, tmp_path)
+    names = [row.name for row in loaded.rows()]
+    assert set(names) == {*VARIABLES.values(), "reportFormats", "weights.CR", "weights.AH", "weights.AC"}
+    json.dumps([row.value for row in loaded.rows()])
+
+
+FOLDERS = [
+    ("", None),
+    ("./cases", Path("cases")),
+    ("topic:cases", None),
+    ("https://store/cases", None),
+]
+
+
+@pytest.mark.parametrize(("expectations", "folder"), FOLDERS)
+def test_only_a_folder_of_expectations_is_a_folder(expectations: str, folder: Path | None) -> None:
+    assert from_environment(EXPECTATIONS=expectations).settings.expectations_folder == folder
+
+
+def test_an_address_is_split_without_its_brackets() -> None:
+    assert split_address("[::1]:9464") == ("::1", 9464)
+    assert split_address("localhost:0") == ("localhost", 0)
+
+
+def test_debug_is_asked_for_even_where_the_rest_is_wrong() -> None:
+    assert debug_is_asked_for({"SAFE_V0_LOG_LEVEL": " DEBUG", "SAFE_V0_NONSENSE": "x"})
+    assert not debug_is_asked_for({})

@@ -1,0 +1,1 @@
+"""The tests' own broker, client, oracle, worker processes and cases."""

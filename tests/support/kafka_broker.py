@@ -1,0 +1,215 @@
+"""A real Apache Kafka for the tests: one KRaft node on loopback, from published jars, started and stopped at will."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import uuid
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.support.waiting import wait_until
+
+KAFKA_VERSION = "4.1.1"
+PROJECT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent / "kafka"
+CACHE = PROJECT / ".cache" / f"kafka-{KAFKA_VERSION}"
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+DOWNLOAD_SECONDS = 600.0
+
+# What makes one small node quick to start and its housekeeping quick enough to be tested.
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "1",
+    "default.replication.factor": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    # An open transaction of a dead producer is looked for this often, not every ten seconds.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    # Compaction and retention can be awaited.
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "8388608",
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "1000",
+    "controlled.shutdown.enable": "true",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+JVM = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4"]
+
+
+class BrokerUnavailableError(Exception):
+    """No broker can be had here; the message says what is missing."""
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def kafka_libs() -> Path:
+    """Return the folder of the broker's jars, fetched once by Maven into the project's cache."""
+    given = os.environ.get("SAFE_TEST_KAFKA_LIBS")
+    if given:
+        return Path(given)
+    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    if "java" in missing or (missing and not CACHE.is_dir()):
+        raise BrokerUnavailableError(
+            f"{' and '.join(missing)} not found; set SAFE_TEST_BOOTSTRAP_SERVERS or install them"
+        )
+    if not CACHE.is_dir():
+        _fetch_jars()
+    return CACHE
+
+
+def _fetch_jars() -> None:
+    CACHE.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed when complete, so that an interrupted download is never taken for a broker.
+    with tempfile.TemporaryDirectory(dir=CACHE.parent) as unfinished:
+        folder = Path(unfinished) / "libs"
+        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+        try:
+            subprocess.run(
+                [*command, f"-DoutputDirectory={folder}", "-DincludeScope=runtime"],
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=DOWNLOAD_SECONDS,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            said = str(error.stdout or "")[-2000:]
+            raise BrokerUnavailableError(f"Maven could not fetch Kafka {KAFKA_VERSION}: {error}\n{said}") from error
+        try:
+            folder.rename(CACHE)
+        except OSError:
+            if not CACHE.is_dir():  # another run was quicker, and its jars are as good
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignBroker:
+    """A broker that somebody else runs for us (SAFE_TEST_BOOTSTRAP_SERVERS)."""
+
+    bootstrap_servers: str
+
+
+class KafkaBroker:
+    """One node with its own data and ports that stay; it may be stopped, killed, frozen and started again."""
+
+    def __init__(self, folder: Path, *, libs: Path, settings: dict[str, str] | None = None) -> None:
+        self._folder = folder
+        self._libs = libs
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port, controller_port = free_port(), free_port()
+        self.bootstrap_servers = f"127.0.0.1:{self._port}"
+        self.log = folder / "broker.log"
+        self._configuration = folder / "server.properties"
+        folder.mkdir(parents=True, exist_ok=True)
+        everything = SETTINGS | {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "log.dirs": str(folder / "data"),
+        }
+        lines = [f"{name}={value}\n" for name, value in (everything | (settings or {})).items()]
+        self._configuration.write_text("".join(lines), encoding="utf-8")
+        self._format()
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        logging = [f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}", f"-Dsafe.tests.log={self.log}"]
+        return ["java", *JVM, *logging, "-cp", f"{self._libs}/*", main, *arguments]
+
+    def _format(self) -> None:
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._configuration))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+        if done.returncode != 0:
+            raise BrokerUnavailableError(f"Kafka could not format its storage: {(done.stdout + done.stderr)[-2000:]}")
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while the broker runs."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> "KafkaBroker":
+        """Start the node on its ports and data, and return when it answers for its metadata."""
+        if self._process is not None:
+            raise AssertionError("the broker runs already")
+        with (self._folder / "console.log").open("ab") as console:
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka", str(self._configuration)), stdout=console, stderr=console
+            )
+        try:
+            wait_until(self._answers, within_seconds=START_SECONDS, what="Kafka answers for its metadata")
+        except BaseException:
+            self.stop(kill=True)
+            raise
+        return self
+
+    def _answers(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            raise BrokerUnavailableError(f"Kafka ended while starting: {self.last_words()}")
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "socket.timeout.ms": 2000})
+        try:
+            return bool(admin.list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def last_words(self) -> str:
+        """Return the end of what the broker has written."""
+        files = [self.log, self._folder / "console.log"]
+        return "\n".join(file.read_text(encoding="utf-8", errors="replace")[-1500:] for file in files if file.exists())
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End the process, in order or at once; its data stays."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGCONT)  # a frozen process would not hear the next one
+        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=STOP_SECONDS)
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop and start on the same ports and data."""
+        self.stop(kill=kill)
+        self.start()
+
+    def freeze(self) -> None:
+        """Suspend the process: connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None:
+            raise AssertionError("the broker does not run")
+        self._process.send_signal(number)

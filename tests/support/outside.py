@@ -1,0 +1,383 @@
+"""A foreign client's view of the topics: librdkafka, and nothing of the product."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self, cast
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from tests.support.waiting import wait_until
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+Headers = tuple[tuple[str, bytes | None], ...]
+CALL_SECONDS = 30.0
+# A fetch is asked for this many records: the cost of a call is spread over them.
+RECORDS_A_CALL = 5000
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "52428800",
+    "min.cleanable.dirty.ratio": "0.2",
+    "min.compaction.lag.ms": "600000",
+    "delete.retention.ms": "86400000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it stands in a topic; `timestamp` in ms, -1 where it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+
+    @property
+    def source(self) -> tuple[str, int, int]:
+        """Topic, partition and offset."""
+        return (self.topic, self.partition, self.offset)
+
+    def header(self, name: str) -> str | None:
+        """Return the last value of a header as text, or None."""
+        found = [value for key, value in self.headers if key == name and value is not None]
+        return found[-1].decode("utf-8") if found else None
+
+    def json(self) -> Any:
+        """Return the decoded value; a missing one is a failure of the test."""
+        assert self.value is not None, f"{self.source} has no value"
+        return json.loads(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be written; `partition` None leaves the choice to the client, `timestamp` None to the clock."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp: int | None = None
+    partition: int | None = None
+
+
+class Ends(NamedTuple):
+    """Where a partition begins, what a committed reader may read up to, and where the log ends."""
+
+    first: int
+    stable: int
+    log: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The six topics of one installation (contract, section 3)."""
+
+    input: str
+    scored: str
+    state: str
+    result: str
+    report: str
+    dead_letter: str
+
+    @classmethod
+    def named(cls, prefix: str) -> Self:
+        """Name all six after a prefix."""
+        return cls(**{each.name: f"{prefix}.{each.name.replace('_', '-')}" for each in fields(cls)})
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Name all six so that no other test has them."""
+        return cls.named(f"t{uuid.uuid4().hex[:10]}")
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that tell the product these names."""
+        return {f"SAFE_V0_{each.name.upper()}_TOPIC": getattr(self, each.name) for each in fields(self)}
+
+    def outputs(self) -> tuple[str, ...]:
+        """All but the input."""
+        return (self.scored, self.state, self.result, self.report, self.dead_letter)
+
+
+@dataclass(slots=True)
+class _Deliveries:
+    """Where each record of a call has come to stand, in the order of the call."""
+
+    places: list[tuple[int, int] | None] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def note(self, index: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(str(error))
+            return
+        self.places[index] = (_known(message.partition()), _known(message.offset()))
+
+
+def _known(number: int | None) -> int:
+    assert number is not None
+    return number
+
+
+class Outside:
+    """One foreign client: creates topics, writes, reads to the end, asks for offsets."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._common: dict[str, str | int | float] = {
+            "bootstrap.servers": bootstrap_servers,
+            "log_level": 2,
+        }
+        self.admin = AdminClient(dict(self._common))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del self.admin
+
+    def create_topic(self, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Make one topic and wait until its leaders are known."""
+        self._create([NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))])
+
+    def create_contract_topics(self, topics: Topics, *, partitions: int = 8, without_input: bool = False) -> None:
+        """Make the six topics as the contract wants them (section 5)."""
+        durable = {"min.insync.replicas": "1"}
+        compacted = durable | COMPACTED
+        wanted = {
+            topics.input: durable,
+            topics.scored: durable | {"retention.ms": "604800000"},
+            topics.state: compacted,
+            topics.result: durable,
+            topics.report: compacted,
+            topics.dead_letter: durable | {"max.message.bytes": str(8 * 1024 * 1024), "compression.type": "zstd"},
+        }
+        self._create(
+            [
+                NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config))
+                for name, config in wanted.items()
+                if not (without_input and name == topics.input)
+            ]
+        )
+
+    def _create(self, wanted: list[NewTopic]) -> None:
+        for future in self.admin.create_topics(wanted, operation_timeout=CALL_SECONDS).values():
+            future.result(CALL_SECONDS)
+        for each in wanted:
+            self._await_partitions(each.topic, each.num_partitions)
+
+    def _await_partitions(self, topic: str, count: int) -> None:
+        wait_until(
+            lambda: self.partitions(topic) == count,
+            within_seconds=CALL_SECONDS,
+            what=f"the topic {topic} is known with {count} partitions",
+        )
+
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions with a leader a topic has, 0 where there is no such topic."""
+        found = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic]
+        return 0 if found.error else sum(1 for each in found.partitions.values() if each.leader >= 0)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Give a topic more partitions."""
+        for future in self.admin.create_partitions([NewPartitions(topic, total)]).values():
+            future.result(CALL_SECONDS)
+
+    def delete_topic(self, topic: str) -> None:
+        """Take a topic away."""
+        for future in self.admin.delete_topics([topic]).values():
+            future.result(CALL_SECONDS)
+
+    def set_topic_config(self, topic: str, name: str, value: str) -> None:
+        """Change one setting of a topic."""
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        for future in self.admin.incremental_alter_configs([resource]).values():
+            future.result(CALL_SECONDS)
+
+    def topic_config(self, topic: str) -> dict[str, str]:
+        """Return a topic's effective settings."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        entries = self.admin.describe_configs([resource])[resource].result(CALL_SECONDS)
+        return {name: str(entry.value) for name, entry in entries.items()}
+
+    def produce(self, topic: str, records: Iterable[Outgoing], *, compression: str = "none") -> list[tuple[int, int]]:
+        """Write records in order, wait for every acknowledgement, and return each one's partition and offset."""
+        producer = Producer(
+            self._common
+            | {
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "compression.type": compression,
+                "message.max.bytes": 16_000_000,
+            }
+        )
+        deliveries = _Deliveries()
+        for index, record in enumerate(records):
+            deliveries.places.append(None)
+            self._send(producer, topic, record, index, deliveries)
+        producer.flush(CALL_SECONDS * 4)
+        assert not deliveries.failures, deliveries.failures[:3]
+        places = [place for place in deliveries.places if place is not None]
+        assert len(places) == len(deliveries.places), "some records were never acknowledged"
+        return places
+
+    def _send(self, producer: Producer, topic: str, record: Outgoing, index: int, deliveries: _Deliveries) -> None:
+        chosen: dict[str, Any] = {}
+        if record.partition is not None:
+            chosen["partition"] = record.partition
+        if record.timestamp is not None:
+            chosen["timestamp"] = record.timestamp
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    on_delivery=lambda error, message: deliveries.note(index, error, message),
+                    **chosen,
+                )
+            except BufferError:
+                producer.poll(0.1)
+                continue
+            producer.poll(0)
+            return
+
+    def read(
+        self, topic: str, *, isolation: Isolation = "read_committed", within_seconds: float = 60.0
+    ) -> list[Record]:
+        """Read a topic from its first record to its end, as the isolation shows it; ordered by partition and offset.
+
+        `read_committed` ends at the last stable offset of the moment: behind an open transaction nothing is seen.
+        """
+        consumer = Consumer(
+            self._common
+            | {
+                "group.id": f"outside-{uuid.uuid4().hex}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "isolation.level": isolation,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,
+                "check.crcs": True,
+            }
+        )
+        try:
+            return self._read_to_end(consumer, topic, within_seconds)
+        finally:
+            consumer.close()
+
+    def _read_to_end(self, consumer: Consumer, topic: str, within_seconds: float) -> list[Record]:
+        unfinished = set(range(self.partitions(topic)))
+        assert unfinished, f"there is no topic {topic}"
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in sorted(unfinished)])
+        records: list[Record] = []
+        deadline = time.monotonic() + within_seconds
+        while unfinished:
+            assert time.monotonic() < deadline, f"{topic} could not be read to its end: {sorted(unfinished)} go on"
+            for message in consumer.consume(num_messages=RECORDS_A_CALL, timeout=0.1):
+                error = message.error()
+                if error is None:
+                    records.append(_record(message))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unfinished.discard(_known(message.partition()))
+                else:
+                    raise KafkaException(error)
+        return sorted(records, key=lambda record: (record.partition, record.offset))
+
+    def ends(self, topic: str) -> dict[int, Ends]:
+        """Return each partition's first offset, last stable offset and log end."""
+        partitions = [TopicPartition(topic, partition) for partition in range(self.partitions(topic))]
+        earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call] # untyped factories
+        first = self._offsets(partitions, earliest, IsolationLevel.READ_UNCOMMITTED)
+        stable = self._offsets(partitions, latest, IsolationLevel.READ_COMMITTED)
+        log = self._offsets(partitions, latest, IsolationLevel.READ_UNCOMMITTED)
+        return {partition: Ends(first[partition], stable[partition], log[partition]) for partition in first}
+
+    def _offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[int, int]:
+        asked = self.admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=isolation)
+        return {partition.partition: future.result(CALL_SECONDS).offset for partition, future in asked.items()}
+
+    def hanging(self, topics: Iterable[str]) -> list[str]:
+        """Name every partition whose last stable offset is not its log end: at rest, an open transaction."""
+        return [
+            f"{topic}/{partition}: stable {ends.stable}, log end {ends.log}"
+            for topic in topics
+            for partition, ends in self.ends(topic).items()
+            if ends.stable != ends.log
+        ]
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Return a group's committed offsets, without the partitions that have none."""
+        asked = ConsumerGroupTopicPartitions(
+            group, [TopicPartition(topic, partition) for partition in range(self.partitions(topic))]
+        )
+        answer = self.admin.list_consumer_group_offsets([asked])[group].result(CALL_SECONDS)
+        return {each.partition: each.offset for each in answer.topic_partitions if each.offset >= 0}
+
+    def lag(self, group: str, topic: str) -> int:
+        """Return how many offsets of a topic a group has not yet passed."""
+        committed = self.committed(group, topic)
+        return sum(ends.log - committed.get(partition, ends.first) for partition, ends in self.ends(topic).items())
+
+    def members(self, group: str) -> dict[str, tuple[int, ...]]:
+        """Return the group's members with the partitions that each holds."""
+        found = self.admin.describe_consumer_groups([group])[group].result(CALL_SECONDS)
+        return {
+            each.member_id: tuple(sorted(place.partition for place in each.assignment.topic_partitions))
+            for each in found.members
+        }
+
+
+def _record(message: Message) -> Record:
+    kind, stamp = message.timestamp()
+    return Record(
+        topic=str(message.topic()),
+        partition=_known(message.partition()),
+        offset=_known(message.offset()),
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        headers=tuple((name, _bytes(value)) for name, value in _pairs(message)),
+        timestamp=-1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp,
+    )
+
+
+def _pairs(message: Message) -> Sequence[tuple[str, object]]:
+    # The client types headers as whatever it accepts; what it returns is a list of pairs.
+    return cast("Sequence[tuple[str, object]]", message.headers() or ())
+
+
+def _bytes(value: object) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return str(value).encode()
