@@ -94,17 +94,13 @@ class AggregatorSettings:
 class LiveBatch:
     """One batch in memory: its fold, and what its row in the changelog says besides."""
 
+    key: str
     concern_id: str
     batch_id: str
     fold: BatchFold = field(default_factory=BatchFold)
     row: BatchRow | None = None
     report_not_before: float = 0.0
     owed_at: float | None = None
-
-    @property
-    def key(self) -> str:
-        """Key of its results and reports."""
-        return batch_key(self.concern_id, self.batch_id)
 
     @property
     def is_live(self) -> bool:
@@ -253,7 +249,7 @@ class AggregatorPartition:
         key = batch_key(concern_id, batch_id)
         batch = self._batches.get(key)
         if batch is None:
-            batch = self._batches[key] = LiveBatch(concern_id, batch_id)
+            batch = self._batches[key] = LiveBatch(key, concern_id, batch_id)
         return batch
 
     # --- take-over ----------------------------------------------------------------------------------------------------
@@ -347,7 +343,7 @@ class AggregatorPartition:
             self._bury_case(batch, test_id, outgoing)
         self._reopened += 1
         _log.warning("a late record opened a forgotten batch anew", concern_id=scored.concern_id, batch_id=scored.batch_id)
-        fresh = self._batches[batch.key] = LiveBatch(scored.concern_id, scored.batch_id)
+        fresh = self._batches[batch.key] = LiveBatch(batch.key, scored.concern_id, scored.batch_id)
         return fresh
 
     def _touch(self, batch: LiveBatch, record: Record, scored: ScoredCase, *, moved: bool) -> None:

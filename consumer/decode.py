@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from math import isinf
 from typing import Any, NamedTuple, Protocol
 
@@ -122,7 +122,8 @@ def parse_json(value: bytes) -> object:
     return document
 
 
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+# A string that is never closed counts to its end: to look for brackets inside it again and again would take for ever.
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def _check_depth(text: str) -> None:
@@ -260,14 +261,23 @@ _RFC_3339 = re.compile(
     r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL = _EPOCH.toordinal()
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def _milliseconds(text: object) -> int:
     """Milliseconds since 1970 of an RFC 3339 time with a zone, fractions cut (contract, section 3, "Times")."""
-    match = _RFC_3339.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
+    if not isinstance(text, str) or (match := _RFC_3339.fullmatch(text)) is None:
         raise Poison("invalid_event", "generated_at is not an RFC 3339 time with a zone")
+    try:
+        return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError):
+        return _leap_milliseconds(match)
+
+
+def _leap_milliseconds(match: re.Match[str]) -> int:
+    """The same for what Python's parser refuses: a leap second, small letters, a day that does not exist."""
     year, month, day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
     try:
         days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_ORDINAL

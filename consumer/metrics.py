@@ -6,7 +6,7 @@ Gauges of batches follow committed state and are worked out when asked for; ever
 from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -239,8 +239,13 @@ class Metrics:
             for name, definition in _BATCH_GAUGES.items()
         }
         shown_concerns: set[str] = set()
+        series: dict[tuple[str, str], ExportedBatch] = {}
         for batch in exported:
-            _add_batch(families, batch, _bounded(batch.concern_id, shown_concerns))
+            # Two batches of one name may both be of `other` concerns: Prometheus refuses a series that comes twice.
+            labels = _bounded(batch.concern_id, shown_concerns), batch.batch_id
+            series[labels] = _together(series[labels], batch) if labels in series else batch
+        for (concern_id, _), batch in series.items():
+            _add_batch(families, batch, concern_id)
         yield from families.values()
         yield GaugeMetricFamily(
             "safe_batches_not_exported", "Live batches that the cap on exported batches leaves out.", value=left_out
@@ -252,6 +257,40 @@ def _bounded(concern_id: str, shown: set[str]) -> str:
         return OTHER
     shown.add(concern_id)
     return concern_id
+
+
+def _together(one: ExportedBatch, other: ExportedBatch) -> ExportedBatch:
+    """Two batches counted as one."""
+    a, b = one.snapshot, other.snapshot
+    expected = None
+    if one.expected_cases is not None and other.expected_cases is not None:
+        expected = one.expected_cases + other.expected_cases
+    snapshot = BatchSnapshot(
+        total_cases=a.total_cases + b.total_cases,
+        labels=_sums(a.labels, b.labels),
+        passed=_sums(a.passed, b.passed),
+        units=_sums(a.units, b.units),
+        vacuous=_sums(a.vacuous, b.vacuous),
+        empty_outputs=a.empty_outputs + b.empty_outputs,
+        expected_present=a.expected_present + b.expected_present,
+        mixed_runs=a.mixed_runs or b.mixed_runs,
+        archetypes={
+            name: (
+                a.archetypes.get(name, _NONE)[0] + b.archetypes.get(name, _NONE)[0],
+                a.archetypes.get(name, _NONE)[1] + b.archetypes.get(name, _NONE)[1],
+            )
+            for name in {**a.archetypes, **b.archetypes}
+        },
+    )
+    last = max(one.last_scored_at, other.last_scored_at)
+    return replace(one, snapshot=snapshot, expected_cases=expected, last_scored_at=last)
+
+
+_NONE = (0, 0)
+
+
+def _sums(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _add_batch(families: Mapping[str, GaugeMetricFamily], batch: ExportedBatch, concern_id: str) -> None:

@@ -6,7 +6,7 @@ Everything is planned, and refused, before anything is sent: prepare() knows not
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import orjson
 from rich.console import Console
@@ -304,26 +304,35 @@ async def publish_files(
         run=run,
         max_value_bytes=settings.max_value_bytes,
     )
-    console = Console(stderr=True)
-    await _send(planned, settings, console)
-    runs = dict.fromkeys(file.run_id for file in planned.files)
-    console.print(
-        f"published {planned.count} event{'' if planned.count == 1 else 's'} "
-        f"of {len(files)} file{'' if len(files) == 1 else 's'} to {settings.input_topic} "
-        f"(run {named(runs)})",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    from consumer.kafka import EventPublisher  # noqa: PLC0415 - planning, and its tests, need no Kafka client
+
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    async with EventPublisher(settings) as publisher:
+        await send(planned, publisher, settings.input_topic, console)
+    console.print(published(planned, settings.input_topic))
     return 0
 
 
-async def _send(planned: Plan, settings: Settings, console: Console) -> None:
-    from consumer.kafka import EventPublisher  # noqa: PLC0415 - planning, and its tests, need no Kafka client
+class Publisher(Protocol):
+    """Takes records into its buffer, in order."""
 
+    async def publish(self, topic: str, key: bytes, value: bytes) -> None:
+        """Take one record, waiting for room; raises Fatal once the broker has refused one."""
+        ...
+
+
+async def send(planned: Plan, publisher: Publisher, topic: str, console: Console) -> None:
+    """Hand all events of a plan to a publisher, with a progress bar where the console is a terminal."""
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(f"to {settings.input_topic}", total=planned.count)
-        async with EventPublisher(settings) as publisher:
-            for event in planned:
-                await publisher.publish(settings.input_topic, event.key, event.value)
-                progress.advance(task)
+        task = progress.add_task(f"to {topic}", total=planned.count)
+        for event in planned:
+            await publisher.publish(topic, event.key, event.value)
+            progress.advance(task)
+
+
+def published(planned: Plan, topic: str) -> str:
+    """The line that says what was published."""
+    events = f"{planned.count} event{'' if planned.count == 1 else 's'}"
+    files = f"{len(planned.files)} file{'' if len(planned.files) == 1 else 's'}"
+    runs = dict.fromkeys(file.run_id for file in planned.files)
+    return f"published {events} of {files} to {topic} (run {named(runs, longest=MAX_ID_LENGTH)})"

@@ -3,23 +3,26 @@
 A scored record and the row of the changelog have the same value, so that the aggregator copies what won byte for byte.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import orjson
 
 from consumer.decode import InputEvent, Record
 from consumer.errors import SafeError
 from consumer.ports import FoundExpectations
-from safe_core import CaseRow, CaseScore, Details, Passed, Scores, Terms, Vacuous, result_document
+from safe_core import CaseRow, CaseScore, Details, Label, Passed, Scores, Terms, Vacuous, result_document
 
 SCHEMA = 1
 """Version of the values in `scored` and `state`; a reader takes its own and the one before."""
 
 RESULT_TYPE = "safe:v0:result"
 REPORT_TYPE = "safe:v0:report"
+_RESULT_TYPE = RESULT_TYPE.encode()
+_REPORT_TYPE = REPORT_TYPE.encode()
 
 KafkaHeaders = Sequence[tuple[str, bytes | None]]
 
@@ -46,6 +49,7 @@ def _part(text: str) -> str:
     return text.replace("%", "%25").replace("/", "%2F") if "%" in text or "/" in text else text
 
 
+@lru_cache(maxsize=65_536)
 def batch_key(concern_id: str, batch_id: str) -> str:
     """Key of results and reports, `<concern>/<batch>`; it alone decides the partition."""
     return f"{_part(concern_id)}/{_part(batch_id)}"
@@ -72,6 +76,7 @@ def parts_of(key: bytes) -> tuple[str, ...]:
 # --- times ------------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4_096)  # a slice has few distinct times, and formatting one costs as much as scoring a case
 def rfc_3339(milliseconds: int) -> str:
     """`2026-11-21T20:00:00.000Z` of milliseconds since 1970."""
     seconds, rest = divmod(milliseconds, 1_000)
@@ -83,7 +88,7 @@ def rfc_3339(milliseconds: int) -> str:
 
 def own_headers(group: str) -> KafkaHeaders:
     """Headers of every record in `scored` and `state`."""
-    return ((_SCHEMA_HEADER, str(SCHEMA).encode()), (_GROUP_HEADER, group.encode()))
+    return [(_SCHEMA_HEADER, str(SCHEMA).encode()), (_GROUP_HEADER, group.encode())]
 
 
 def group_of(headers: KafkaHeaders) -> str | None:
@@ -174,33 +179,65 @@ def decode_scored(value: bytes | None) -> ScoredCase:
         source = document["source"]
         details, scores, terms = result["details"], result["scores"], result["terms"]
         recall, harm, content = details["CR"], details["AH"], details["AC"]
+        case = CaseScore(
+            scores=Scores(scores["CR"], scores["AH"], scores["AC"], scores["composite"]),
+            details=Details(
+                tuple(recall["found"]),
+                tuple(recall["missing"]),
+                tuple(harm["violations"]),
+                tuple(content["found"]),
+                tuple(content["missing"]),
+            ),
+            terms=Terms(terms["CR"], terms["AH"], terms["AC"]),
+            passed=Passed(*document["passed"]),
+            vacuous=Vacuous(*document["vacuous"]),
+            empty_output=document["empty_output"],
+            label=result["label"],
+        )
+        _check_case(case)
+        _check_document(document)
         row = CaseRow.of(
             version=(source["event_time"], source["partition"], source["offset"]),
             archetype=result["archetype"],
             run_id=document["run_id"],
             fingerprint=document["scorer"]["fingerprint"],
             expected=document["in_batch"],
-            case=CaseScore(
-                scores=Scores(scores["CR"], scores["AH"], scores["AC"], scores["composite"]),
-                details=Details(
-                    tuple(recall["found"]),
-                    tuple(recall["missing"]),
-                    tuple(harm["violations"]),
-                    tuple(content["found"]),
-                    tuple(content["missing"]),
-                ),
-                terms=Terms(terms["CR"], terms["AH"], terms["AC"]),
-                passed=Passed(*document["passed"]),
-                vacuous=Vacuous(*document["vacuous"]),
-                empty_output=document["empty_output"],
-                label=result["label"],
-            ),
+            case=case,
         )
         return ScoredCase(
             document["concern_id"], document["batch_id"], result["test_id"], document["expected_cases"], row, document
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Undecodable(f"not a scored record: {type(error).__name__}") from error
+
+
+_LABELS = frozenset(get_args(Label))
+_END_OF_YEAR_9999_MS = 253_402_300_800_000
+
+
+def _check_case(case: CaseScore) -> None:
+    """Raise TypeError or ValueError for what the fold would choke on: it must not meet it halfway through a slice."""
+    "".join(term for terms in case.details for term in terms)  # nothing but text can be joined
+    if {*map(type, case.scores)} != {float} or not 0.0 <= min(case.scores) <= max(case.scores) <= 1.0:
+        raise ValueError("a score is not a number in [0, 1]")
+    if {*map(type, (*case.passed, *case.vacuous, case.empty_output))} != {bool} or {*map(type, case.terms)} != {int}:
+        raise TypeError("a flag or a count is of another type")
+    if case.label not in _LABELS:
+        raise ValueError("an unknown label")
+
+
+def _check_document(document: dict[str, Any]) -> None:
+    """Raise KeyError, TypeError or ValueError for what a result event could not be made of."""
+    result, source, scorer = document["result"], document["source"], document["scorer"]
+    "".join((document["concern_id"], document["batch_id"], result["test_id"], source["topic"], scorer["version"]))
+    "".join((scorer["fingerprint"], document["expectations_digest"], document["output_digest"]))
+    "".join(text for text in (result["archetype"], document["run_id"]) if text is not None)
+    expected = document["expected_cases"]
+    numbers = (document["scored_at"], document["published_at"], 0 if expected is None else expected)
+    if {*map(type, numbers)} != {int} or type(document["in_batch"]) is not bool:
+        raise TypeError("a number or a flag is of another type")
+    if not 0 <= document["scored_at"] < _END_OF_YEAR_9999_MS:
+        raise ValueError("scored_at is no time")
 
 
 # --- results and reports ----------------------------------------------------------------------------------------------
@@ -230,31 +267,38 @@ def encode_result(
     )
 
 
+_FINGERPRINT_DIGITS = slice(len("sha256:"), len("sha256:") + 16)
+
+
 def result_headers(scored: ScoredCase, subject: bytes, ce_source: bytes) -> KafkaHeaders:
     """CloudEvents headers of a result; its id depends on its source alone, so a replay gives the same."""
     document = scored.document
     source = document["source"]
-    fingerprint = document["scorer"]["fingerprint"].removeprefix("sha256:")[:16]
-    identity = f"{source['topic']}/{source['partition']}/{source['offset']}/{fingerprint}"
-    return _cloudevent(RESULT_TYPE, identity.encode(), ce_source, rfc_3339(document["scored_at"]).encode(), subject)
+    digits = document["scorer"]["fingerprint"][_FINGERPRINT_DIGITS]
+    identity = f"{source['topic']}/{source['partition']}/{source['offset']}/{digits}"
+    return _cloudevent(_RESULT_TYPE, identity.encode(), ce_source, rfc_3339(document["scored_at"]).encode(), subject)
 
 
 def report_headers(key: str, partition: int, covers: int, generated_at: str, ce_source: bytes) -> KafkaHeaders:
     """CloudEvents headers of a report that covers `scored` up to, not including, offset `covers`."""
     identity = f"{key}@{partition}/{covers}"
-    return _cloudevent(REPORT_TYPE, identity.encode(), ce_source, generated_at.encode(), key.encode())
+    return _cloudevent(_REPORT_TYPE, identity.encode(), ce_source, generated_at.encode(), key.encode())
 
 
-def _cloudevent(type_: str, identity: bytes, source: bytes, time: bytes, subject: bytes) -> KafkaHeaders:
-    return (
-        ("ce_specversion", b"1.0"),
+_SPEC_VERSION = ("ce_specversion", b"1.0")
+_JSON = ("content-type", b"application/json")
+
+
+def _cloudevent(type_: bytes, identity: bytes, source: bytes, time: bytes, subject: bytes) -> KafkaHeaders:
+    return [
+        _SPEC_VERSION,
         ("ce_id", identity),
-        ("ce_type", type_.encode()),
+        ("ce_type", type_),
         ("ce_source", source),
         ("ce_time", time),
         ("ce_subject", subject),
-        ("content-type", b"application/json"),
-    )
+        _JSON,
+    ]
 
 
 def ce_source(group: str) -> str:
@@ -301,20 +345,24 @@ class ProgressRow(NamedTuple):
 
 def decode_batch_row(value: bytes) -> BatchRow:
     """Read a batch's row; raises Undecodable."""
-    return BatchRow(**_members(value, BatchRow._fields))
+    return BatchRow(**_members(value, BatchRow))
 
 
 def decode_progress_row(value: bytes) -> ProgressRow:
     """Read a partition's progress row; raises Undecodable."""
-    return ProgressRow(**_members(value, ProgressRow._fields))
+    return ProgressRow(**_members(value, ProgressRow))
 
 
-def _members(value: bytes, names: Iterable[str]) -> dict[str, Any]:
+def _members(value: bytes, row: type[BatchRow | ProgressRow]) -> dict[str, Any]:
     try:
         document = orjson.loads(value)
-        return {name: document[name] for name in names}
+        members = {name: document[name] for name in row._fields}
     except (KeyError, TypeError, ValueError) as error:
         raise Undecodable(f"not a row of the changelog: {type(error).__name__}") from error
+    for name, type_ in get_type_hints(row).items():
+        if not isinstance(members[name], type_):
+            raise Undecodable(f"not a row of the changelog: {name} is of another type")
+    return members
 
 
 # --- dead letters -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,10 @@ def fit_report(report: Report, max_bytes: int) -> bytes:
     for name, leave_out in _STEPS:
         if len(value) <= max_bytes:
             break
-        report = leave_out(report)
+        shorter = leave_out(report)
+        if shorter == report:
+            continue
+        report = shorter
         truncated.append(name)
         value = orjson.dumps({**report, "truncated": truncated})
     return value

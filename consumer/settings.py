@@ -344,7 +344,11 @@ class _SecretFiles(SecretsSettingsSource):
 def _from_secrets(directory: Path, origin: str) -> _Layer:
     if not directory.is_dir():
         raise ConfigurationError(f"{origin}={directory} is no folder; mount the secrets there or name another")
-    _refuse_unknown((path.name.upper() for path in directory.iterdir() if _is_ours(path)), f"file in {directory}")
+    try:
+        names = [path.name.upper() for path in directory.iterdir()]
+    except OSError as error:
+        raise ConfigurationError(f"{origin}={directory} cannot be read: {error.strerror}") from error
+    _refuse_unknown((name for name in names if name.startswith(PREFIX)), f"file in {directory}")
     files: dict[str, Path] = _SecretFiles(Settings, secrets_dir=directory)()
     return {name: Given(_secret(path), f"{path.name} in {directory}") for name, path in files.items()}
 
@@ -356,10 +360,6 @@ def _secret(path: Path) -> str:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8 text; write it anew") from None  # the error holds the secret
-
-
-def _is_ours(path: Path) -> bool:
-    return path.name.upper().startswith(PREFIX)
 
 
 def _refuse_unknown(names: Iterator[str], what: str) -> None:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _VERSION = struct.Struct("<qqq")
 _FLAWLESS = (1.0, 1.0, 1.0, 1.0)
-_MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details could not be shared
+_MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
 
 
 class JudgedCase(ScoredCase, Protocol):

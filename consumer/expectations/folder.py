@@ -296,7 +296,7 @@ class FolderIndex:
         return self._among((names,) if isinstance(names, str) else names, key.test_id)
 
     def _among(self, names: tuple[str, ...], test_id: str) -> TestCase | Poison:
-        answers = [verdict(self._row(name, test_id), named([name])) for name in names]
+        answers = [verdict(_rows(self.files[name])[test_id], named([name])) for name in names]
         for answer in answers:
             if isinstance(answer, Poison):
                 return answer
@@ -305,11 +305,6 @@ class FolderIndex:
             detail = f"{len(names)} batch files hold it with different expectations: {named(names)}"
             return poison("expectations_ambiguous", detail)
         return cases[0]
-
-    def _row(self, name: str, test_id: str) -> Row:
-        rows = self.files[name].rows
-        assert rows is not None  # noqa: S101 - `holders` names only files with rows
-        return rows[test_id]
 
     def _not_found(self, own_name: str, now: float) -> Poison:
         bad = [name for name in self.bad_files if name != own_name]

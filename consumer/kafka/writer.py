@@ -50,7 +50,7 @@ class Outgoing:
         batches = self._batches.get(where)
         if batches is None:
             batches = self._batches[where] = [self._producer.create_batch()]
-        headers = list(headers)
+        headers = headers if type(headers) is list else list(headers)  # all that the client takes
         if batches[-1].append(timestamp=self._now_ms, key=key, value=value, headers=headers) is None:
             fresh = self._producer.create_batch()
             fresh.append(timestamp=self._now_ms, key=key, value=value, headers=headers)

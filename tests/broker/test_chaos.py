@@ -6,6 +6,7 @@ Sizes come from SAFE_TEST_CHAOS_EVENTS, _ROUNDS and _SEED: `make chaos` is this 
 import os
 import random
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -43,6 +44,7 @@ class Crew:
     def __init__(self, site: Site, rng: random.Random) -> None:
         self._site, self._rng = site, rng
         self._hired = 0
+        self._next_harms: list[str] = []
         self.active: list[Worker] = []
         self.problems: list[str] = []
         self.committed: list[Mapping[int, int]] = []
@@ -54,12 +56,14 @@ class Crew:
         self.active.append(self._site.spawn(f"worker-{self._hired}"))
 
     def disturb(self) -> None:
-        """Do one thing to one worker, and wait until the others go on."""
-        harm = self._rng.choice([self._kill, self._stop, self._freeze])
-        victim = self._rng.choice(self.active)
-        self.harmed.append(f"{harm.__name__.strip('_')} {victim.name}")
-        harm(victim)
+        """Do one thing to one worker; each kind comes once in three rounds."""
+        if not self._next_harms:
+            self._next_harms = self._rng.sample(["kill", "stop", "freeze"], 3)
+        harm, victim = self._next_harms.pop(), self._rng.choice(self.active)
+        begun = time.monotonic()
+        {"kill": self._kill, "stop": self._stop, "freeze": self._freeze}[harm](victim)
         self.observe()
+        self.harmed.append(f"{harm} {victim.name} ({time.monotonic() - begun:.1f} s)")
 
     def _kill(self, victim: Worker) -> None:
         self.active.remove(victim)
@@ -70,9 +74,7 @@ class Crew:
         self.active.remove(victim)
         code = victim.stop(within_seconds=STOP_SECONDS)
         if code != 0:
-            self.problems.append(
-                f"shutdown: {victim.name} was asked to stop and exited {code}: {victim.log_text()[-1500:]}"
-            )
+            self.problems.append(f"shutdown: {victim.name} was asked to stop and exited {code}: {victim.last_words()}")
         self.hire()
 
     def _freeze(self, victim: Worker) -> None:
@@ -114,7 +116,7 @@ class Crew:
         """Nobody may have ended by himself."""
         for worker in self.active:
             if worker.exit_code is not None:
-                self.problems.append(f"{worker.name} ended by itself ({worker.exit_code}): {worker.log_text()[-1500:]}")
+                self.problems.append(f"{worker.name} ended by itself ({worker.exit_code}): {worker.last_words()}")
 
 
 @pytest.fixture
@@ -150,13 +152,18 @@ def test_no_input_is_lost_or_counted_twice_whatever_happens_to_the_workers(
             pause(rng)
             crew.disturb()
         wait_until(lambda: feeder.is_done, within_seconds=HEAL_SECONDS + EVENTS / 200, what="all inputs are written")
+    fed = time.monotonic()
     site.await_rest(within_seconds=HEAL_SECONDS + EVENTS / 500)
+    healed_seconds = time.monotonic() - fed
     crew.check_alive()
     run, problems = site.seen(committed_history=crew.committed)
     problems += [*crew.problems, *_gauges_at_rest(crew, run, site)]
 
     with capsys.disabled():
-        print(f"\nchaos: seed {SEED}, {totals(run, site.oracle)}, {len(run.results)} results, {', '.join(crew.harmed)}")
+        print(
+            f"\nchaos: seed {SEED}, {totals(run, site.oracle)}, {len(run.results)} results, healed in {healed_seconds:.1f} s"
+        )
+        print(f"chaos: {', '.join(crew.harmed)}")
     assert problems == []
     assert len(run.inputs) == EVENTS
 

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.folder import FolderIndex, FolderSource, list_folder, read_whole
+from consumer.expectations.folder import FolderIndex, FolderSource, Listing, list_folder, read_whole
 from consumer.ports import ExpectationsKey, FoundExpectations
 from safe_core import Expectations
 
@@ -133,7 +133,10 @@ async def test_another_batch_answers_where_all_holders_agree_and_the_first_file_
     assert (known_batch.expected_cases, known_batch.in_batch) == (1, False)
 
 
-BROKEN = {"test_id": "A-1", "expectations": {"event_summary": {"must_contain_phrases": ["tripod position", " "]}}}
+BROKEN: dict[str, object] = {
+    "test_id": "A-1",
+    "expectations": {"event_summary": {"must_contain_phrases": ["tripod position", " "]}},
+}
 
 REFUSALS: list[tuple[str, dict[str, list[dict[str, object]]], tuple[str, str], str, str]] = [
     # nobody holds it
@@ -334,7 +337,7 @@ async def test_a_link_that_leaves_the_folder_and_what_is_no_file_are_ignored_wit
         "folder.json": "is not a regular file",
         "fifo.json": "is not a regular file",
     }
-    assert source.bad_files == ()
+    assert not source.bad_files
 
 
 def test_what_was_swapped_for_a_link_or_a_fifo_after_the_listing_is_not_read(tmp_path: Path) -> None:
@@ -555,7 +558,8 @@ async def test_a_file_that_does_not_parse_harms_only_its_own_batch(tmp_path: Pat
     own = await refused(source, "bad", "A-1")
     unknown = await refused(source, "good", "A-2")
 
-    assert signals(await found(source, "good", "A-1")) == signals(await found(source, "nightly", "A-1")) == ("x",)
+    for batch_id in ("good", "nightly"):
+        assert signals(await found(source, batch_id, "A-1")) == ("x",)
     assert (own.reason, own.detail) == ("expectations_invalid", f"the batch's own file: {problem}")
     assert unknown.detail == "none of 1 batch files holds it, and 1 more cannot be read: bad.json"
     assert source.bad_files == ("bad.json",)
@@ -568,7 +572,7 @@ async def test_a_lone_surrogate_or_a_nan_harms_only_its_own_case(tmp_path: Path)
     source = await started(tmp_path)
 
     assert (await refused(source, "a", "A-1")).reason == "expectations_invalid"
-    assert signals(await found(source, "a", "A-2")) == ()
+    assert not signals(await found(source, "a", "A-2"))
 
 
 async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once_per_change(tmp_path: Path) -> None:
@@ -589,7 +593,7 @@ async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once
     written(tmp_path, "a.json", [case("A-1", "stridor")])
     clock.now += 1
     assert signals(await found(source, "a", "A-1")) == ("stridor",)
-    assert source.bad_files == ()
+    assert not source.bad_files
 
 
 async def test_what_may_stand_in_a_file_being_written_is_waited_for(tmp_path: Path) -> None:
@@ -632,7 +636,7 @@ def as_somebody() -> Iterator[Path]:
     """A folder, and no privileges: root may read everything, so it steps down for a while."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        folder.chmod(0o755)  # noqa: S103 - somebody is to list it
+        folder.chmod(0o755)
         if os.geteuid() != 0:
             yield folder
             return
@@ -666,7 +670,7 @@ async def test_an_unreadable_file_is_bad_until_it_can_be_read(tmp_path: Path) ->
         with as_owner():
             (folder / "a.json").chmod(0o644)
         assert signals(await found(source, "a", "A-1")) == ("x",)
-        assert source.bad_files == ()
+        assert not source.bad_files
 
 
 async def test_a_folder_that_may_not_be_entered_is_trouble_not_poison(tmp_path: Path) -> None:
@@ -681,7 +685,7 @@ async def test_a_folder_that_may_not_be_entered_is_trouble_not_poison(tmp_path: 
             with pytest.raises(Transient, match="Permission denied"):
                 await asked(source, "a", "A-2")
         with as_owner():
-            folder.chmod(0o755)  # noqa: S103
+            folder.chmod(0o755)
         assert (await refused(source, "a", "A-2")).reason == "expectations_not_found"
 
 
@@ -717,6 +721,28 @@ async def test_two_hundred_swaps_under_load_never_make_poison(tmp_path: Path) ->
     assert answers
     assert not [answer for answer in answers if isinstance(answer, Poison)]
     assert {signals(answer)[0][0] for answer in answers if isinstance(answer, FoundExpectations)} <= set("xyz")
+
+
+def test_a_file_that_gives_more_than_its_size_is_not_taken_for_whole() -> None:
+    # As of a file that grows while it is read; those of /proc always claim to be empty.
+    growing = Path("/proc/self/status")
+    if not growing.exists():
+        pytest.skip("there is no /proc here, and no other file that surely grows at the right moment")
+
+    assert read_whole(str(growing)) is None
+
+
+def test_a_file_that_a_listing_missed_is_not_taken_for_removed(tmp_path: Path) -> None:
+    wall = Clock(LONG_AGO + 1_000)
+    written(tmp_path, "a.json", [case("A-1", "x")])
+    index = FolderIndex().followed_by(list_folder(tmp_path), wall)
+
+    # A folder that changes while it is being listed may leave out a file that was replaced meanwhile.
+    incomplete = Listing(str(tmp_path.resolve()), {}, {})
+
+    assert "A-1" in index.followed_by(incomplete, wall).holders
+    (tmp_path / "a.json").unlink()
+    assert "A-1" not in index.followed_by(incomplete, wall).holders
 
 
 # --- the folder itself ------------------------------------------------------------------------------------------------

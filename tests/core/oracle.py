@@ -1,4 +1,4 @@
-"""The specification's numbers once more, written apart from the product: slow, plain, over fractions and sorted lists."""
+"""The specification's numbers once more, written apart from the product: slow and plain, with fractions and sorting."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,8 @@ def oracle_score(lists: Lists, answer: Lists, settings: Settings) -> dict[str, A
     signals, summary, questions = answer
     texts = (" ".join(signals) + " " + summary[0], " ".join(questions), summary[0])
     hits = [
-        [term.lower().strip() in text.lower().strip() for term in terms] for terms, text in zip(lists, texts, strict=True)
+        [term.lower().strip() in text.lower().strip() for term in terms]
+        for terms, text in zip(lists, texts, strict=True)
     ]
     counts = [(sum(found), len(found)) for found in hits]
     cr = counts[0][0] / counts[0][1] if counts[0][1] else 1.0
@@ -56,7 +57,7 @@ def oracle_score(lists: Lists, answer: Lists, settings: Settings) -> dict[str, A
     }
 
 
-def _picked(terms: Sequence[str], hits: Sequence[bool], wanted: bool) -> tuple[str, ...]:  # noqa: FBT001
+def _picked(terms: Sequence[str], hits: Sequence[bool], wanted: bool) -> tuple[str, ...]:
     return tuple(term for term, hit in zip(terms, hits, strict=True) if hit == wanted)
 
 
@@ -100,7 +101,9 @@ def oracle_aggregate(rows: dict[str, Arrival]) -> dict[str, Any]:
             "fail": labels.count("Fail"),
             "overall_pass_rate": passing,
         },
-        "mean_scores": {name: _mean(c["scores"][i] for c in cases) for i, name in enumerate(("CR", "AH", "AC", "composite"))},
+        "mean_scores": {
+            name: _mean(c["scores"][i] for c in cases) for i, name in enumerate(("CR", "AH", "AC", "composite"))
+        },
         "pass_rates": {name: _rate(c["passed"][i] for c in cases) for i, name in enumerate(("CR", "AH", "AC"))}
         | {"overall": passing},
         "label_distribution": {label: labels.count(label) for label in ("Pass", "Review", "Fail")},

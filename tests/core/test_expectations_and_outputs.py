@@ -92,7 +92,9 @@ def test_the_digest_is_that_of_the_canonical_json_of_the_three_lists() -> None:
 def test_equal_lists_have_equal_digests_and_others_do_not(terms: list[list[str]]) -> None:
     one = Expectations.parse(lists(*terms))
     assert one.digest == Expectations.parse(json.loads(json.dumps(lists(*terms)))).digest
-    assert one.digest != Expectations((*one.must_find_signals, "x"), one.forbidden_terms, one.must_contain_phrases).digest
+    assert (
+        one.digest != Expectations((*one.must_find_signals, "x"), one.forbidden_terms, one.must_contain_phrases).digest
+    )
 
 
 @pytest.mark.parametrize(

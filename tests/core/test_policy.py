@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_core import DEFAULT_POLICY, CRITERIA, InvalidPolicy, Override, Policy, Rules, Threshold, Thresholds, Weights
+from safe_core import CRITERIA, DEFAULT_POLICY, InvalidPolicy, Override, Policy, Rules, Threshold, Thresholds, Weights
 
 NAN, INFINITY = float("nan"), float("inf")
 DEFAULT_DOCUMENT = {
@@ -29,20 +29,20 @@ def test_the_defaults_are_those_of_the_specification() -> None:
 
 
 def cr(**bounds: Any) -> dict[str, Any]:
-    return {"thresholds": {"CR": {key.rstrip("_"): value for key, value in bounds.items()}}}
+    return {"thresholds": {"CR": {"pass" if key == "reach" else key: value for key, value in bounds.items()}}}
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
         (cr(review=0.9), "thresholds.CR: review 0.9 is above pass 0.8"),  # against the default of the other bound
-        (cr(pass_=1.1), "thresholds.CR: pass 1.1 is above 1"),
+        (cr(reach=1.1), "thresholds.CR: pass 1.1 is above 1"),
         (cr(review=-0.1), "thresholds.CR: review -0.1 is below 0"),
         (cr(review=NAN), "thresholds.CR.review is not finite"),  # no comparison would refuse it
-        (cr(pass_=INFINITY), "thresholds.CR.pass is not finite"),
-        (cr(pass_=True), "thresholds.CR.pass is not a number"),  # a claim is not a number
-        (cr(pass_="0.8"), "thresholds.CR.pass is not a number"),  # a text neither
-        (cr(pass_=None), "thresholds.CR.pass is not a number"),
+        (cr(reach=INFINITY), "thresholds.CR.pass is not finite"),
+        (cr(reach=True), "thresholds.CR.pass is not a number"),  # a claim is not a number
+        (cr(reach="0.8"), "thresholds.CR.pass is not a number"),  # a text neither
+        (cr(reach=None), "thresholds.CR.pass is not a number"),
         (cr(pas=0.8), 'thresholds.CR: unknown key "pas"; did you mean "pass"?'),
         ({"thresholds": {"AX": {}}}, 'thresholds: unknown key "AX"; did you mean "AH"?'),
         ({"thresholds": []}, "thresholds: not an object"),
@@ -61,15 +61,26 @@ def cr(**bounds: Any) -> dict[str, Any]:
         ({"overrides": {"archetype": {"X": 1}}}, "overrides.archetype.X: not an object"),
         ({"overrides": {"archetype": {"X": {"overrides": {}}}}}, "overrides.archetype.X: unknown key"),
         ({"overrides": {"archetype": {"": {}}}}, "overrides.archetype: a name is empty"),  # no case could have it
-        ({"overrides": {"archetype": {"X": cr(review=0.9)}}}, "overrides.archetype.X: thresholds.CR: review 0.9 is above"),
-        ({"overrides": {"metric_id": {"M": {"weights": {"CR": -2}}}}}, "overrides.metric_id.M: weights: CR -2.0 is below"),
+        (
+            {"overrides": {"archetype": {"X": cr(review=0.9)}}},
+            "overrides.archetype.X: thresholds.CR: review 0.9 is above",
+        ),
+        (
+            {"overrides": {"metric_id": {"M": {"weights": {"CR": -2}}}}},
+            "overrides.metric_id.M: weights: CR -2.0 is below",
+        ),
         (
             # each is fine alone, only together they are not
-            {"overrides": {"metric_id": {"M": cr(review=0.7)}, "archetype": {"X": cr(pass_=0.6)}}},
+            {"overrides": {"metric_id": {"M": cr(review=0.7)}, "archetype": {"X": cr(reach=0.6)}}},
             "overrides.metric_id.M with overrides.archetype.X: thresholds.CR: review 0.7 is above pass 0.6",
         ),
         (
-            {"overrides": {"metric_id": {"M": {"weights": {"CR": 0, "AH": 0}}}, "archetype": {"X": {"weights": {"AC": 0}}}}},
+            {
+                "overrides": {
+                    "metric_id": {"M": {"weights": {"CR": 0, "AH": 0}}},
+                    "archetype": {"X": {"weights": {"AC": 0}}},
+                }
+            },
             "overrides.metric_id.M with overrides.archetype.X: weights: the sum of the weights is 0",
         ),
     ],
@@ -82,8 +93,8 @@ def test_a_bad_configuration_is_refused_with_the_layer_and_the_values(document: 
 @pytest.mark.parametrize(
     "document",
     [
-        cr(review=0, pass_=0),  # everything passes
-        cr(review=1, pass_=1),  # nothing is left to review
+        cr(review=0, reach=0),  # everything passes
+        cr(review=1, reach=1),  # nothing is left to review
         {"weights": {"CR": 0, "AH": 0}},  # one weight is enough
         {"thresholds": None, "weights": None, "strictAH": None, "overrides": None},  # null: as if absent
     ],
@@ -110,7 +121,7 @@ LAYERED = Policy.from_document(
         "overrides": {
             "metric_id": {"M": {"weights": {"CR": 3, "AH": 3}, "strictAH": True, **cr(review=0.4)}},
             "archetype": {
-                "X": {"weights": {"AH": 4}, **cr(pass_=0.9)},
+                "X": {"weights": {"AH": 4}, **cr(reach=0.9)},
                 "Y": {"strictAH": False},
                 "Unknown": {"weights": {"AC": 9}},
             },
@@ -177,8 +188,8 @@ def test_an_archetype_that_restores_the_default_under_a_metric_id_counts_in_the_
 
 
 def test_the_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
-    one = {"overrides": {"archetype": {"A": {"strictAH": True}, "B": cr(pass_=0.9)}}}
-    other = {"overrides": {"archetype": {"B": cr(pass_=0.9), "A": {"strictAH": True}}}}
+    one = {"overrides": {"archetype": {"A": {"strictAH": True}, "B": cr(reach=0.9)}}}
+    other = {"overrides": {"archetype": {"B": cr(reach=0.9), "A": {"strictAH": True}}}}
     assert Policy.from_document(one).fingerprint == Policy.from_document(other).fingerprint
 
 
@@ -207,16 +218,17 @@ def naive_rules(document: Any, metric_id: str, archetype: str) -> Any:
     """Overlay the layers key by key, as one would by hand."""
     merged: dict[tuple[str, ...], Any] = {("strictAH",): False}
     overrides = document["overrides"]
-    for source in (
+    sources: tuple[Any, ...] = (
         DEFAULT_DOCUMENT,
         document,
         overrides["metric_id"].get(metric_id, {}),
         overrides["archetype"].get(archetype, {}),
-    ):
-        for key in ("weights", "thresholds"):
-            for criterion, value in source.get(key, {}).items():
-                merged.update({(key, criterion, bound): v for bound, v in value.items()} if key == "thresholds" else {})
-                merged.update({(key, criterion): value} if key == "weights" else {})
+    )
+    for source in sources:
+        for criterion, weight in source.get("weights", {}).items():
+            merged["weights", criterion] = weight
+        for criterion, bounds in source.get("thresholds", {}).items():
+            merged.update({("thresholds", criterion, name): value for name, value in bounds.items()})
         if "strictAH" in source:
             merged["strictAH",] = source["strictAH"]
     return merged

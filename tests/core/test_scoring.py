@@ -108,7 +108,12 @@ def test_an_empty_list_comes_before_an_empty_output(
         (((), (), ()), NOTHING, (True, True, True), True),  # whatever the output
         ((("x",), ("x",), ("x",)), FULL, (False, False, False), False),  # all three checked
         ((("x",), ("x",), ("x",)), NOTHING, (False, True, False), True),  # AH is vacuous without a question
-        ((("x",), ("x",), ("x",)), Output(followup_questions=("", "")), (False, True, False), True),  # or without text in one
+        (
+            (("x",), ("x",), ("x",)),
+            Output(followup_questions=("", "")),
+            (False, True, False),
+            True,
+        ),  # or without text in one
         ((("x",), ("x",), ("x",)), BLANK, (False, False, False), False),  # white space asks a question and is not empty
         ((("x",), (), ("x",)), FULL, (False, True, False), False),  # AH is vacuous without a term
     ],
@@ -136,7 +141,9 @@ def test_a_term_listed_twice_counts_twice_and_keeps_order_and_spelling() -> None
         (4, 4, 0.0, 0.0),  # all
     ],
 )
-def test_ah_is_one_less_the_share_of_violations(violations: int, total: int, proportional: float, strict: float) -> None:
+def test_ah_is_one_less_the_share_of_violations(
+    violations: int, total: int, proportional: float, strict: float
+) -> None:
     terms = tuple(f"term{i}" for i in range(total))
     output = Output(followup_questions=terms[:violations])
     assert scored(ah=terms, output=output).scores.AH == proportional

@@ -154,6 +154,7 @@ class Outside:
             "log_level": 2,
         }
         self.admin = AdminClient(dict(self._common))
+        self._producers: dict[str, Producer] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +162,7 @@ class Outside:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._producers.clear()
         del self.admin
 
     def create_topic(self, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
@@ -230,15 +232,7 @@ class Outside:
 
     def produce(self, topic: str, records: Iterable[Outgoing], *, compression: str = "none") -> list[tuple[int, int]]:
         """Write records in order, wait for every acknowledgement, and return each one's partition and offset."""
-        producer = Producer(
-            self._common
-            | {
-                "enable.idempotence": True,
-                "linger.ms": 5,
-                "compression.type": compression,
-                "message.max.bytes": 16_000_000,
-            }
-        )
+        producer = self._producer(compression)
         deliveries = _Deliveries()
         for index, record in enumerate(records):
             deliveries.places.append(None)
@@ -248,6 +242,13 @@ class Outside:
         places = [place for place in deliveries.places if place is not None]
         assert len(places) == len(deliveries.places), "some records were never acknowledged"
         return places
+
+    def _producer(self, compression: str) -> Producer:
+        # Kept: an idempotent producer takes half a second to introduce itself.
+        if compression not in self._producers:
+            choices = {"enable.idempotence": True, "linger.ms": 5, "message.max.bytes": 16_000_000}
+            self._producers[compression] = Producer(self._common | choices | {"compression.type": compression})
+        return self._producers[compression]
 
     def _send(self, producer: Producer, topic: str, record: Outgoing, index: int, deliveries: _Deliveries) -> None:
         chosen: dict[str, Any] = {}

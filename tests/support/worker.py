@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,11 @@ class Worker:
         """Return everything that it has written so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
+    def last_words(self, *, lines: int = 40) -> str:
+        """Return the end of its log, with what is said over and over said once."""
+        said = dict.fromkeys(re.sub(r'"timestamp": "[^"]*", ', "", line) for line in self.log_text().splitlines())
+        return "\n".join(line[:600] for line in list(said)[-lines:])
+
     def log_lines(self) -> list[dict[str, Any]]:
         """Return its log lines decoded; a line that is no JSON object comes as {"raw": text}."""
         return [_decoded(line) for line in self.log_text().splitlines() if line.strip()]
@@ -127,7 +133,7 @@ class Worker:
     def is_ready(self) -> bool:
         """Tell whether /readyz says yes; a process that has ended fails the test with its last words."""
         if self.exit_code is not None:
-            raise AssertionError(f"{self.name} ended with {self.exit_code}:\n{self.log_text()[-4000:]}")
+            raise AssertionError(f"{self.name} ended with {self.exit_code}:\n{self.last_words()}")
         with suppress(OSError):
             return self.get("/readyz")[0] == 200
         return False
@@ -137,7 +143,7 @@ class Worker:
         try:
             wait_until(self.is_ready, within_seconds=within_seconds, what=f"{self.name} is ready")
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.log_text()[-4000:]}") from None
+            raise AssertionError(f"{error}\n{self.last_words()}") from None
         return self
 
     def metrics(self) -> dict[str, Metric]:
@@ -206,7 +212,7 @@ class Worker:
         try:
             return self._process.wait(timeout=within_seconds)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} did not end:\n{self.log_text()[-4000:]}") from None
+            raise AssertionError(f"{self.name} did not end:\n{self.last_words()}") from None
 
     def stop(self, *, within_seconds: float = EXIT_SECONDS) -> int:
         """Ask it to stop, wait, and return the exit code."""
@@ -221,7 +227,7 @@ class Worker:
 
     def _signal(self, number: signal.Signals) -> None:
         if self.exit_code is not None:
-            raise AssertionError(f"{self.name} has ended already ({self.exit_code}):\n{self.log_text()[-4000:]}")
+            raise AssertionError(f"{self.name} has ended already ({self.exit_code}):\n{self.last_words()}")
         self._process.send_signal(number)
 
 

@@ -1,0 +1,161 @@
+"""A zombie must not write: held between its poll and its `begin` while its partition moves, it goes on, and is refused.
+
+Random kills and freezes pass without any fence too, since other guards hide it. Here two workers run in this process,
+and nothing but the fence stands between the held one and a second copy of every record.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumer.app import Worker
+from consumer.errors import Poison
+from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.settings import load
+from tests.support.cases import encoded, event_stream, make_batches, write_batches
+from tests.support.outside import Outgoing, Outside
+from tests.support.site import Site
+
+pytestmark = pytest.mark.broker
+
+SEED = 5
+RECORDS = 40
+DEADLINE_SECONDS = 30.0
+BATCHES = make_batches(SEED, batches=2, cases_a_batch=8)
+
+
+class Gate:
+    """A source of expectations that lets nobody pass while it is shut: behind it a slice is in hand, not yet begun."""
+
+    def __init__(self, source: ExpectationsSource) -> None:
+        self.name = source.name
+        self.reached = asyncio.Event()
+        self.open = asyncio.Event()
+        self._source = source
+
+    async def start(self) -> None:
+        await self._source.start()
+
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        found = await self._source.find(keys)
+        self.reached.set()
+        await self.open.wait()
+        return found
+
+    def trouble(self) -> str | None:
+        return self._source.trouble()
+
+    async def stop(self) -> None:
+        await self._source.stop()
+
+
+def scorer(site: Site) -> Worker:
+    """One scorer of the site's group, not yet running."""
+    environ = {
+        name: value for name, value in site.installation.environment().items() if name.startswith("SAFE_V0_")
+    } | {"SAFE_V0_HTTP_ADDRESS": "127.0.0.1:0", "SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS": "3"}
+    return Worker(load({}, environ=environ, cwd=site.folder), "scorer")
+
+
+@contextlib.asynccontextmanager
+async def running(worker: Worker) -> AsyncIterator[asyncio.Task[int]]:
+    """Run a worker for as long as the block lasts, then drain it."""
+    task = asyncio.create_task(worker.run())
+    try:
+        yield task
+    finally:
+        worker._stopping.set()
+        await asyncio.wait_for(task, DEADLINE_SECONDS)
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something in this process."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.02)
+    assert condition(), what
+
+
+@pytest.fixture
+def site(outside: Outside, tmp_path: Path) -> Site:
+    """One partition of input and forty records in it."""
+    cases = write_batches(tmp_path / "cases", BATCHES)
+    built = Site.build(outside, tmp_path, cases, partitions=1)
+    stream = [record for record in event_stream(SEED, BATCHES, RECORDS * 2, partitions=1) if record.value]
+    built.send([Outgoing(record.value, partition=0) for record in stream[:RECORDS]])
+    return built
+
+
+def freeze_heartbeats(worker: Worker) -> asyncio.Event:
+    """Let the group hear nothing of a member any more, until the event is set."""
+    thawed = asyncio.Event()
+    subscription = worker._stages[0].subscription
+    assert subscription is not None
+    coordinator: Any = subscription._consumer._coordinator
+    beat = coordinator._do_heartbeat
+
+    async def silent() -> bool:
+        await thawed.wait()
+        return bool(await beat())
+
+    coordinator._do_heartbeat = silent
+    return thawed
+
+
+def outcomes(site: Site) -> list[tuple[str, int]]:
+    """What every committed reader sees: one entry for each scored record and each dead letter, by its source."""
+    scored = [("scored", record.json()["source"]["offset"]) for record in site.outside.read(site.topics.scored)]
+    dead = [
+        ("dead", int(record.header("safe.dlq.offset") or -1)) for record in site.outside.read(site.topics.dead_letter)
+    ]
+    return sorted(scored + dead, key=lambda outcome: outcome[1])
+
+
+async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import consumer.app as app  # noqa: PLC0415 - patched below
+
+    make_source = app.expectations_source
+    gates: list[Gate] = []
+
+    def gated(settings: Any) -> Any:
+        gates.append(Gate(make_source(settings)))
+        return gates[-1]
+
+    monkeypatch.setattr(app, "expectations_source", gated)
+    zombie = scorer(site)
+    async with running(zombie):
+        await until(lambda: bool(gates) and gates[0].reached.is_set(), "the first worker has a slice in hand")
+        thawed = freeze_heartbeats(zombie)
+        heir = scorer(site)
+        async with running(heir):
+            await until(lambda: len(gates) > 1, "the second worker runs")
+            gates[1].open.set()
+            await asyncio.wait_for(asyncio.to_thread(_await_outcomes, site), DEADLINE_SECONDS)
+            before = await asyncio.to_thread(outcomes, site)
+            assert [offset for _, offset in before] == list(range(RECORDS))
+
+            gates[0].open.set()  # the zombie goes on where it was
+            runner = zombie._stages[0].runners[0]
+            await until(lambda: runner.trouble is not None and "taking it up again" in runner.trouble, "it was refused")
+
+            assert await asyncio.to_thread(outcomes, site) == before
+            assert not await asyncio.to_thread(site.outside.hanging, site.topics.outputs())
+            thawed.set()
+
+
+def _await_outcomes(site: Site) -> None:
+    while site.outside.lag(site.group, site.topics.input) > 0:
+        pass
+
+
+def test_the_input_of_this_test_holds_no_two_equal_records(site: Site) -> None:
+    """Otherwise the comparison by source above would prove less than it says."""
+    values = [record.value for record in site.outside.read(site.topics.input)]
+    assert len(values) == RECORDS
+    assert all(encoded({}) != value for value in values)

@@ -1,0 +1,56 @@
+"""The rule book computes and does nothing else: standard library only, no clock, no files, no environment."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import safe_core
+
+FOLDER = Path(safe_core.__file__).parent
+FORBIDDEN = {
+    "asyncio",
+    "datetime",
+    "io",
+    "logging",
+    "os",
+    "pathlib",
+    "random",
+    "socket",
+    "subprocess",
+    "sys",
+    "threading",
+    "time",
+}
+MODULES = sorted(FOLDER.glob("*.py"))
+
+
+def imported(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or ".").split(".")[0]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_a_module_imports_the_standard_library_and_safe_core_alone(module: Path) -> None:
+    outside = set(imported(module)) - {"safe_core"}
+    assert outside <= sys.stdlib_module_names
+    assert not outside & FORBIDDEN
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_no_module_opens_or_prints_anything(module: Path) -> None:
+    names = {node.id for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if isinstance(node, ast.Name)}
+    assert not names & {"open", "print", "input", "exec", "eval", "__import__"}
+
+
+def test_everything_public_is_there_and_listed_in_order() -> None:
+    assert all(hasattr(safe_core, name) for name in safe_core.__all__)
+    assert safe_core.__all__ == sorted(
+        safe_core.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name)
+    )
+    assert (FOLDER / "py.typed").is_file()
