@@ -1,11 +1,13 @@
 """The aggregator: restore → fold → publish → export, for one partition of `scored`.
 
-Rolling state is the fold of the rows in `safe.v0.state`, which this partition's owner alone writes (contract, section 4).
+Rolling state is the fold of the rows in `safe.v0.state`, which this partition's owner alone writes (contract,
+section 4).
 Every transaction holds the results of a slice, the rows that won, the rows of the batches it touched, the reports that
 are due, the progress row and the offset.
 """
 
 import asyncio
+import gc
 import heapq
 import time
 from collections import Counter
@@ -170,10 +172,12 @@ class AggregatorPartition:
         if behind:
             await self._find_winners(behind)
         self._put_in_order()
+        gc.freeze()  # rows hold no cycles: looking through a million of them would hold up heartbeats for nothing
         _log.info(
             "restored",
             partition=self._partition, rows=rows, batches=len(self._batches),
-            cases=sum(len(batch.fold) for batch in self._batches.values()), seconds=round(time.monotonic() - started, 3),
+            cases=sum(len(batch.fold) for batch in self._batches.values()), seconds=round(time.monotonic() - started,
+            3),
         )  # fmt: skip
 
     def _restore_row(self, record: Record, behind: set[bytes]) -> None:
@@ -183,13 +187,14 @@ class AggregatorPartition:
             parts = parts_of(record.key or b"")
             if len(parts) == 1:
                 self._restore_progress(record)
-            elif len(parts) == 2:  # noqa: PLR2004 - concern and batch
+            elif len(parts) == 2:
                 self._restore_batch_row(parts, record)
             else:
                 self._restore_case(parts, record, behind)
         except (Undecodable, NewerSchema, ValueError) as error:
             raise Fatal(
-                f"row {record.offset} of {record.topic}/{record.partition} cannot be read ({error}): run the version of SAFE "
+                f"row {record.offset} of {record.topic}/{record.partition} cannot be read ({error}): run the version "
+                "of SAFE "
                 "that wrote it, or give this group an empty state topic"
             ) from error
 
@@ -226,7 +231,8 @@ class AggregatorPartition:
             behind.discard(record.key)
 
     async def _find_winners(self, behind: set[bytes]) -> None:
-        """A loser stands behind its winner, as two writers in `at_least_once` may leave it: the winner is written again."""
+        """A loser stands behind its winner, as two writers in `at_least_once` may leave it: the winner is written
+        again."""
         async with aclosing(self._read_state(self._partition)) as slices:  # type: ignore[type-var]
             async for records in slices:
                 for record in records:
@@ -266,12 +272,15 @@ class AggregatorPartition:
             return await subscription.beginning(self._partition) if progress is None else progress.next_offset
         if progress is None:
             raise Fatal(
-                f"{where} of the scored topic is committed up to {committed}, but {self._settings.state_topic} has no progress "
-                "row: its state is gone; reset the group's offsets on the scored topic to the earliest, or start a new group"
+                f"{where} of the scored topic is committed up to {committed}, but {self._settings.state_topic} has "
+                "no progress "
+                "row: its state is gone; reset the group's offsets on the scored topic to the earliest, or start a "
+                "new group"
             )
         if self._settings.exactly_once and committed < progress.next_offset:
             raise Fatal(
-                f"{where} of the scored topic is committed up to {committed}, but its state already holds everything up to "
+                f"{where} of the scored topic is committed up to {committed}, but its state already holds everything "
+                "up to "
                 f"{progress.next_offset}: reset the group's offset there to {progress.next_offset}"
             )
         return committed
@@ -342,7 +351,9 @@ class AggregatorPartition:
         for test_id in batch.fold.test_ids():
             self._bury_case(batch, test_id, outgoing)
         self._reopened += 1
-        _log.warning("a late record opened a forgotten batch anew", concern_id=scored.concern_id, batch_id=scored.batch_id)
+        _log.warning(
+            "a late record opened a forgotten batch anew", concern_id=scored.concern_id, batch_id=scored.batch_id
+        )
         fresh = self._batches[batch.key] = LiveBatch(batch.key, scored.concern_id, scored.batch_id)
         return fresh
 
@@ -417,7 +428,8 @@ class AggregatorPartition:
             heapq.heappush(self._owed, (batch.owed_at, batch.key))
 
     def _publish_due_reports(self, outgoing: Outgoing) -> None:
-        """Results come first: while there are any, reports have a small share of the time, and none to spare is saved up."""
+        """Results come first: while there are any, reports have a small share of the time, and none to spare is
+        saved up."""
         now = time.monotonic()
         idle = not self._published_at
         earned = _IDLE_REPORT_SECONDS if idle else (now - self._credited_at) * _BUSY_REPORT_SHARE
@@ -496,7 +508,9 @@ class AggregatorPartition:
 
     def _drop_old_marks(self, outgoing: Outgoing) -> None:
         oldest = self._now_ms() - 2 * self._ttl_ms
-        old = list(islice((key for key, row in self._forgotten.items() if row.last_scored_at < oldest), _FORGET_RECORDS))
+        old = list(
+            islice((key for key, row in self._forgotten.items() if row.last_scored_at < oldest), _FORGET_RECORDS)
+        )
         for key in old:
             del self._forgotten[key]
             self._put_state(outgoing, key.encode(), None)

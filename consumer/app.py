@@ -46,7 +46,7 @@ _POLL_STALLED_SECONDS = 300.0
 _TRANSACTION_SHARE = 0.8
 """A transaction must end before the session does: its owner may be gone by then."""
 
-_GC_THRESHOLDS = (50_000, 20, 50)
+_GC_THRESHOLDS = (50_000, 20, 1_000)
 """Rows and records hold no cycles: looking for some every 700 objects, as Python does by itself, finds nothing."""
 
 _EXIT_OK = 0
@@ -118,7 +118,8 @@ class Worker:
                 await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
         except Transient as error:
             raise ConfigurationError(
-                f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); try again when it is up"
+                f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); try again when it "
+                "is up"
             ) from error
         for warning in verified.warnings:
             _log.warning(warning)
@@ -245,9 +246,7 @@ class Worker:
         exactly_once = settings.delivery == "exactly_once"
 
         def make_subscription(stage: Stage) -> Subscription:
-            return Subscription(
-                connection, membership, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned
-            )
+            return Subscription(connection, membership, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned)
 
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
             if exactly_once:
@@ -285,7 +284,8 @@ class Worker:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     async def _watch_cluster(self, verified: Verified) -> None:
-        """Ask the cluster again and again: whether it answers, and whether partition counts still are what they were."""
+        """Ask the cluster again and again: whether it answers, and whether partition counts still are what they
+        were."""
         specs = topic_specs(self._settings)
         names = {specs[name].name: name for name in verified.partitions}
         while True:
@@ -301,7 +301,8 @@ class Worker:
                 was, is_ = verified.partitions[name], counts.get(topic)
                 if name != "input" and is_ is not None and is_ != was:
                     raise Fatal(
-                        f"{topic} now has {is_} partitions instead of {was}: keys would move to other partitions than their "
+                        f"{topic} now has {is_} partitions instead of {was}: keys would move to other partitions "
+                        "than their "
                         "state; restore the count, or start a new group on new topics"
                     )
 
@@ -360,11 +361,12 @@ def expectations_source(settings: Settings) -> ExpectationsSource:
             "no expectations are configured: set SAFE_V0_EXPECTATIONS to the folder of your batch files"
         )
     if "://" in where or where.startswith("topic:"):
-        raise ConfigurationError(f"SAFE_V0_EXPECTATIONS={where.split('@')[-1]}: this version reads expectations from a folder only")
+        raise ConfigurationError(
+            f"SAFE_V0_EXPECTATIONS={where.split('@')[-1]}: this version reads expectations from a folder only"
+        )
     return FolderSource(Path(where))
 
 
 def _first(group: BaseExceptionGroup[Fatal]) -> Fatal:
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
-

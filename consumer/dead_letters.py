@@ -30,13 +30,15 @@ def append_dead_letter(
     """Write the record as it came to its source partition, modulo the topic's count, with the reason in headers."""
     headers = DeadLetter(poison.reason, poison.detail, stage, topic.group, topic.version, now_ms).headers(record)
     value = record.value
-    if value is not None and len(value) + _size(headers) > topic.max_bytes - _OVERHEAD_BYTES:
+    partition = record.partition % topic.partitions
+    room = topic.max_bytes - _OVERHEAD_BYTES - _size(headers) - len(record.key or b"")
+    if value is not None and len(value) > room:
+        if outgoing.append_compressed(topic.name, partition, record.key, value, headers, room):
+            return
         headers += value_omitted(value, hashlib.sha256(value).hexdigest())
         value = None
-    partition = record.partition % topic.partitions
     outgoing.append(topic.name, partition, record.key, value, headers)
 
 
 def _size(headers: Sequence[tuple[str, bytes | None]]) -> int:
     return sum(len(name) * 4 + len(content or b"") for name, content in headers)
-

@@ -1,6 +1,7 @@
 """From a record's bytes to an input event, or to the one reason why not (contract, section 3).
 
-The first check that fails names the reason: empty_value, too_large, unsupported_version, not_utf8, then what the parser meets,
+The first check that fails names the reason: empty_value, too_large, unsupported_version, not_utf8, then what the
+parser meets,
 not_object, invalid_event, invalid_id. No message repeats a byte of the input.
 """
 
@@ -23,12 +24,6 @@ _INTEGER_BEYOND_INT64 = 2**64
 _STRUCTURED_CONTENT_TYPE = b"application/cloudevents+json"
 _SPEC_VERSION = "1.0"
 _BYTE_ORDER_MARK = "\ufeff"
-
-
-class Headers(Protocol):
-    """A record's headers, in order; Kafka allows a key more than once and a value that is null."""
-
-    def __iter__(self) -> Any: ...
 
 
 class Record(Protocol):
@@ -58,7 +53,8 @@ class InputEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InputRules:
-    """What is accepted as input: `types` are CloudEvents types (empty: any), `max_value_bytes` bounds a record's value."""
+    """What is accepted as input: `types` are CloudEvents types (empty: any), `max_value_bytes` bounds a record's
+    value."""
 
     max_value_bytes: int = 1_048_576
     types: frozenset[str] = frozenset()
@@ -169,9 +165,7 @@ def _constant(_name: str) -> float:
     raise Poison("invalid_json", "NaN and Infinity are not JSON")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant)
 
 
 # --- CloudEvents ------------------------------------------------------------------------------------------------------

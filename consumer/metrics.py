@@ -146,7 +146,9 @@ class Metrics:
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
         self.expectations_requests: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.end_to_end = Histogram(
-            "safe_end_to_end_seconds", "From the input record's timestamp to the commit of its result.", _END_TO_END_BUCKETS
+            "safe_end_to_end_seconds",
+            "From the input record's timestamp to the commit of its result.",
+            _END_TO_END_BUCKETS,
         )
         self.scoring = Histogram(
             "safe_scoring_seconds", "Scoring one output and encoding its scored record.", _SCORING_BUCKETS
@@ -226,7 +228,9 @@ class Metrics:
 
     def _lag(self) -> Metric:
         family = GaugeMetricFamily(
-            "safe_consumer_lag_records", "Records that are not yet committed, by partition.", labels=("topic", "partition")
+            "safe_consumer_lag_records",
+            "Records that are not yet committed, by partition.",
+            labels=("topic", "partition"),
         )
         for (topic, partition), lag in self.lags().items():
             family.add_metric((topic, str(partition)), lag)
@@ -321,4 +325,3 @@ def _largest(archetypes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, 
     cases, passes = kept.get(OTHER, (0, 0))
     kept[OTHER] = (cases + sum(c for _, (c, _) in rest), passes + sum(p for _, (_, p) in rest))
     return kept
-

@@ -1,4 +1,5 @@
-"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract, section 4, "Ownership")."""
+"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract, section 4,
+"Ownership")."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,8 @@ async def check_input_offsets(
         return
     if not await cluster.committed_offsets(settings.kafka_group_id, settings.input_topic):
         raise ConfigurationError(
-            f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they have expired "
+            f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they "
+            "have expired "
             "or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go on from now"
         )
 

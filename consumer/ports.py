@@ -43,7 +43,8 @@ class ExpectationsSource(Protocol):
     async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
         """Answer every key of a slice at once.
 
-        A key that can never be answered maps to the Poison to be dead-lettered. Raises Transient if the source cannot be
+        A key that can never be answered maps to the Poison to be dead-lettered. Raises Transient if the source
+        cannot be
         asked now; then nothing of the slice may be decided.
         """
         ...

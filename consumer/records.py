@@ -121,7 +121,7 @@ class ScoredBy(NamedTuple):
     fingerprint: str
 
 
-def encode_scored(  # noqa: PLR0913 - one argument for each thing that a scored record is made of
+def encode_scored(
     record: Record,
     event: InputEvent,
     concern_id: str,

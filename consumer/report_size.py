@@ -50,9 +50,14 @@ def _largest(groups: dict[str, Any], size: Callable[[Any], int]) -> dict[str, An
     return {name: groups[name] for name in sorted(kept)}
 
 
-_NO_DETAILS: dict[str, dict[str, list[str]]] = {"CR": {"found": [], "missing": []}, "AH": {"violations": []}, "AC": {"found": [], "missing": []}}
+_NO_DETAILS: dict[str, dict[str, list[str]]] = {
+    "CR": {"found": [], "missing": []},
+    "AH": {"violations": []},
+    "AC": {"found": [], "missing": []},
+}
 
-# The contract names the first two; the others make the promise hold for a batch of very many runs or of very long terms.
+# The contract names the first two; the others make the promise hold for a batch of very many runs or of very long
+# terms.
 _STEPS: tuple[tuple[str, Callable[[Report], Report]], ...] = (
     ("worst_performers.details", _without_worst_details),
     ("by_archetype", _with_largest_archetypes),

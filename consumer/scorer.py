@@ -192,9 +192,7 @@ class ScorerPartition:
         if case.empty_output:
             counts.empty_outputs[concern_id] += 1
 
-    def _scored(
-        self, event: InputEvent, found: FoundExpectations, concern_id: str, archetype: str | None
-    ) -> CaseScore:
+    def _scored(self, event: InputEvent, found: FoundExpectations, concern_id: str, archetype: str | None) -> CaseScore:
         metric_id = event.metric_id or found.metric_id or concern_id
         try:
             return score(found.prepared, event.output, self._settings.policy.rules_for(metric_id, archetype))

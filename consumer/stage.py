@@ -1,7 +1,8 @@
 """The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
 
 What both roles share stands here; what a slice means stands in `scorer.py` and `aggregator.py`. A partition is taken up
-in one order only (fence the former owner, restore, ask for the committed offset, seek, resume) and written by one writer
+in one order only (fence the former owner, restore, ask for the committed offset, seek, resume) and written by one
+writer
 until anything fails; then everything in hand is dropped and it is taken up again, if it is still ours.
 """
 
@@ -178,7 +179,8 @@ class Stage:
     async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
         if self.role.offset_out_of_range == "stop":
             raise Fatal(
-                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is gone from the log: records were deleted before "
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is gone from the log: records were "
+                "deleted before "
                 "they were read; set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest to go on with what is left"
             ) from gap
         beginning = await subscription.beginning(gap.partition)
@@ -501,7 +503,8 @@ class Runner:
         self._logic.committed(next_offset)
 
     async def _fill(self, records: Sequence[Record]) -> tuple[Outgoing, int] | None:
-        """Process until it succeeds, or the partition is taken away: then whoever owns it next reads the records again."""
+        """Process until it succeeds, or the partition is taken away: then whoever owns it next reads the records
+        again."""
         assert self._logic is not None
         assert self._writer is not None
         while True:
@@ -568,10 +571,12 @@ class Runner:
 
     def _count_fence(self, lost_at: float) -> None:
         self._fenced_at.append(lost_at)
-        if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:  # noqa: PLR2004
+        if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
             raise Fatal(
-                f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the group "
-                "assigns it to this worker: is a second deployment using the same SAFE_V0_KAFKA_GROUP_ID on other topics?"
+                f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the "
+                "group "
+                "assigns it to this worker: is a second deployment using the same SAFE_V0_KAFKA_GROUP_ID on other "
+                "topics?"
             )
 
     async def _let_go(self) -> None:

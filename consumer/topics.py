@@ -1,4 +1,5 @@
-"""SAFE's topics: what they must be like, what is wrong with those that are there, and how to make them (contract, section 5)."""
+"""SAFE's topics: what they must be like, what is wrong with those that are there, and how to make them (contract,
+section 5)."""
 
 import asyncio
 import time
@@ -59,7 +60,9 @@ def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
     names = [spec.name for spec in specs.values()]
     for spec in specs.values():
         if names.count(spec.name) > 1:
-            raise ConfigurationError(f"{spec.variable}={spec.name} names another of SAFE's topics too; give each its own")
+            raise ConfigurationError(
+                f"{spec.variable}={spec.name} names another of SAFE's topics too; give each its own"
+            )
     return specs
 
 
@@ -87,7 +90,9 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     missing = [spec for spec in needed.values() if spec.name not in described]
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
-        raise ConfigurationError(f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them")
+        raise ConfigurationError(
+            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them"
+        )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)
     warnings: list[str] = []
@@ -114,7 +119,8 @@ def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
         return
     if spec.compacted and policy != "compact":
         raise ConfigurationError(
-            f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: set cleanup.policy=compact"
+            f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: set "
+            "cleanup.policy=compact"
         )
     if not spec.compacted and "compact" in policy:
         raise ConfigurationError(
@@ -139,7 +145,8 @@ def _differences(spec: TopicSpec, topic: TopicDescription) -> list[str]:
 
 
 async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
-    """Make the topics that are not there yet; returns a line for each. Raises ConfigurationError for one that is wrong."""
+    """Make the topics that are not there yet; returns a line for each. Raises ConfigurationError for one that is
+    wrong."""
     specs = topic_specs(settings)
     durability = {"min.insync.replicas": str(max(1, replication_factor - 1))}
     cluster = Cluster(Connection.from_settings(settings))
@@ -161,7 +168,7 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
 async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
     """A topic that was just created shows up in a broker's metadata a moment later."""
     deadline = time.monotonic() + _KNOWN_SECONDS
-    while len(await cluster.partition_counts(topics)) < len(topics) and time.monotonic() < deadline:
+    while len(await cluster.partition_counts(topics)) < len(topics) and time.monotonic() < deadline:  # noqa: ASYNC110 - the news is in a broker
         await asyncio.sleep(0.05)
 
 
@@ -171,6 +178,7 @@ async def connect(cluster: Cluster, settings: Settings) -> None:
         await cluster.start()
     except Transient as error:
         raise ConfigurationError(
-            f"no broker answers at {settings.kafka_bootstrap_servers} ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS, "
+            f"no broker answers at {settings.kafka_bootstrap_servers} ({error}): check "
+            "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS, "
             "and the security settings that the brokers ask for"
         ) from error

@@ -6,6 +6,7 @@ and guarded by a test, so that a new release of the library fails there and not 
 
 from consumer.kafka.cluster import Cluster, TopicDescription
 from consumer.kafka.connection import Connection, partition_for
+from consumer.kafka.follow import Follower
 from consumer.kafka.publisher import EventPublisher
 from consumer.kafka.reader import read_partition, read_tail
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
@@ -16,6 +17,7 @@ __all__ = [
     "Connection",
     "EventPublisher",
     "Fetched",
+    "Follower",
     "OffsetOutOfRange",
     "Outgoing",
     "PartitionWriter",

@@ -46,7 +46,9 @@ class Cluster:
         if not closing.done():
             closing.cancel()
 
-    async def partition_counts(self, topics: Sequence[str], timeout_seconds: float = _CALL_TIMEOUT_SECONDS) -> dict[str, int]:
+    async def partition_counts(
+        self, topics: Sequence[str], timeout_seconds: float = _CALL_TIMEOUT_SECONDS
+    ) -> dict[str, int]:
         """Partitions of each topic that exists; a cheap question that also tells whether the cluster answers."""
         described = await self._answered(self._admin.describe_topics(list(topics)), timeout_seconds)
         return {
@@ -59,7 +61,9 @@ class Cluster:
         """What a group has committed for a topic, by partition; partitions without an offset are left out."""
         offsets = await self._answered(self._admin.list_consumer_group_offsets(group))
         return {
-            where.partition: entry.offset for where, entry in offsets.items() if where.topic == topic and entry.offset >= 0
+            where.partition: entry.offset
+            for where, entry in offsets.items()
+            if where.topic == topic and entry.offset >= 0
         }
 
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:

@@ -15,7 +15,8 @@ _CLIENT_ID = "safe"
 _REQUEST_TIMEOUT_MS = 10_000
 _METADATA_MAX_AGE_MS = 30_000
 _RETRY_BACKOFF_MS = 20
-"""aiokafka waits this long between attempts, in transactions too: its default of 100 ms costs most of the throughput."""
+"""aiokafka waits this long between attempts, in transactions too: its default of 100 ms costs most of the
+throughput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +61,20 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext:
             certfile=settings.kafka_ssl_certfile,
             keyfile=settings.kafka_ssl_keyfile,
         )
-        return context
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
-            f"the TLS files cannot be used ({type(error).__name__}): check SAFE_V0_KAFKA_SSL_CAFILE, _CERTFILE and _KEYFILE"
+            f"the TLS files cannot be used ({type(error).__name__}): "
+            "check SAFE_V0_KAFKA_SSL_CAFILE, _CERTFILE and _KEYFILE"
         ) from error
+    return context
 
 
 def _sasl_options(settings: Settings) -> dict[str, Any]:
     password = settings.kafka_sasl_password
     if not settings.kafka_sasl_username or password is None:
         raise ConfigurationError(
-            f"SAFE_V0_KAFKA_SECURITY_PROTOCOL is {settings.kafka_security_protocol}: set SAFE_V0_KAFKA_SASL_USERNAME and "
+            f"SAFE_V0_KAFKA_SECURITY_PROTOCOL is {settings.kafka_security_protocol}: set SAFE_V0_KAFKA_SASL_USERNAME "
+            "and "
             "SAFE_V0_KAFKA_SASL_PASSWORD (or a file of that name in SAFE_V0_SECRETS_DIR)"
         )
     return {

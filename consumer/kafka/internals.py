@@ -1,4 +1,5 @@
-"""Every private name of aiokafka that SAFE touches, in one place (tests/consumer/test_aiokafka_internals.py guards them)."""
+"""Every private name of aiokafka that SAFE touches, in one place (tests/consumer/test_aiokafka_internals.py guards
+them)."""
 
 import asyncio
 import contextlib
@@ -7,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatch
 
 
 def generation_of(consumer: AIOKafkaConsumer) -> int:
@@ -63,6 +66,13 @@ def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) 
         closed(connection, reason)
 
     client._on_connection_closed = noted
+
+
+def compressed_batch(producer: AIOKafkaProducer, batch_bytes: int) -> BatchBuilder:
+    """A batch like those of `producer.create_batch()`, compressed with zstd whatever the producer's own setting."""
+    manager: Any = producer._txn_manager
+    transactional = manager is not None and manager.transactional_id is not None
+    return BatchBuilder(batch_bytes, DefaultRecordBatch.CODEC_ZSTD, is_transactional=transactional)
 
 
 async def dispose(producer: AIOKafkaProducer) -> None:

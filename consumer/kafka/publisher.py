@@ -28,7 +28,9 @@ class EventPublisher:
 
     async def __aenter__(self) -> "EventPublisher":
         self._producer = AIOKafkaProducer(
-            **self._connection.client(acks="all", linger_ms=5, max_batch_size=256 * 1024, max_request_size=8 * 1024 * 1024)
+            **self._connection.client(
+                acks="all", linger_ms=5, max_batch_size=256 * 1024, max_request_size=8 * 1024 * 1024
+            )
         )
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
@@ -48,7 +50,9 @@ class EventPublisher:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 acknowledged = await self._producer.send(topic, value, key)
         except (KafkaError, TimeoutError) as error:
-            raise Fatal(f"nothing can be published to {topic}: {type(error).__name__}; does the topic exist?") from error
+            raise Fatal(
+                f"nothing can be published to {topic}: {type(error).__name__}; does the topic exist?"
+            ) from error
         self._unacknowledged.add(acknowledged)
         acknowledged.add_done_callback(self._acknowledge)
 

@@ -150,7 +150,8 @@ class Subscription:
         return TopicPartition(self._membership.topic, partition) in self._consumer.assignment()
 
     def heartbeat_is_fresh(self) -> bool:
-        """Whether the coordinator has answered within the session timeout, so that nobody else can own our partitions."""
+        """Whether the coordinator has answered within the session timeout, so that nobody else can own our
+        partitions."""
         return time.monotonic() - self.last_heartbeat_at < self._membership.session_timeout_seconds
 
     async def heartbeat_after(self, moment: float) -> None:
@@ -278,7 +279,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka sh
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
 
-    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - all are revoked
         await self._subscription._revoked()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:

@@ -1,7 +1,9 @@
 """How a partition's outputs reach Kafka: all of a slice, and its offset, or nothing.
 
-A writer belongs to one input partition of one stage. After any failure it is finished: sequence numbers are burnt, or an
-answer is still on its way that could end the next transaction. Whoever holds it drops it, starts a new one and restores.
+A writer belongs to one input partition of one stage. After any failure it is finished: sequence numbers are burnt,
+or an
+answer is still on its way that could end the next transaction. Whoever holds it drops it, starts a new one and
+restores.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.codec import zstd_encode
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
     InvalidProducerEpoch,
@@ -21,10 +24,13 @@ from aiokafka.errors import (
 
 from consumer.errors import Fatal, PartitionLost, Transient
 from consumer.kafka.connection import Connection
-from consumer.kafka.internals import dispose, note_lost_connections
+from consumer.kafka.internals import compressed_batch, dispose, note_lost_connections
 
 MAX_BATCH_BYTES = 512 * 1024
 """One produce request carries one batch of each partition: larger batches, fewer round trips."""
+
+_COMPRESSIBLE_BYTES = 64 * 1024 * 1024
+"""Compressing more than this would hold up the event loop, and copy what may be a bomb."""
 
 _DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
@@ -57,6 +63,20 @@ class Outgoing:
             batches.append(fresh)
         self.records += 1
 
+    def append_compressed(
+        self, topic: str, partition: int, key: bytes | None, value: bytes, headers: Headers, max_bytes: int
+    ) -> bool:
+        """Add one large record in a compressed batch of its own; False if even so it is over the topic's limit."""
+        if len(value) > _COMPRESSIBLE_BYTES or len(zstd_encode(value)) > max_bytes:
+            return False
+        batch = compressed_batch(self._producer, MAX_BATCH_BYTES)
+        batch.append(timestamp=self._now_ms, key=key, value=value, headers=list(headers))
+        self._batches.setdefault(TopicPartition(topic, partition), []).append(batch)
+        # The next record must not join it.
+        self._batches[TopicPartition(topic, partition)].append(self._producer.create_batch())
+        self.records += 1
+        return True
+
     async def send(self) -> None:
         """Send every batch and wait for each acknowledgement: a commit would not notice one that failed."""
         if self._batches:
@@ -66,6 +86,8 @@ class Outgoing:
 
     async def _send_in_order(self, where: TopicPartition, batches: list[Any]) -> None:
         for batch in batches:
+            if batch.record_count() == 0:
+                continue
             acknowledged = await self._producer.send_batch(batch, where.topic, partition=where.partition)
             await acknowledged
 
@@ -93,7 +115,9 @@ class PartitionWriter(Protocol):
 class _ProducerOwner:
     """What both writers share: a producer with deadlines on every call."""
 
-    def __init__(self, connection: Connection, topic: str, partition: int, deadline_seconds: float, **options: Any) -> None:
+    def __init__(
+        self, connection: Connection, topic: str, partition: int, deadline_seconds: float, **options: Any
+    ) -> None:
         self._connection = connection
         self._source = TopicPartition(topic, partition)
         self._deadline_seconds = deadline_seconds
@@ -194,7 +218,8 @@ class TransactionalWriter(_ProducerOwner):
         started_at = time.monotonic()
         await self._guarded(self._transaction(outgoing, next_offset))
         if self._lost_connections > lost_before or time.monotonic() - started_at > _DOUBTFUL_COMMIT_SECONDS:
-            # Committed, but a second EndTxn may still be under way: it must find a newer epoch, not our next transaction.
+            # Committed, but a second EndTxn may still be under way: it must find a newer epoch, not our next
+            # transaction.
             await self.dispose()
 
     async def _transaction(self, outgoing: Outgoing, next_offset: int) -> None:

@@ -296,6 +296,7 @@ def test_generated_at_is_milliseconds_since_1970(text: str, milliseconds: int) -
     assert event_of(written(generated_at=text)).event_time == milliseconds
 
 
+@settings(deadline=None)
 @given(milliseconds=st.integers(-62_135_596_800_000, 253_402_300_799_999), minutes=st.integers(-1_439, 1_439))
 def test_any_time_with_any_zone_comes_out_as_it_went_in(milliseconds: int, minutes: int) -> None:
     seconds, rest = divmod(milliseconds + minutes * 60_000, 1_000)
@@ -373,9 +374,9 @@ ENVELOPES: list[tuple[str, bytes | None, Sequence[tuple[str, bytes | None]], Inp
     ("27 binary 0.3", written(), replaced("ce_specversion", b"0.3"), RULES, "unsupported_version"),
     ("27 binary 2.0", written(), replaced("ce_specversion", b"2.0"), RULES, "unsupported_version"),
     ("27 binary whose version is null", written(), replaced("ce_specversion", None), RULES, "unsupported_version"),
-    ("27 binary whose version is not UTF-8", written(), replaced("ce_specversion", b"\xff"), RULES, "unsupported_version"),
+    ("27 binary, version not UTF-8", written(), replaced("ce_specversion", b"\xff"), RULES, "unsupported_version"),
     ("structured", enveloped(), STRUCTURED, RULES, SCORED),
-    ("structured, the header written large", enveloped(), (("Content-Type", b" Application/CloudEvents+JSON"),), RULES, SCORED),
+    ("structured, written large", enveloped(), (("Content-Type", b" Application/CloudEvents+JSON"),), RULES, SCORED),
     ("structured of our type", enveloped(), STRUCTURED, ONLY_OURS, SCORED),
     ("26 structured of a foreign type", enveloped(type="other"), STRUCTURED, ONLY_OURS, IGNORED),
     ("26 structured without a type", enveloped(type=ABSENT), STRUCTURED, ONLY_OURS, IGNORED),
@@ -459,7 +460,7 @@ def repeated(detail: str, source: bytes) -> Iterator[str]:
     text = source.decode("utf-8", "replace")
     for start in range(len(detail) - 7):
         piece = detail[start : start + 8]
-        if piece in text and not re.sub(r"\d+", "", piece).strip() in VOCABULARY:
+        if piece in text and re.sub(r"\d+", "", piece).strip() not in VOCABULARY:
             yield piece
 
 
@@ -493,16 +494,23 @@ some_headers = st.sampled_from([(), BINARY, STRUCTURED, OLD, replaced("ce_type",
 def test_any_bytes_come_to_an_event_to_nothing_or_to_a_poison(
     value: bytes, headers: Sequence[tuple[str, bytes | None]], rules: InputRules
 ) -> None:
-    try:
-        decoded = decode(Fetched(value, headers), rules)
-    except Poison as poison:
+    poison = caught(Fetched(value, headers), rules)
+    if poison is not None:
         assert poison.reason in REASONS
         assert 0 < len(poison.detail.encode()) <= 512
         assert not list(repeated(poison.detail, value))
-    else:
-        assert decoded is None or isinstance(decoded, InputEvent)
 
 
+def caught(record: Fetched, rules: InputRules) -> Poison | None:
+    try:
+        decoded = decode(record, rules)
+    except Poison as poison:
+        return poison
+    assert decoded is None or isinstance(decoded, InputEvent)
+    return None
+
+
+@settings(deadline=None)
 @given(st.binary(max_size=400) | some_bytes)
 def test_what_is_parsed_can_be_written_again(value: bytes) -> None:
     try:

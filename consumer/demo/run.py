@@ -1,0 +1,212 @@
+"""`safe demo`, read top-down: start broker and worker, publish the samples, show what comes out, end what was started."""
+
+import asyncio
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from consumer.demo.processes import (
+    Child,
+    ChildEnded,
+    broker_binary,
+    free_port,
+    is_ready,
+    start_broker,
+    start_worker,
+    until_listening,
+)
+from consumer.demo.samples import Samples
+from consumer.demo.scorecard import Scorecard
+from consumer.demo.screen import Screen, closing
+from consumer.errors import Fatal, SafeError
+from consumer.kafka import Connection, EventPublisher, Follower
+from consumer.settings import Settings
+from consumer.topics import create_topics
+
+_TIMEOUT_SECONDS = 60.0
+_SECONDS_BETWEEN_EVENTS = 0.22
+_LOOK_SECONDS = 0.1
+_LAST_LOOK_SECONDS = 0.7
+_PARTITIONS = 2
+_SESSION_SECONDS = 4
+"""The embedded broker waits half a session timeout for members before it deals partitions."""
+
+_EXIT_OK = 0
+_EXIT_SIGNALLED = 128
+
+NEXT_STEPS = (
+    "safe topics create --bootstrap-servers broker:9092",
+    "safe worker --bootstrap-servers broker:9092 --expectations ./test-cases",
+    "safe publish report.json --bootstrap-servers broker:9092 --test-dir ./test-cases",
+)
+
+
+def run_demo(*, keep: bool) -> int:
+    """Run the demo and return the exit code; raises ConfigurationError where it cannot run here, Fatal where it fails."""
+    return asyncio.run(_until_signalled(keep=keep))
+
+
+async def _until_signalled(*, keep: bool) -> int:
+    """Run until the end or the first signal; a second one changes nothing, for everything is ending already."""
+    received: list[int] = []
+    running = asyncio.ensure_future(_demo(keep=keep))
+
+    def note(signal_: signal.Signals) -> None:
+        if not received:
+            received.append(signal_)
+            running.cancel()
+
+    for signal_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(signal_, note, signal_)
+    try:
+        await running
+    except asyncio.CancelledError:
+        if not received:
+            raise
+    return _EXIT_SIGNALLED + received[0] if received and not keep else _EXIT_OK
+
+
+async def _demo(*, keep: bool) -> None:
+    binary = broker_binary()
+    folder = Path(tempfile.mkdtemp(prefix="safe-demo-"))
+    try:
+        await _Demo(folder, binary, keep=keep).run()
+    except SafeError:
+        raise  # the logs are part of the answer: the folder stays
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Demo:
+    """One run: its folder, its processes, its scorecard."""
+
+    def __init__(self, folder: Path, binary: str, *, keep: bool) -> None:
+        self._folder = folder
+        self._binary = binary
+        self._keep = keep
+        self._samples = Samples.load()
+        self._broker_port, self._http_port = free_port(), free_port()
+        self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
+        self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
+        self._console = Console(highlight=False)
+        self._children: list[Child] = []
+
+    async def run(self) -> None:
+        """Start, publish, watch, close; every process is gone afterwards, whatever happens."""
+        with ExitStack() as cleanup:
+            try:
+                async with asyncio.timeout(_TIMEOUT_SECONDS):
+                    await self._watched(cleanup)
+                self._close()
+                while self._keep:
+                    self._check()
+                    await asyncio.sleep(_LOOK_SECONDS)
+            except TimeoutError as error:
+                raise self._failed(f"not all was scored within {_TIMEOUT_SECONDS:g} s") from error
+            except SafeError as error:
+                raise self._failed(str(error), error.child if isinstance(error, ChildEnded) else None) from error
+
+    async def _watched(self, cleanup: ExitStack) -> None:
+        # Not console.is_terminal: FORCE_COLOR makes that true of a pipe, where nothing may move.
+        live = sys.stdout.isatty() and not self._console.is_dumb_terminal
+        with Screen(self._console, self._card, live=live) as screen:
+            screen.status("starting a broker in memory and a worker")
+            await self._start(cleanup)
+            await self._until_ready(screen)
+            await self._traffic(screen)
+            if live:
+                await asyncio.sleep(_LAST_LOOK_SECONDS)
+
+    # --- starting -----------------------------------------------------------------------------------------------------
+
+    async def _start(self, cleanup: ExitStack) -> None:
+        self._samples.write_batch_files(self._folder / "test-cases")
+        broker = self._started(start_broker(self._binary, self._broker_port, self._folder), cleanup)
+        await until_listening(broker, self._broker_port)
+        await create_topics(self._settings, _PARTITIONS, 1)
+        worker_settings = {
+            "KAFKA_BOOTSTRAP_SERVERS": self._settings.kafka_bootstrap_servers,
+            "KAFKA_SESSION_TIMEOUT_SECONDS": str(_SESSION_SECONDS),
+            "DELIVERY": "at_least_once",  # the embedded broker has no transactions
+            "EXPECTATIONS": str(self._folder / "test-cases"),
+            "HTTP_ADDRESS": f"127.0.0.1:{self._http_port}",
+            "LOG_FORMAT": "console",
+        }
+        self._started(start_worker(worker_settings, self._folder), cleanup)
+
+    def _started(self, child: Child, cleanup: ExitStack) -> Child:
+        cleanup.callback(child.stop)
+        self._children.append(child)
+        return child
+
+    async def _until_ready(self, screen: Screen) -> None:
+        screen.status("the worker joins its consumer group")
+        while not await is_ready(self._http_port):
+            self._check()
+            screen.show()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _check(self) -> None:
+        for child in self._children:
+            child.check()
+
+    # --- traffic ------------------------------------------------------------------------------------------------------
+
+    async def _traffic(self, screen: Screen) -> None:
+        """Publish the samples slowly enough to be watched, and show what comes out, until all has."""
+        settings, card = self._settings, self._card
+        topics = (settings.result_topic, settings.report_topic, settings.dead_letter_topic)
+        waiting = list(self._samples.events)
+        async with Follower(Connection.from_settings(settings), topics) as follower, EventPublisher(settings) as publisher:
+            due_at = time.monotonic()
+            while not card.is_complete:
+                if waiting and time.monotonic() >= due_at:
+                    event = waiting.pop(0)
+                    await publisher.publish(settings.input_topic, event.key, event.value)
+                    due_at += _SECONDS_BETWEEN_EVENTS
+                for record in await follower.poll(_LOOK_SECONDS):
+                    arrival = card.note(record)
+                    if arrival is not None:
+                        screen.note(arrival)
+                self._check()
+                self._tell(screen, len(waiting))
+
+    def _tell(self, screen: Screen, waiting: int) -> None:
+        events = len(self._samples.events)
+        screen.status(f"{events - waiting} of {events} outputs published, worker on 127.0.0.1:{self._http_port}", once=False)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        console = self._console
+        closing(console, self._card)
+        metrics = f"http://127.0.0.1:{self._http_port}/metrics"
+        lines = ["", "Next, with a cluster, test cases and outputs of your own:", *(f"  {step}" for step in NEXT_STEPS)]
+        if self._keep:
+            lines += [
+                "",
+                f"Still running until Ctrl-C: the worker's metrics at {metrics},",
+                f"the broker at {self._settings.kafka_bootstrap_servers}, the test cases in {self._folder / 'test-cases'}",
+            ]
+        else:
+            lines += ["", "`safe demo --keep` keeps broker and worker running, to look at the worker's /metrics."]
+        for line in lines:
+            console.print(Text(line), soft_wrap=True)
+
+    def _failed(self, why: str, culprit: Child | None = None) -> Fatal:
+        """The error to end with; the last lines of the log that tells most go to stderr before it."""
+        child = culprit or (self._children[-1] if self._children else None)
+        if child is None:
+            return Fatal(f"the demo failed: {why}")
+        for line in child.last_lines():
+            Console(stderr=True, highlight=False).print(Text(f"  {child.name}: {line}"), soft_wrap=True)
+        return Fatal(f"the demo failed: {why}; the log of the {child.name}, which ends as above, is {child.log}")

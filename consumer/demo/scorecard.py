@@ -1,0 +1,146 @@
+"""What the demo has seen so far: results, reports and dead letters as they came, and whether that is all."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from consumer.decode import Record
+from consumer.records import parts_of
+from consumer.settings import Settings
+
+LABELS = ("Pass", "Review", "Fail")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One event that came out: a result with its scores, or a dead letter (then `label` is None and `reason` is not)."""
+
+    label: str | None
+    batch_id: str
+    test_id: str
+    archetype: str
+    scores: tuple[float, float, float] | None
+    was: str | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class BatchCard:
+    """A batch as its last result and its last report tell it."""
+
+    expected: int
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    scored_at: str = ""
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cases(self) -> int:
+        """Test cases that have a result."""
+        return int(self.summary.get("total_cases", 0))
+
+    def count(self, label: str) -> int:
+        """Cases with a label."""
+        return int(self.summary.get(label.lower(), 0))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the last report covers the last result."""
+        caught_up = self.report.get("generated_at", "") >= self.scored_at
+        return bool(self.summary) and caught_up and self.report.get("summary") == self.summary
+
+
+class Scorecard:
+    """Everything shown on the screen; only note() changes it."""
+
+    def __init__(self, expected: Mapping[str, int], events: int, settings: Settings) -> None:
+        self.batches = {batch_id: BatchCard(cases) for batch_id, cases in expected.items()}
+        self.arrivals: list[Arrival] = []
+        self._events = events
+        self._note = {
+            settings.result_topic: self._note_result,
+            settings.report_topic: self._note_report,
+            settings.dead_letter_topic: self._note_dead_letter,
+        }
+        self._sources: set[tuple[object, object]] = set()
+        self._labels: dict[tuple[str, str], str] = {}
+
+    def note(self, record: Record) -> Arrival | None:
+        """Take a record of one of the three topics; returns what a reader should be told of it."""
+        return self._note[record.topic](record)
+
+    def _note_result(self, record: Record) -> Arrival | None:
+        document = orjson.loads(record.value or b"")
+        source, result, batch_id = document["source"], document["result"], document["batch_id"]
+        identity = (source["partition"], source["offset"])
+        if identity in self._sources:
+            return None  # delivered at least once, shown once
+        self._sources.add(identity)
+        card = self.batches.setdefault(batch_id, BatchCard(document["expected_cases"] or 0))
+        card.summary, card.scored_at = document["summary"], document["timestamp"]
+        scores, key = result["scores"], (batch_id, result["test_id"])
+        was, self._labels[key] = self._labels.get(key), result["label"]
+        archetype = result["archetype"] or "Unknown"
+        values = (scores["CR"], scores["AH"], scores["AC"])
+        return self._arrived(Arrival(result["label"], batch_id, result["test_id"], archetype, values, was))
+
+    def _note_report(self, record: Record) -> None:
+        document = orjson.loads(record.value or b"")
+        self.batches.setdefault(document["batch_id"], BatchCard(0)).report = document
+
+    def _note_dead_letter(self, record: Record) -> Arrival:
+        told = {name: (text or b"").decode("utf-8", "replace") for name, text in record.headers}
+        reason = f"{told.get('safe.dlq.reason', '')}: {told.get('safe.dlq.detail', '')}"
+        batch_id, test_id = parts_of(record.key or b"/")  # the key of the sample as it was published
+        return self._arrived(Arrival(None, batch_id, test_id, "", None, reason=reason))
+
+    def _arrived(self, arrival: Arrival) -> Arrival:
+        self.arrivals.append(arrival)
+        return arrival
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every event has come out and every batch's last report is there."""
+        return len(self.arrivals) >= self._events and all(card.is_final for card in self.batches.values())
+
+    @property
+    def dead_letters(self) -> Sequence[str]:
+        """Which records became dead letters, and why."""
+        return [f"{arrival.test_id}, {arrival.reason}" for arrival in self.arrivals if arrival.reason is not None]
+
+    def most_missed(self) -> list[tuple[str, int]]:
+        """Missed signals and phrases of all reports with their counts, the most frequent first."""
+        misses: Counter[str] = Counter()
+        for analysis in self._analyses():
+            misses.update({miss["signal"]: miss["miss_count"] for miss in analysis["common_CR_misses"]})
+            misses.update({miss["phrase"]: miss["miss_count"] for miss in analysis["common_AC_misses"]})
+        return _ranked(misses)
+
+    def forbidden_used(self) -> list[tuple[str, int]]:
+        """Forbidden terms that were used, with their counts."""
+        used: Counter[str] = Counter()
+        for analysis in self._analyses():
+            used.update({violation["term"]: violation["count"] for violation in analysis["common_AH_violations"]})
+        return _ranked(used)
+
+    def _analyses(self) -> Iterator[Mapping[str, Any]]:
+        return (card.report["failure_analysis"] for card in self.batches.values() if card.report)
+
+    def remarks(self) -> list[str]:
+        """What a reader must know to read the numbers: criteria with nothing to check, and empty outputs."""
+        vacuous: Counter[str] = Counter()
+        empty = 0
+        for card in self.batches.values():
+            vacuous.update(card.report.get("vacuous", {}))
+            empty += card.report.get("empty_outputs", 0)
+        counted = [f"{criterion} {vacuous[criterion]}" for criterion in ("CR", "AH", "AC", "all") if vacuous[criterion]]
+        told = [f"scored 1.00 with nothing to check: {', '.join(counted)}"] if counted else []
+        return told + ([f"empty outputs: {empty}"] if empty else [])
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

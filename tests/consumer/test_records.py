@@ -1,0 +1,471 @@
+"""What SAFE writes: keys, headers and values of its own topics (contract, sections 3 and 4)."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consumer.dead_letters import DeadLetterTopic, append_dead_letter
+from consumer.decode import InputEvent
+from consumer.errors import Poison
+from consumer.kafka import Outgoing
+from consumer.ports import FoundExpectations
+from consumer.records import (
+    PROGRESS_KEY,
+    SCHEMA,
+    BatchRow,
+    DeadLetter,
+    NewerSchema,
+    ProgressRow,
+    ScoredBy,
+    Undecodable,
+    batch_key,
+    case_key,
+    ce_source,
+    check_schema,
+    decode_batch_row,
+    decode_progress_row,
+    decode_scored,
+    encode_result,
+    encode_scored,
+    group_of,
+    own_headers,
+    parts_of,
+    report_headers,
+    result_headers,
+    rfc_3339,
+)
+from safe_core import (
+    CaseScore,
+    Details,
+    Expectations,
+    Label,
+    Output,
+    Passed,
+    Scores,
+    Terms,
+    Vacuous,
+    id_problem,
+    prepare,
+)
+
+Headers = Sequence[tuple[str, bytes | None]]
+SCORED_AT = 1_795_291_200_123
+FINGERPRINT = "sha256:" + "0123456789abcdef" * 4
+DIGEST = "sha256:" + "e" * 64
+
+
+@dataclass
+class Fetched:
+    """A record as a client hands it over."""
+
+    value: bytes | None = b"{}"
+    headers: Headers = ()
+    timestamp: int = 1_795_291_200_000
+    topic: str = "factory.generation.output"
+    partition: int = 0
+    offset: int = 41
+    key: bytes | None = b"any"
+
+
+@dataclass
+class Written:
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+class Kept(Outgoing):
+    """A slice that keeps its records where a test can see them."""
+
+    def __init__(self) -> None:
+        super().__init__(None, 0)
+        self.written: list[Written] = []
+
+    def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        self.written.append(Written(topic, partition, key, value, list(headers)))
+        self.records += 1
+
+
+EVENT = InputEvent("I25-BATCH1-002", "I25_batch_1", "I25", None, None, "r7", 1_795_291_200_000, Output())
+FOUND = FoundExpectations(prepare(Expectations(("fever",), (), ())), "I25", None, None, 5, in_batch=True)
+CASE = CaseScore(
+    Scores(2 / 3, 1.0, 0.5, 0.7222222222222222),
+    Details(("a", "b"), ("c",), (), ("d",), ("e",)),
+    Terms(3, 2, 2),
+    Passed(CR=False, AH=True, AC=False),
+    Vacuous(CR=False, AH=False, AC=False),
+    empty_output=False,
+    label="Review",
+)
+
+
+def scored_value(
+    case: CaseScore = CASE, event: InputEvent = EVENT, archetype: str | None = "Delay_Driver_Profiler", **record: Any
+) -> bytes:
+    return encode_scored(
+        Fetched(**record), event, "I25", archetype, FOUND, case, DIGEST, ScoredBy("0.1.0", FINGERPRINT), SCORED_AT
+    )
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+ESCAPED: list[tuple[str, str]] = [
+    ("I25", "I25"),
+    ("a/b", "a%2Fb"),
+    ("100%", "100%25"),
+    ("%2F", "%252F"),  # what looks escaped is text
+    ("%252F", "%25252F"),
+    ("ä b+c", "ä b+c"),  # nothing else changes
+    ("..", ".."),
+]
+
+
+@pytest.mark.parametrize(("part", "written"), ESCAPED)
+def test_a_key_escapes_its_parts(part: str, written: str) -> None:
+    assert batch_key(part, "B") == f"{written}/B"
+    assert case_key("C", part, part) == f"C/{written}/{written}"
+
+
+ids = st.text(max_size=20).filter(lambda text: id_problem(text) is None) | st.text("%25F/2f ab", min_size=1).filter(
+    lambda text: not text.isspace()
+)
+
+
+@given(ids, ids, ids)
+def test_the_parts_of_a_key_are_what_it_was_made_of(concern_id: str, batch_id: str, test_id: str) -> None:
+    assert parts_of(batch_key(concern_id, batch_id).encode()) == (concern_id, batch_id)
+    assert parts_of(case_key(concern_id, batch_id, test_id).encode()) == (concern_id, batch_id, test_id)
+
+
+@given(ids, ids, ids, ids)
+def test_different_batches_have_different_keys(one: str, two: str, three: str, four: str) -> None:
+    assert (batch_key(one, two) == batch_key(three, four)) == ((one, two) == (three, four))
+
+
+def test_no_batch_can_have_the_key_of_the_progress_row() -> None:
+    assert parts_of(PROGRESS_KEY) == ("progress",)
+    assert b"/" not in PROGRESS_KEY
+
+
+def test_a_key_that_is_not_utf_8_is_undecodable() -> None:
+    with pytest.raises(Undecodable):
+        parts_of(b"\xff/b")
+
+
+# --- headers ----------------------------------------------------------------------------------------------------------
+
+
+def test_our_own_records_name_schema_and_group() -> None:
+    assert list(own_headers("safe-v0")) == [("safe.schema", b"1"), ("safe.group", b"safe-v0")]
+    assert group_of(own_headers("safe-v0")) == "safe-v0"
+    assert group_of(()) is None
+    assert group_of([("safe.group", None)]) is None
+    check_schema(own_headers("safe-v0"))
+
+
+SCHEMAS: list[tuple[bytes | None, type[Exception] | None]] = [
+    (str(SCHEMA).encode(), None),
+    (str(SCHEMA - 1).encode(), None),  # a reader takes the one before
+    (str(SCHEMA + 1).encode(), NewerSchema),
+    (b"99999999999999999999", NewerSchema),
+    (b"", Undecodable),
+    (b"-1", Undecodable),
+    (b"1.0", Undecodable),
+    (b"\xff", Undecodable),
+    (None, Undecodable),
+]
+
+
+@pytest.mark.parametrize(("content", "raised"), SCHEMAS)
+def test_a_schema_is_ours_or_newer_or_unreadable(content: bytes | None, raised: type[Exception] | None) -> None:
+    headers = [("other", b"9"), ("safe.schema", content)]
+    if raised is None:
+        check_schema(headers)
+    else:
+        with pytest.raises(raised):
+            check_schema(headers)
+
+
+def test_a_result_is_a_cloudevent_whose_id_depends_on_its_source_alone() -> None:
+    scored = decode_scored(scored_value())
+    assert dict(result_headers(scored, b"I25/I25_batch_1/I25-BATCH1-002", b"/safe/safe-v0")) == {
+        "ce_specversion": b"1.0",
+        "ce_id": b"factory.generation.output/0/41/0123456789abcdef",
+        "ce_type": b"safe:v0:result",
+        "ce_source": b"/safe/safe-v0",
+        "ce_time": b"2026-11-21T20:00:00.123Z",
+        "ce_subject": b"I25/I25_batch_1/I25-BATCH1-002",
+        "content-type": b"application/json",
+    }
+
+
+def test_a_report_is_a_cloudevent_that_says_how_far_it_covers() -> None:
+    assert dict(report_headers("I25/b", 3, 17, "2026-11-21T20:00:00.000Z", ce_source("g").encode())) == {
+        "ce_specversion": b"1.0",
+        "ce_id": b"I25/b@3/17",
+        "ce_type": b"safe:v0:report",
+        "ce_source": b"/safe/g",
+        "ce_time": b"2026-11-21T20:00:00.000Z",
+        "ce_subject": b"I25/b",
+        "content-type": b"application/json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (SCORED_AT, "2026-11-21T20:00:00.123Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+    ],
+)
+def test_times_are_written_in_milliseconds_of_utc(milliseconds: int, text: str) -> None:
+    assert rfc_3339(milliseconds) == text
+
+
+# --- scored -----------------------------------------------------------------------------------------------------------
+
+score = st.floats(0.0, 1.0)
+terms = st.lists(st.text(max_size=8).filter(lambda text: "\ud800" > max(text, default="")), max_size=4).map(tuple)
+cases = st.builds(
+    CaseScore,
+    scores=st.builds(Scores, score, score, score, score),
+    details=st.builds(Details, terms, terms, terms, terms, terms),
+    terms=st.builds(Terms, *[st.integers(0, 10_000)] * 3),
+    passed=st.builds(Passed, *[st.booleans()] * 3),
+    vacuous=st.builds(Vacuous, *[st.booleans()] * 3),
+    empty_output=st.booleans(),
+    label=st.sampled_from(["Pass", "Review", "Fail"]),
+)
+
+
+@settings(deadline=None)
+@given(case=cases, archetype=st.none() | ids, event_time=st.integers(-(2**62), 2**62), timestamp=st.integers(-1, 2**62))
+def test_a_scored_record_comes_back_to_the_last_bit(
+    case: CaseScore, archetype: str | None, event_time: int, timestamp: int
+) -> None:
+    event = EVENT._replace(event_time=event_time)
+    back = decode_scored(scored_value(case, event, archetype, timestamp=timestamp, partition=2))
+    row = back.row
+    assert (back.concern_id, back.batch_id, back.test_id, back.expected_cases) == (
+        "I25",
+        EVENT.batch_id,
+        EVENT.test_id,
+        5,
+    )
+    assert row.version == (event_time, 2, 41)
+    assert (row.archetype, row.run_id, row.fingerprint, row.expected) == (archetype, "r7", FINGERPRINT, True)
+    assert [number.hex() for number in row.scores] == [number.hex() for number in case.scores]
+    assert (row.details, row.terms, row.passed, row.vacuous) == (case.details, case.terms, case.passed, case.vacuous)
+    assert (row.empty_output, row.label) == (case.empty_output, case.label)
+    assert back.document["published_at"] == timestamp
+
+
+def test_a_result_has_the_fields_of_the_contract_in_their_order() -> None:
+    scored = decode_scored(scored_value())
+    summary = {"total_cases": 5, "pass": 2, "review": 3, "fail": 0, "overall_pass_rate": 0.4}
+    value = encode_result(scored, summary, 5, complete=True, mixed_runs=False)
+    expected = {
+        "concern_id": "I25",
+        "batch_id": "I25_batch_1",
+        "timestamp": "2026-11-21T20:00:00.123Z",
+        "summary": summary,
+        "expected_cases": 5,
+        "complete": True,
+        "run_id": "r7",
+        "mixed_runs": False,
+        "result": {
+            "test_id": "I25-BATCH1-002",
+            "archetype": "Delay_Driver_Profiler",
+            "scores": {"CR": 0.6666666666666666, "AH": 1.0, "AC": 0.5, "composite": 0.7222222222222222},
+            "details": {
+                "CR": {"found": ["a", "b"], "missing": ["c"]},
+                "AH": {"violations": []},
+                "AC": {"found": ["d"], "missing": ["e"]},
+            },
+            "terms": {"CR": 3, "AH": 2, "AC": 2},
+            "label": "Review",
+        },
+        "source": {
+            "topic": "factory.generation.output",
+            "partition": 0,
+            "offset": 41,
+            "event_time": 1_795_291_200_000,
+        },
+        "scorer": {"version": "0.1.0", "fingerprint": FINGERPRINT},
+        "expectations_digest": FOUND.prepared.digest,
+        "output_digest": DIGEST,
+    }
+    assert value == json.dumps(expected, separators=(",", ":")).encode()
+
+
+def unlike(change: Callable[[Any], object]) -> bytes:
+    """A scored record that no SAFE would have written."""
+    document = json.loads(scored_value())
+    change(document)
+    return json.dumps(document).encode()
+
+
+FORGED: list[tuple[str, bytes | None]] = [
+    ("nothing", None),
+    ("no bytes", b""),
+    ("not JSON", b"{"),
+    ("an array", b"[]"),
+    ("null", b"null"),
+    ("an empty object", b"{}"),
+    ("no result", unlike(lambda d: d.pop("result"))),
+    ("no time of scoring", unlike(lambda d: d.pop("scored_at"))),
+    ("no time of publishing", unlike(lambda d: d.pop("published_at"))),
+    ("no digest", unlike(lambda d: d.pop("output_digest"))),
+    ("no topic", unlike(lambda d: d["source"].pop("topic"))),
+    ("no version", unlike(lambda d: d["scorer"].pop("version"))),
+    ("a score that is a text", unlike(lambda d: d["result"]["scores"].update(CR="1.0"))),
+    ("a score that is null", unlike(lambda d: d["result"]["scores"].update(composite=None))),
+    ("a score that is true", unlike(lambda d: d["result"]["scores"].update(AH=True))),
+    ("a score above 1", unlike(lambda d: d["result"]["scores"].update(AC=1.5))),
+    ("a score below 0", unlike(lambda d: d["result"]["scores"].update(AC=-0.5))),
+    ("an unknown label", unlike(lambda d: d["result"].update(label="Perhaps"))),
+    ("a label in a list", unlike(lambda d: d["result"].update(label=["Pass"]))),
+    ("details that are numbers", unlike(lambda d: d["result"]["details"]["CR"].update(missing=[1]))),
+    ("details that are no list", unlike(lambda d: d["result"]["details"]["CR"].update(missing=7))),
+    ("terms that are texts", unlike(lambda d: d["result"]["terms"].update(CR="3"))),
+    ("two flags for three", unlike(lambda d: d.update(passed=[True, False]))),
+    ("flags that are numbers", unlike(lambda d: d.update(vacuous=[5, 5, 5]))),
+    ("an emptiness that is null", unlike(lambda d: d.update(empty_output=None))),
+    ("a test_id that is a number", unlike(lambda d: d["result"].update(test_id=7))),
+    ("a concern that is null", unlike(lambda d: d.update(concern_id=None))),
+    ("a batch that is a list", unlike(lambda d: d.update(batch_id=["b"]))),
+    ("an archetype that is a number", unlike(lambda d: d["result"].update(archetype=7))),
+    ("a run that is an object", unlike(lambda d: d.update(run_id={}))),
+    ("a fingerprint that is null", unlike(lambda d: d["scorer"].update(fingerprint=None))),
+    ("an offset that is a text", unlike(lambda d: d["source"].update(offset="41"))),
+    ("a time beyond 64 bits", unlike(lambda d: d["source"].update(event_time=2**63))),
+    ("expected cases that are a text", unlike(lambda d: d.update(expected_cases="5"))),
+    ("a time of scoring beyond the year 9999", unlike(lambda d: d.update(scored_at=10**18))),
+    ("a time of scoring with a fraction", unlike(lambda d: d.update(scored_at=1.5))),
+]
+
+
+@pytest.mark.parametrize("value", [row[1] for row in FORGED], ids=[row[0] for row in FORGED])
+def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> None:
+    with pytest.raises(Undecodable):
+        decode_scored(value)
+
+
+# --- rows of the changelog --------------------------------------------------------------------------------------------
+
+BATCH_ROW = BatchRow(1_795_291_200_000, 5, 18, 17, FINGERPRINT, "0.1.0")
+PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18)
+
+
+@pytest.mark.parametrize("row", [BATCH_ROW, BATCH_ROW._replace(expected_cases=None, stage="forgotten")])
+def test_a_batchs_row_comes_back(row: BatchRow) -> None:
+    assert decode_batch_row(row.encode()) == row
+
+
+def test_a_progress_row_comes_back() -> None:
+    assert decode_progress_row(PROGRESS_ROW.encode()) == PROGRESS_ROW
+    assert json.loads(PROGRESS_ROW.encode()) == {"group": "safe-v0", "schema": 1, "partitions": 8, "next_offset": 18}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        BATCH_ROW._replace(last_scored_at="x").encode(),
+        BATCH_ROW._replace(moved=None).encode(),
+    ],  # type: ignore[arg-type]
+)
+def test_a_row_that_is_none_is_undecodable(value: bytes) -> None:
+    with pytest.raises(Undecodable):
+        decode_batch_row(value)
+    with pytest.raises(Undecodable):
+        decode_progress_row(value)
+
+
+# --- dead letters -----------------------------------------------------------------------------------------------------
+
+LETTER = DeadLetter("invalid_json", "not valid JSON at character 3", "scorer", "safe-v0", "0.1.0", SCORED_AT)
+
+
+def test_a_dead_letter_keeps_its_headers_and_tells_why() -> None:
+    came: Headers = [("ce_id", b"1"), ("twice", b"a"), ("twice", b"b"), ("null", None), ("bytes", b"\xff\x00")]
+    headers = LETTER.headers(Fetched(headers=came, timestamp=-1, partition=3))
+    assert headers[: len(came)] == list(came)
+    assert headers[len(came) :] == [
+        ("safe.dlq.reason", b"invalid_json"),
+        ("safe.dlq.stage", b"scorer"),
+        ("safe.dlq.detail", b"not valid JSON at character 3"),
+        ("safe.dlq.topic", b"factory.generation.output"),
+        ("safe.dlq.partition", b"3"),
+        ("safe.dlq.offset", b"41"),
+        ("safe.dlq.timestamp", b"-1"),
+        ("safe.dlq.group", b"safe-v0"),
+        ("safe.dlq.version", b"0.1.0"),
+        ("safe.dlq.failed_at", b"2026-11-21T20:00:00.123Z"),
+    ]
+
+
+def test_spoofed_headers_of_a_dead_letter_are_dropped() -> None:
+    spoofed: Headers = [("safe.dlq.reason", b"none"), ("safe.dlq.value_omitted", b"true"), ("safe.dlq.", None)]
+    headers = LETTER.headers(Fetched(headers=[*spoofed, ("safe.dlqx", b"kept")]))
+    assert headers == [("safe.dlqx", b"kept"), *LETTER.headers(Fetched())]
+
+
+@pytest.mark.parametrize("sign", ["x", "ä", "€", "👩"])
+def test_a_detail_is_cut_to_512_bytes_between_characters(sign: str) -> None:
+    told = dict(replace(LETTER, detail=sign * 600).headers(Fetched()))["safe.dlq.detail"]
+    assert told is not None
+    assert 508 < len(told) <= 512
+    assert set(told.decode()) == {sign}
+
+
+TOPIC = DeadLetterTopic("safe.v0.dead-letter", 4, 8 * 1024 * 1024, "safe-v0", "0.1.0")
+POISON = Poison("too_large", "the value is too large")
+
+
+def buried(record: Fetched, topic: DeadLetterTopic = TOPIC) -> Written:
+    outgoing = Kept()
+    append_dead_letter(outgoing, record, POISON, "scorer", topic, SCORED_AT)
+    (letter,) = outgoing.written
+    return letter
+
+
+def test_a_dead_letter_is_the_record_byte_for_byte() -> None:
+    letter = buried(Fetched(value=b"\xff\x00", key=None, partition=6))
+    assert (letter.topic, letter.partition, letter.key, letter.value) == (
+        "safe.v0.dead-letter",
+        6 % 4,
+        None,
+        b"\xff\x00",
+    )
+
+
+def test_a_value_that_does_not_fit_is_left_out_and_told_by_its_hash() -> None:
+    small = replace(TOPIC, max_bytes=64 * 1024)
+    assert buried(Fetched(value=b"x" * 40_000), small).value is not None
+    letter = buried(Fetched(value=b"x" * 60_000), small)
+    assert letter.value is None
+    assert letter.headers[-3:] == [
+        ("safe.dlq.value_omitted", b"true"),
+        ("safe.dlq.value_bytes", b"60000"),
+        ("safe.dlq.value_sha256", b"4a719560eed2a077730e5b00badc8242768967e045a74f3c6c6c2b5186759212"),
+    ]
+
+
+def test_a_dead_letters_headers_count_too() -> None:
+    assert buried(Fetched(headers=[("big", b"x" * 60_000)]), replace(TOPIC, max_bytes=64 * 1024)).value is None
+
+
+def test_labels_are_those_of_the_rule_book() -> None:
+    assert Label.__args__ == ("Pass", "Review", "Fail")  # type: ignore[attr-defined]
