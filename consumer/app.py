@@ -88,6 +88,7 @@ class Worker:
 
     async def run(self) -> int:
         """Start, serve until stopped, drain."""
+        self._install_signals()  # first, so that a signal during the start ends it in order too
         async with AsyncExitStack() as cleanup:
             await connect(self._cluster, self._settings)
             cleanup.push_async_callback(self._cluster.stop)
@@ -103,7 +104,6 @@ class Worker:
             self._stages = self._make_stages(verified)
             self._connect_metrics()
             self._announce(verified, pages.address)
-            self._install_signals()
             gc.freeze()  # what is loaded by now stays: no need to look at it again
             gc.set_threshold(*_GC_THRESHOLDS)
             await self._serve(verified)

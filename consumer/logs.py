@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import re
+import socket
 import ssl
 import sys
 import time
@@ -91,6 +92,8 @@ def said(error: BaseException) -> str:
         return printable(f"{name}: {error}")
     if isinstance(error, ssl.SSLError):
         return f"{name}: {getattr(error, 'reason', 'reason unknown')}"
+    if isinstance(error, socket.gaierror):  # its numbers are the resolver's own
+        return f"{name}: {error.strerror}"
     if isinstance(error, OSError) and error.errno is not None:  # without the file's name, which may hold a test_id
         return f"{name}: {os.strerror(error.errno)}"
     return name

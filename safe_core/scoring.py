@@ -99,13 +99,13 @@ def result_document(test_id: str, archetype: str | None, case: ScoredCase) -> di
     return {
         "test_id": test_id,
         "archetype": archetype,
-        "scores": scores._asdict(),
+        "scores": {"CR": scores.CR, "AH": scores.AH, "AC": scores.AC, "composite": scores.composite},
         "details": {
             "CR": {"found": list(details.cr_found), "missing": list(details.cr_missing)},
             "AH": {"violations": list(details.ah_violations)},
             "AC": {"found": list(details.ac_found), "missing": list(details.ac_missing)},
         },
-        "terms": terms._asdict(),
+        "terms": {"CR": terms.CR, "AH": terms.AH, "AC": terms.AC},
         "label": case.label,
     }
 

@@ -26,6 +26,11 @@ def _without_broker(error: BrokerUnavailableError) -> None:
     untested(reason)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what is quick first, what needs a broker after it, and the chaos last."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("chaos", "broker")])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Close the run with what it has not tested."""
     for reason in _untested:

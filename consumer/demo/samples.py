@@ -24,7 +24,7 @@ class SampleEvent:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The batch files by batch_id, as bytes, and the events in their order; `cases` counts the test cases by batch_id."""
+    """The batch files by batch_id, as bytes, and the events in their order; `cases` counts test cases by batch_id."""
 
     batch_files: Mapping[str, bytes]
     cases: Mapping[str, int]

@@ -16,7 +16,7 @@ LABELS = ("Pass", "Review", "Fail")
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One event that came out: a result with its scores, or a dead letter (then `label` is None and `reason` is not)."""
+    """One event that came out: a result with its scores, or a dead letter (`label` is None and `reason` is not)."""
 
     label: str | None
     batch_id: str

@@ -6,11 +6,13 @@ Colour only repeats what a word or a number says.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
+from typing import Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+from typing_extensions import override
 
 from consumer.demo.scorecard import LABELS, Arrival, BatchCard, Scorecard
 from consumer.logs import printable
@@ -19,6 +21,17 @@ _STYLES = {"Pass": "green", "Review": "yellow", "Fail": "red", None: "magenta"}
 _TERMS_SHOWN = 3
 _OTHER_LINES = 18
 """Lines of the live screen besides the last results."""
+
+_WIDEST = 96
+"""Columns beyond which a row is hard to follow."""
+
+
+class PipedConsole(Console):
+    """A console that lets a closed pipe through to whoever gives the exit code; rich's own would exit with 1."""
+
+    @override
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - called while the BrokenPipeError is being treated
 
 
 class Screen:
@@ -62,12 +75,14 @@ def closing(console: Console, card: Scorecard) -> None:
     """Print the final scorecard of each batch."""
     console.print()
     console.print(_final_table(card))
+    _line(console, Text("Rate: the share labelled Pass. CR, AH, AC: mean scores.", "dim"))
     for line in _closing_lines(card):
         _line(console, line)
 
 
 def _line(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True)
+    # Whoever reads a pipe wants one line for one thing, whoever reads a screen wants whole words.
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 # --- the live screen --------------------------------------------------------------------------------------------------
@@ -76,36 +91,35 @@ def _line(console: Console, text: Text) -> None:
 def _live_screen(console: Console, card: Scorecard, status: str) -> RenderableType:
     title = Text.assemble(("SAFE demo", "bold"), "  ", status, no_wrap=True, overflow="ellipsis")
     shown = max(3, min(8, console.height - _OTHER_LINES))
+    width = min(console.width, _WIDEST)
     return Group(
         title,
         Text(),
-        _batches(console, card),
+        _batches(console, card, width),
         Text(),
-        _last_results(card.arrivals[-shown:], shown),
+        _last_results(card.arrivals[-shown:], shown, width),
         Text(),
-        _terms(card),
+        _terms(card, width),
         *(Text(remark, style="dim", no_wrap=True, overflow="ellipsis") for remark in _footnotes(card)),
     )
 
 
-def _table(*columns: tuple[str, str, int | None]) -> Table:
+def _table(width: int, *columns: tuple[str, Literal["left", "right"], int | None]) -> Table:
     """A table without lines; each column with its heading, its side and its width, None for what is left."""
-    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, show_edge=False, header_style="bold")
-    for heading, side, width in columns:
-        justify = "right" if side == "right" else "left"
-        ratio = 1 if width is None else None
-        table.add_column(
-            heading, justify=justify, width=width, ratio=ratio, no_wrap=True, overflow="ellipsis"
-        )  # fmt: skip
+    table = Table(box=None, padding=(0, 1, 0, 0), width=width, show_edge=False, header_style="bold")
+    for heading, side, cells in columns:
+        ratio = 1 if cells is None else None
+        table.add_column(heading, justify=side, width=cells, ratio=ratio, no_wrap=True, overflow="ellipsis")
     return table
 
 
-def _batches(console: Console, card: Scorecard) -> Table:
+def _batches(console: Console, card: Scorecard, width: int) -> Table:
     table = _table(
+        width,
         ("Batch", "left", 14), ("Cases", "right", 8), ("Pass", "right", 5),
         ("Review", "right", 6), ("Fail", "right", 5), (" Pass rate", "left", None),
     )  # fmt: skip
-    cells = max(5, min(30, console.width - 54))
+    cells = max(5, min(30, width - 54))
     for batch_id, batch in card.batches.items():
         table.add_row(*_counts(batch_id, [batch]), _bar(console, [batch], cells))
     everything = list(card.batches.values())
@@ -128,12 +142,13 @@ def _bar(console: Console, batches: Sequence[BatchCard], cells: int) -> Text:
     rate = _rate(batches)
     full, rest = ("#", ".") if console.options.ascii_only else ("█", "░")
     filled = round((rate or 0.0) * cells)
-    number = "  –" if rate is None else f"{rate:4.0%}"
+    number = "  -" if rate is None else f"{rate:4.0%}"
     return Text.assemble(" ", (full * filled, "green"), (rest * (cells - filled), "dim"), " ", number)
 
 
-def _last_results(arrivals: Sequence[Arrival], shown: int) -> Table:
+def _last_results(arrivals: Sequence[Arrival], shown: int, width: int) -> Table:
     table = _table(
+        width,
         ("Result", "left", 6), ("Test case", "left", 12), ("Archetype", "left", None),
         ("CR", "right", 4), ("AH", "right", 4), ("AC", "right", 4), ("", "left", 11),
     )  # fmt: skip
@@ -147,15 +162,15 @@ def _last_results(arrivals: Sequence[Arrival], shown: int) -> Table:
 def _cells(arrival: Arrival) -> list[Text | str]:
     if arrival.scores is None:
         reason = (arrival.reason or "").partition(":")[0]
-        return [Text("–", _STYLES[None]), printable(arrival.test_id), printable(reason), "", "", "", "dead letter"]
+        return [Text("-", _STYLES[None]), printable(arrival.test_id), printable(reason), "", "", "", "dead letter"]
     was = f"was {arrival.was}" if arrival.was else ""
     scores = [f"{score:.2f}" for score in arrival.scores]
     label = Text(arrival.label or "", _STYLES[arrival.label])
     return [label, printable(arrival.test_id), printable(arrival.archetype), *scores, was]
 
 
-def _terms(card: Scorecard) -> Table:
-    table = _table(("Missed most", "left", None), ("Forbidden terms used", "left", 28))
+def _terms(card: Scorecard, width: int) -> Table:
+    table = _table(width, ("Missed most", "left", None), ("Forbidden terms used", "left", 28))
     missed, used = (_ranking(ranked) for ranked in (card.most_missed(), card.forbidden_used()))
     for row in range(_TERMS_SHOWN):
         table.add_row(missed[row], used[row])
@@ -163,14 +178,15 @@ def _terms(card: Scorecard) -> Table:
 
 
 def _ranking(ranked: Sequence[tuple[str, int]]) -> list[str]:
-    lines = [f"{count}× {printable(text)}" for text, count in ranked[:_TERMS_SHOWN]]
+    lines = [f"{count}x {printable(text)}" for text, count in ranked[:_TERMS_SHOWN]]
     return lines + [""] * (_TERMS_SHOWN - len(lines))
 
 
 def _footnotes(card: Scorecard) -> list[str]:
     remarks = "; ".join(card.remarks())
     buried = [f"dead letter, {printable(reason)}" for reason in card.dead_letters]
-    return ([remarks] if remarks else []) + buried[-2:]
+    lines = ([remarks] if remarks else []) + buried[-1:]
+    return lines + [""] * (2 - len(lines))  # so that the screen does not jump
 
 
 # --- without a terminal -----------------------------------------------------------------------------------------------
@@ -178,7 +194,7 @@ def _footnotes(card: Scorecard) -> list[str]:
 
 def _told(arrival: Arrival) -> Text:
     if arrival.scores is None:
-        return Text(f"–       {printable(arrival.test_id):12}  dead letter, {printable(arrival.reason or '')}")
+        return Text(f"-       {printable(arrival.test_id):12}  dead letter, {printable(arrival.reason or '')}")
     scores = "  ".join(f"{name} {score:.2f}" for name, score in zip(("CR", "AH", "AC"), arrival.scores, strict=True))
     was = f"  (was {arrival.was})" if arrival.was else ""
     label = Text(f"{arrival.label:6}", _STYLES[arrival.label])
@@ -195,7 +211,7 @@ def _final_table(card: Scorecard) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for batch_id, batch in card.batches.items():
         means = batch.report.get("mean_scores", {})
-        scores = [f"{means[name]:.2f}" if name in means else "–" for name in ("CR", "AH", "AC")]
+        scores = [f"{means[name]:.2f}" if name in means else "-" for name in ("CR", "AH", "AC")]
         table.add_row(*_counts(batch_id, [batch]), _percent(_rate([batch])), *scores)
     everything = list(card.batches.values())
     table.add_row(*_counts("all", everything), _percent(_rate(everything)), style="bold")
@@ -203,12 +219,12 @@ def _final_table(card: Scorecard) -> Table:
 
 
 def _percent(rate: float | None) -> str:
-    return "–" if rate is None else f"{rate:.0%}"
+    return "-" if rate is None else f"{rate:.0%}"
 
 
 def _closing_lines(card: Scorecard) -> list[Text]:
-    missed = [f"{printable(text)} ({count}×)" for text, count in card.most_missed()[:_TERMS_SHOWN]]
-    used = [f"{printable(text)} ({count}×)" for text, count in card.forbidden_used()[:_TERMS_SHOWN]]
+    missed = [f"{printable(text)} ({count}x)" for text, count in card.most_missed()[:_TERMS_SHOWN]]
+    used = [f"{printable(text)} ({count}x)" for text, count in card.forbidden_used()[:_TERMS_SHOWN]]
     lines = [Text(f"Missed most: {', '.join(missed)}")] if missed else []
     lines += [Text(f"Forbidden terms used: {', '.join(used)}")] if used else []
     lines += [Text(remark[0].upper() + remark[1:]) for remark in card.remarks()]

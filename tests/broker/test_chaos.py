@@ -79,18 +79,22 @@ class Crew:
 
     def _freeze(self, victim: Worker) -> None:
         """A zombie: it sleeps past its session, its partitions move, then it goes on where it was."""
-        members = len(self._site.outside.members(self._site.group))
+        self._await_members(WORKERS)
         victim.freeze()
         try:
-            wait_until(
-                lambda: len(self._site.outside.members(self._site.group)) < members,
-                within_seconds=HEAL_SECONDS,
-                what=f"the group misses the frozen {victim.name}",
-                every_seconds=0.1,
-            )
+            self._await_members(WORKERS - 1)
             self._await_progress()
         finally:
             victim.thaw()
+
+    def _await_members(self, count: int) -> None:
+        """Wait until the group has so many members: the dead are missed, the new have joined."""
+        wait_until(
+            lambda: len(self._site.outside.members(self._site.group)) == count,
+            within_seconds=HEAL_SECONDS,
+            what=f"the group has {count} members",
+            every_seconds=0.1,
+        )
 
     def _await_progress(self) -> None:
         """Wait until the partitions have new owners: offsets move, or nothing is left to be read."""
@@ -160,10 +164,8 @@ def test_no_input_is_lost_or_counted_twice_whatever_happens_to_the_workers(
     problems += [*crew.problems, *_gauges_at_rest(crew, run, site)]
 
     with capsys.disabled():
-        print(
-            f"\nchaos: seed {SEED}, {totals(run, site.oracle)}, {len(run.results)} results, healed in {healed_seconds:.1f} s"
-        )
-        print(f"chaos: {', '.join(crew.harmed)}")
+        print(f"\nchaos: seed {SEED}, {totals(run, site.oracle)}, {len(run.results)} results")
+        print(f"chaos: {', '.join(crew.harmed)}; at rest {healed_seconds:.1f} s after the last input")
     assert problems == []
     assert len(run.inputs) == EVENTS
 

@@ -178,8 +178,10 @@ class Finished:
 def finished(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """One worker has read ordinary traffic, every special input and a tombstone, and has stopped in order."""
     folder = tmp_path_factory.mktemp("end-to-end")
-    site = Site.build(outside, folder, write_cases(_made(folder / "cases")), partitions=PARTITIONS)
-    outside.set_topic_config(site.topics.input, "max.message.bytes", str(4 * 1024 * 1024))
+    cases = write_cases(_made(folder / "cases"))
+    # The topic must take what the worker must refuse.
+    generous = {"max.message.bytes": str(4 * 1024 * 1024)}
+    site = Site.build(outside, folder, cases, partitions=PARTITIONS, input_config=generous)
     site.send(list(event_stream(SEED, BATCHES, 200, partitions=PARTITIONS, repeated=0.5, late=0.2, poison=0.0)))
     special = ACCEPTED | {sentence: record for sentence, (_, record) in REJECTED.items()}
     places = dict(zip(special, site.send(list(special.values())), strict=True))

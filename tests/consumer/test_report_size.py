@@ -7,7 +7,11 @@ import pytest
 
 from consumer.report_size import fit_report
 
-NO_DETAILS = {"CR": {"found": [], "missing": []}, "AH": {"violations": []}, "AC": {"found": [], "missing": []}}
+NO_DETAILS: dict[str, Any] = {
+    "CR": {"found": [], "missing": []},
+    "AH": {"violations": []},
+    "AC": {"found": [], "missing": []},
+}
 
 
 def report(*, term: str = "fever", archetypes: int = 2, runs: int = 1) -> dict[str, Any]:

@@ -169,12 +169,19 @@ class Outside:
         """Make one topic and wait until its leaders are known."""
         self._create([NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))])
 
-    def create_contract_topics(self, topics: Topics, *, partitions: int = 8, without_input: bool = False) -> None:
+    def create_contract_topics(
+        self,
+        topics: Topics,
+        *,
+        partitions: int = 8,
+        without_input: bool = False,
+        input_config: Mapping[str, str] | None = None,
+    ) -> None:
         """Make the six topics as the contract wants them (section 5)."""
         durable = {"min.insync.replicas": "1"}
         compacted = durable | COMPACTED
         wanted = {
-            topics.input: durable,
+            topics.input: durable | dict(input_config or {}),
             topics.scored: durable | {"retention.ms": "604800000"},
             topics.state: compacted,
             topics.result: durable,

@@ -35,10 +35,11 @@ class Site:
         *,
         partitions: int = 4,
         settings: Mapping[str, str] | None = None,
+        input_config: Mapping[str, str] | None = None,
     ) -> "Site":
         """Make topics and a group that nobody else has, over a folder of test cases."""
         topics = Topics.fresh()
-        outside.create_contract_topics(topics, partitions=partitions)
+        outside.create_contract_topics(topics, partitions=partitions, input_config=input_config)
         installation = Installation(outside.bootstrap_servers, topics, _group(), str(cases), settings or {})
         return cls(outside, folder, installation, Oracle(CaseBook(cases)))
 

@@ -1,0 +1,290 @@
+"""What SAFE's topics must be like, and the words for what is wrong with them (contract, sections 3 and 5)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from consumer import topics as topics_module
+from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.kafka import Cluster, Connection, TopicDescription
+from consumer.settings import Settings
+from consumer.topics import connect, create_topics, topic_specs, verify_topics
+
+DEFAULT_NAMES = {
+    "input": "factory.generation.output",
+    "scored": "safe.v0.scored",
+    "state": "safe.v0.state",
+    "result": "safe.v0.result",
+    "report": "safe.v0.report",
+    "dead_letter": "safe.v0.dead-letter",
+}
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "52428800",
+    "min.cleanable.dirty.ratio": "0.2",
+    "min.compaction.lag.ms": "600000",
+    "delete.retention.ms": "86400000",
+}
+
+
+@dataclass
+class Broker:
+    """The topics of a cluster, kept in memory: what the fakes below answer from."""
+
+    topics: dict[str, TopicDescription] = field(default_factory=dict)
+    durability: dict[str, str | None] = field(default_factory=dict)
+    answers: bool = True
+    stopped: int = 0
+
+
+class InMemoryCluster(Cluster):
+    """A cluster that answers from memory."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @override
+    async def start(self) -> None:
+        if not self._broker.answers:
+            raise Transient("the cluster does not answer: KafkaConnectionError")
+
+    @override
+    async def stop(self) -> None:
+        self._broker.stopped += 1
+
+    @override
+    async def partition_counts(self, topics: Sequence[str], timeout_seconds: float = 1.0) -> dict[str, int]:
+        if not self._broker.answers:
+            raise Transient("the cluster does not answer: TimeoutError")
+        return {name: self._broker.topics[name].partitions for name in topics if name in self._broker.topics}
+
+    @override
+    async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
+        return {name: self._broker.topics[name] for name in await self.partition_counts(topics)}
+
+    @override
+    async def create(self, topic: str, partitions: int, replication_factor: int, settings: Mapping[str, str]) -> bool:
+        if replication_factor > 3:
+            raise Fatal(f"topic {topic} cannot be created: replication factor larger than available brokers")
+        if topic in self._broker.topics:
+            return False
+        self._broker.durability[topic] = settings.get("min.insync.replicas")
+        self._broker.topics[topic] = TopicDescription(topic, partitions, dict(settings))
+        return True
+
+
+def settings_with(**changes: Any) -> Settings:
+    return Settings(_env_file=None, **changes)
+
+
+@pytest.fixture
+def site() -> Settings:
+    return settings_with(kafka_bootstrap_servers="127.0.0.1:9092")
+
+
+def right(site: Settings, partitions: int = 8) -> Broker:
+    """A broker whose topics are all as they should be."""
+    specs = topic_specs(site).values()
+    return Broker({spec.name: TopicDescription(spec.name, partitions, dict(spec.settings)) for spec in specs})
+
+
+def changed(broker: Broker, name: str, partitions: int | None = None, **settings: str) -> Broker:
+    topic = broker.topics[name]
+    written = {key.replace("_", "."): content for key, content in settings.items()}
+    count = topic.partitions if partitions is None else partitions
+    broker.topics[name] = TopicDescription(name, count, {**topic.settings, **written})
+    return broker
+
+
+# --- what they should be ----------------------------------------------------------------------------------------------
+
+
+def test_the_topics_have_their_names_and_settings(site: Settings) -> None:
+    specs = topic_specs(site)
+    assert {name: spec.name for name, spec in specs.items()} == DEFAULT_NAMES
+    assert specs["state"].settings.items() >= COMPACTED.items()
+    assert specs["report"].settings.items() >= COMPACTED.items()
+    assert specs["scored"].settings["cleanup.policy"] == "delete"
+    assert specs["scored"].settings["retention.ms"] == str(7 * 86_400_000)
+    assert specs["dead_letter"].settings["max.message.bytes"] == str(8 * 1024 * 1024)
+    assert {name for name, spec in specs.items() if spec.compacted} == {"state", "report"}
+
+
+@pytest.mark.parametrize("name", ["input", "scored", "state", "result", "report"])
+def test_each_topic_takes_whatever_the_value_limit_allows(name: str) -> None:
+    limits = {size: topic_specs(settings_with(max_value_bytes=size)) for size in (1_048_576, 5_000_000)}
+    for size, specs in limits.items():
+        by_name = {str(key): spec for key, spec in specs.items()}
+        assert int(by_name[name].settings["max.message.bytes"]) > size
+
+
+@pytest.mark.parametrize("one", ["input_topic", "scored_topic", "state_topic", "report_topic", "dead_letter_topic"])
+def test_two_topics_of_one_name_are_refused(one: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"SAFE_V0_\w+_TOPIC=safe\.v0\.result names another"):
+        topic_specs(settings_with(**{one: "safe.v0.result"}))
+
+
+# --- what is there ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["scorer", "aggregator", "all"])
+async def test_topics_that_are_right_pass_without_a_warning(site: Settings, role: str) -> None:
+    verified = await verify_topics(InMemoryCluster(right(site)), site, role)
+    assert verified.warnings == ()
+    assert set(verified.partitions.values()) == {8}
+    assert verified.dead_letter_bytes == 8 * 1024 * 1024
+    assert ("input" in verified.partitions) == (role != "aggregator")
+
+
+async def test_the_input_and_the_dead_letters_may_have_as_many_partitions_as_they_like(site: Settings) -> None:
+    broker = changed(changed(right(site), "factory.generation.output", 3), "safe.v0.dead-letter", 1)
+    verified = await verify_topics(InMemoryCluster(broker), site, "all")
+    assert (verified.partitions["input"], verified.partitions["dead_letter"]) == (3, 1)
+
+
+async def test_missing_topics_are_all_named_with_their_variables_and_the_remedy(site: Settings) -> None:
+    broker = right(site)
+    del broker.topics["safe.v0.state"], broker.topics["safe.v0.dead-letter"]
+    expected = (
+        r"missing topics: safe\.v0\.state \(SAFE_V0_STATE_TOPIC\), safe\.v0\.dead-letter "
+        r"\(SAFE_V0_DEAD_LETTER_TOPIC\); `safe topics create`"
+    )
+    with pytest.raises(ConfigurationError, match=expected):
+        await verify_topics(InMemoryCluster(broker), site, "all")
+
+
+async def test_a_scorer_does_not_miss_the_topics_of_the_aggregator(site: Settings) -> None:
+    broker = right(site)
+    del broker.topics["safe.v0.result"], broker.topics["safe.v0.report"]
+    await verify_topics(InMemoryCluster(broker), site, "scorer")
+
+
+# topic, what is wrong with it, what the error says
+WRONG: list[tuple[str, int | None, dict[str, str], str]] = [
+    ("safe.v0.state", 4, {}, r"safe\.v0\.state has 4 partitions, but safe\.v0\.scored has 8"),
+    ("safe.v0.result", 16, {}, r"safe\.v0\.result has 16 partitions, but safe\.v0\.scored has 8"),
+    ("safe.v0.report", 1, {}, r"safe\.v0\.report has 1 partitions, but safe\.v0\.scored has 8"),
+    ("safe.v0.state", None, {"cleanup_policy": "delete"}, r"safe\.v0\.state has cleanup\.policy=delete.*set cleanup"),
+    (
+        "safe.v0.state",
+        None,
+        {"cleanup_policy": "compact,delete"},
+        r"safe\.v0\.state has cleanup\.policy=compact,delete",
+    ),
+    ("safe.v0.report", None, {"cleanup_policy": "delete"}, r"safe\.v0\.report has cleanup\.policy=delete"),
+    ("safe.v0.scored", None, {"cleanup_policy": "compact"}, r"safe\.v0\.scored has cleanup\.policy=compact.*=delete"),
+    ("safe.v0.result", None, {"cleanup_policy": "delete,compact"}, r"safe\.v0\.result has cleanup\.policy"),
+    ("factory.generation.output", None, {"cleanup_policy": "compact"}, r"factory\.generation\.output has cleanup"),
+    ("safe.v0.dead-letter", None, {"cleanup_policy": "compact"}, r"safe\.v0\.dead-letter has cleanup\.policy"),
+]
+
+
+@pytest.mark.parametrize(("name", "partitions", "changes", "expected"), WRONG)
+async def test_what_would_lose_state_or_records_is_an_error(
+    site: Settings, name: str, partitions: int | None, changes: dict[str, str], expected: str
+) -> None:
+    broker = changed(right(site), name, partitions, **changes)
+    with pytest.raises(ConfigurationError, match=expected):
+        await verify_topics(InMemoryCluster(broker), site, "all")
+
+
+# topic, what differs, the warning (or None where more is as good)
+DIFFERENT: list[tuple[str, dict[str, str], str | None]] = [
+    (
+        "safe.v0.scored",
+        {"retention_ms": "3600000"},
+        "safe.v0.scored has retention.ms=3600000, 604800000 is recommended",
+    ),
+    ("safe.v0.scored", {"retention_ms": "-1"}, None),  # for ever
+    ("safe.v0.scored", {"retention_ms": "999999999999"}, None),
+    ("safe.v0.state", {"segment_bytes": "1073741824"}, "segment.bytes=1073741824, 52428800 is recommended"),
+    ("safe.v0.state", {"delete_retention_ms": "1000"}, "delete.retention.ms=1000, 86400000 is recommended"),
+    ("safe.v0.report", {"min_compaction_lag_ms": "0"}, "min.compaction.lag.ms=0, 600000 is recommended"),
+    ("safe.v0.dead-letter", {"max_message_bytes": "1048588"}, "max.message.bytes=1048588, 8388608 is recommended"),
+    ("safe.v0.result", {"max_message_bytes": "99999999"}, None),
+]
+
+
+@pytest.mark.parametrize(("name", "changes", "warning"), DIFFERENT)
+async def test_anything_else_is_a_warning_with_both_values(
+    site: Settings, name: str, changes: dict[str, str], warning: str | None
+) -> None:
+    verified = await verify_topics(InMemoryCluster(changed(right(site), name, None, **changes)), site, "all")
+    if warning is None:
+        assert verified.warnings == ()
+    else:
+        (told,) = verified.warnings
+        assert told.endswith(warning)
+        assert told.startswith(name)
+
+
+async def test_a_broker_that_tells_no_settings_is_taken_at_its_word(site: Settings) -> None:
+    broker = Broker({name: TopicDescription(name, 8, {}) for name in DEFAULT_NAMES.values()})
+    verified = await verify_topics(InMemoryCluster(broker), site, "all")
+    assert verified.warnings == ()
+    assert verified.dead_letter_bytes == 1_048_588  # Kafka's default
+
+
+# --- making them ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    """What `create_topics` talks to."""
+    broker = Broker()
+
+    def cluster(_connection: Connection) -> Cluster:
+        return InMemoryCluster(broker)
+
+    monkeypatch.setattr(topics_module, "Cluster", cluster)
+    return broker
+
+
+async def test_all_six_are_made_as_they_should_be(site: Settings, broker: Broker) -> None:
+    lines = await create_topics(site, 8, 3)
+    assert lines == [f"{name}: created with 8 partitions" for name in DEFAULT_NAMES.values()]
+    assert set(broker.durability.values()) == {"2"}
+    assert broker.stopped == 1
+    assert (await verify_topics(InMemoryCluster(broker), site, "all")).warnings == ()
+
+
+async def test_with_one_replica_one_in_sync_is_enough(site: Settings, broker: Broker) -> None:
+    await create_topics(site, 1, 1)
+    assert set(broker.durability.values()) == {"1"}
+
+
+async def test_making_them_twice_is_fine(site: Settings, broker: Broker) -> None:
+    await create_topics(site, 8, 1)
+    assert await create_topics(site, 8, 1) == [f"{name}: already there" for name in DEFAULT_NAMES.values()]
+    assert broker.stopped == 2
+
+
+async def test_one_that_is_there_and_wrong_is_named(site: Settings, broker: Broker) -> None:
+    broker.topics["safe.v0.state"] = TopicDescription("safe.v0.state", 2, COMPACTED)
+    with pytest.raises(ConfigurationError, match=r"safe\.v0\.state has 2 partitions"):
+        await create_topics(site, 8, 1)
+    assert broker.stopped == 1
+
+
+async def test_one_that_is_there_and_only_different_is_a_warning(site: Settings, broker: Broker) -> None:
+    await create_topics(site, 8, 1)
+    changed(broker, "safe.v0.scored", retention_ms="1000")
+    assert (await create_topics(site, 8, 1))[-1].startswith("warning: safe.v0.scored has retention.ms=1000")
+
+
+async def test_what_the_broker_refuses_is_fatal_with_its_reason(site: Settings, broker: Broker) -> None:
+    with pytest.raises(Fatal, match="replication factor larger than available brokers"):
+        await create_topics(site, 8, 5)
+    assert broker.stopped == 1
+
+
+async def test_no_broker_names_where_it_was_looked_for(site: Settings, broker: Broker) -> None:
+    broker.answers = False
+    with pytest.raises(ConfigurationError, match=re.escape("127.0.0.1:9092")):
+        await connect(InMemoryCluster(broker), site)
+    with pytest.raises(ConfigurationError, match=r"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"):
+        await create_topics(site, 8, 1)
