@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -77,12 +78,13 @@ class ChildEnded(Fatal):
         self.child = child
 
 
-def free_port() -> int:
-    """A loopback port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on just now, each another one."""
+    with ExitStack() as probing:
+        probes = [probing.enter_context(socket.socket()) for _port in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 # --- the broker -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from consumer.demo.processes import (
     Child,
     ChildEnded,
     broker_binary,
-    free_port,
+    free_ports,
     is_ready,
     start_broker,
     start_worker,
@@ -25,7 +25,7 @@ from consumer.demo.processes import (
 )
 from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
-from consumer.demo.screen import PipedConsole, Screen, closing
+from consumer.demo.screen import PipedConsole, Screen, closing, tell
 from consumer.errors import Fatal, SafeError
 from consumer.kafka import Connection, EventPublisher, Follower
 from consumer.settings import Settings
@@ -83,7 +83,7 @@ async def _demo(*, keep: bool) -> None:
         await _Demo(folder, binary, keep=keep).run()
     except SafeError:
         raise  # the logs are part of the answer: the folder stays
-    except BaseException:
+    except BaseException:  # a signal, a closed pipe or a defect: nothing stays behind
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +97,7 @@ class _Demo:
         self._binary = binary
         self._keep = keep
         self._samples = Samples.load()
-        self._broker_port, self._http_port = free_port(), free_port()
+        self._broker_port, self._http_port = free_ports(2)
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
         self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
         self._console = PipedConsole(highlight=False)
@@ -209,7 +209,10 @@ class _Demo:
         else:
             lines += ["", "`safe demo --keep` keeps it running, with the worker's /metrics to look at."]
         for line in lines:
-            console.print(Text(line), soft_wrap=True)
+            if line.startswith("  "):
+                console.print(Text(line), soft_wrap=True)  # to be copied in one piece
+            else:
+                tell(console, Text(line))
 
     def _failed(self, why: str, culprit: Child | None = None) -> Fatal:
         """The error to end with; the last lines of the log that tells most go to stderr before it."""

@@ -57,13 +57,13 @@ class Screen:
         """Say what is going on; without a terminal only what is said `once` becomes a line."""
         self._status = text
         if self._live is None and once:
-            _line(self._console, Text(text))
+            tell(self._console, Text(text))
         self.show()
 
     def note(self, arrival: Arrival) -> None:
         """Tell of one arrival, where there is no live screen to show it."""
         if self._live is None:
-            _line(self._console, _told(arrival))
+            tell(self._console, _told(arrival))
 
     def show(self) -> None:
         """Draw the live screen anew."""
@@ -75,12 +75,13 @@ def closing(console: Console, card: Scorecard) -> None:
     """Print the final scorecard of each batch."""
     console.print()
     console.print(_final_table(card))
-    _line(console, Text("Rate: the share labelled Pass. CR, AH, AC: mean scores.", "dim"))
+    tell(console, Text("Rate: the share labelled Pass. CR, AH, AC: mean scores.", "dim"))
     for line in _closing_lines(card):
-        _line(console, line)
+        tell(console, line)
 
 
-def _line(console: Console, text: Text) -> None:
+def tell(console: Console, text: Text) -> None:
+    """Print a line of prose."""
     # Whoever reads a pipe wants one line for one thing, whoever reads a screen wants whole words.
     console.print(text, soft_wrap=not console.is_terminal)
 

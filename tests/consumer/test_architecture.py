@@ -1,0 +1,195 @@
+"""The shape of the code: who may import whom, and what no module does (so that nobody has to remember it)."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("safe_core", "consumer")
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def imported(path: Path, *, at_load: bool = False) -> Iterator[str]:
+    """Every module that a file imports; at_load leaves out what functions and type checkers alone import."""
+    nodes = statements(TREES[path].body) if at_load else ast.walk(TREES[path])
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            base = node.module or ""
+            # `from package import module` names the module, `from module import name` does not.
+            yield from (f"{base}.{a.name}" if f"{base}.{a.name}" in MODULES else base for a in node.names)
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """What runs when a module is loaded."""
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            yield from statements([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)])
+
+
+def functions(path: Path) -> Iterator[Function]:
+    return (node for node in ast.walk(TREES[path]) if isinstance(node, Function))
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if within(name, "safe_core")])
+def test_the_rule_book_imports_nothing_of_the_consumer_and_hardly_a_library(name: str) -> None:
+    outside = {module.split(".")[0] for module in imported(MODULES[name])} - {"safe_core", "pydantic", "rapidfuzz"}
+    assert outside <= sys.stdlib_module_names
+
+
+# From the command line down to the ports: each may import what stands further down, and nothing above it.
+LAYERS: list[set[str]] = [
+    {"consumer.__main__"},
+    {"consumer.cli"},
+    {"consumer.app", "consumer.demo", "consumer.publish"},
+    {"consumer.ownership", "consumer.topics"},
+    {"consumer.stage", "consumer.scorer", "consumer.aggregator", "consumer.http"},
+    {"consumer.dead_letters", "consumer.records", "consumer.metrics", "consumer.report_size", "consumer.kafka"},
+    {"consumer.expectations", "consumer.reports"},
+    {"consumer.ports", "consumer.decode"},
+    {"consumer.settings", "consumer.logs"},
+    {"consumer.errors"},
+    {"consumer"},
+    {"safe_core"},
+]
+
+
+def depth(module: str) -> int | None:
+    """How far down a module stands; None for one that is not in the table."""
+    for level, packages in enumerate(LAYERS):
+        if any(module == package if package == "consumer" else within(module, package) for package in packages):
+            return level
+    return None
+
+
+PLACED = [name for name in MODULES if depth(name) is not None]
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_imports_run_one_way_from_the_command_line_down_to_the_ports(name: str) -> None:
+    own = depth(name)
+    assert own is not None
+    upwards = {module for module in imported(MODULES[name]) if (level := depth(module)) is not None and level < own}
+    assert not upwards
+
+
+CORE_OF_THE_WORKER = ["scorer", "aggregator", "stage", "decode", "records", "metrics", "ports", "errors"]
+
+
+@pytest.mark.parametrize("name", CORE_OF_THE_WORKER)
+def test_the_work_itself_knows_neither_settings_nor_who_put_it_together(name: str) -> None:
+    forbidden = {"consumer.settings", "consumer.cli", "consumer.app", "consumer.logs", "consumer.publish"}
+    assert not forbidden & set(imported(MODULES[f"consumer.{name}"]))
+
+
+def test_no_module_imports_itself_over_others() -> None:
+    edges = {name: {m for m in imported(path, at_load=True) if m in MODULES} for name, path in MODULES.items()}
+    assert not list(cycles(edges))
+
+
+def cycles(edges: dict[str, set[str]]) -> Iterator[str]:
+    """Each way from a module back to itself, `a > b > a`, as a depth-first search meets it."""
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> Iterator[str]:
+        if name in path:
+            yield " > ".join((*path[path.index(name) :], name))
+        elif name not in done:
+            for other in sorted(edges[name]):
+                yield from visit(other, (*path, name))
+            done.add(name)
+
+    for start in sorted(edges):
+        yield from visit(start, ())
+
+
+def test_the_search_for_cycles_finds_one() -> None:
+    assert list(cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}})) == ["b > c > b"]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not within(name, "consumer.kafka")])
+def test_only_one_door_leads_to_kafka(name: str) -> None:
+    assert not [module for module in imported(MODULES[name]) if within(module, "aiokafka")]
+
+
+def reads_environment(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in {"environ", "environb", "getenv", "putenv"}
+    return isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in a.name for a in node.names)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "consumer.settings"])
+def test_only_the_settings_read_the_environment(name: str) -> None:
+    # The demo starts a broker of its own, which needs an environment to run in.
+    if within(name, "consumer.demo"):
+        return
+    assert not [node.lineno for node in ast.walk(TREES[MODULES[name]]) if reads_environment(node)]  # type: ignore[attr-defined]
+
+
+EVERYTHING = {"Exception", "BaseException"}
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    """Also among others; a handler that always raises again, having tidied up, catches nothing."""
+    named = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)} if handler.type else EVERYTHING
+    last = handler.body[-1]
+    return bool(named & EVERYTHING) and not (isinstance(last, ast.Raise) and last.exc is None)
+
+
+@pytest.mark.parametrize("name", list(MODULES))
+def test_whoever_catches_everything_says_why(name: str) -> None:
+    path = MODULES[name]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    handlers = [node for node in ast.walk(TREES[path]) if isinstance(node, ast.ExceptHandler)]
+    assert not [each.lineno for each in handlers if catches_everything(each) and not reason(lines[each.lineno - 1])]
+
+
+def reason(line: str) -> str:
+    """The words of a comment beside a line of code, the linter's own ones taken off."""
+    _, _, comment = line.partition("#")
+    return re.sub(r"noqa: [A-Z0-9, ]+", "", comment).strip(" -–#:")
+
+
+def long(path: Path) -> Iterator[str]:
+    for function in functions(path):
+        assert function.end_lineno is not None
+        lines = function.end_lineno - function.lineno + 1
+        if lines > 60:
+            yield f"{function.name}: {lines}"
+
+
+@pytest.mark.parametrize("name", list(MODULES))
+def test_no_function_is_longer_than_sixty_lines(name: str) -> None:
+    assert not list(long(MODULES[name]))
+
+
+def test_every_name_of_a_layer_is_a_module() -> None:
+    assert not {name for layer in LAYERS for name in layer} - set(MODULES)
+
+
+def test_every_module_has_its_layer() -> None:
+    assert not set(MODULES) - set(PLACED)

@@ -1,0 +1,461 @@
+"""The scorer's partition: decode → find expectations → score → publish (contract, sections 2 and 3)."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from consumer import scorer as scorer_module
+from consumer.dead_letters import DeadLetterTopic
+from consumer.decode import InputRules
+from consumer.errors import Poison, Transient
+from consumer.kafka import Outgoing, Subscription, partition_for
+from consumer.metrics import Metrics
+from consumer.ports import ExpectationsKey, FoundExpectations
+from consumer.records import decode_scored
+from consumer.scorer import ScorerPartition, ScorerSettings
+from safe_core import Expectations, Policy, prepare
+
+Headers = Sequence[tuple[str, bytes | None]]
+NOW = 1_795_291_200_000
+GROUP = "safe-v0"
+# Overrides that tell by the label which metric_id and archetype a case was scored under.
+POLICY = Policy.from_document(
+    {
+        "overrides": {
+            "metric_id": {"lenient": {"thresholds": {"CR": {"review": 0.0, "pass": 0.0}}}},
+            "archetype": {"Strict_One": {"thresholds": {"CR": {"review": 1.0, "pass": 1.0}}}},
+        }
+    }
+)
+SETTINGS = ScorerSettings(
+    group=GROUP,
+    version="0.1.0",
+    policy=POLICY,
+    input_rules=InputRules(),
+    input_start=None,
+    expectations_grace_seconds=0,
+    scored_topic="scored",
+    scored_partitions=8,
+    dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, GROUP, "0.1.0"),
+)
+FOUND = FoundExpectations(
+    prepare(Expectations(("fever", "sepsis", "shock"), ("blame",), ("antibiotics",))),
+    concern_id="S11",
+    archetype="Delay_Finder",
+    metric_id=None,
+    expected_cases=5,
+    in_batch=True,
+)
+NOT_FOUND = Poison("expectations_not_found", "no batch holds the test case")
+SECRET = "Zq7Xk2Wv9Jm4"  # noqa: S105 (it is none)
+
+
+@dataclass
+class Fetched:
+    """A record as a client hands it over."""
+
+    value: bytes | None
+    offset: int = 0
+    key: bytes | None = b"any"
+    headers: Headers = ()
+    timestamp: int = NOW - 40
+    topic: str = "input"
+    partition: int = 6
+
+
+@dataclass
+class Written:
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: dict[str, bytes | None]
+
+
+class Kept(Outgoing):
+    """A slice that keeps its records where a test can see them."""
+
+    def __init__(self) -> None:
+        super().__init__(None, NOW)
+        self.written: list[Written] = []
+
+    @override
+    def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        self.written.append(Written(topic, partition, key, value, dict(headers)))
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What each record came to, in order: a label, or the reason of its dead letter."""
+        return [
+            str(json.loads(each.value or b"")["result"]["label"])
+            if each.topic == "scored"
+            else (each.headers["safe.dlq.reason"] or b"").decode()
+            for each in self.written
+        ]
+
+
+class InMemoryExpectations:
+    """An ExpectationsSource of one dict: answers what stands in it, NOT_FOUND otherwise."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[str, str], FoundExpectations | Poison] = {}
+        self.asked: list[list[ExpectationsKey]] = []
+        self.transient: Transient | None = None
+
+    async def start(self) -> None:
+        """Nothing to make ready."""
+
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        self.asked.append(list(keys))
+        if self.transient is not None:
+            raise self.transient
+        return {key: self.answers.get((key.batch_id, key.test_id), NOT_FOUND) for key in keys}
+
+    def trouble(self) -> str | None:
+        return None
+
+    async def stop(self) -> None:
+        """Nothing to release."""
+
+
+class Log(Subscription):
+    """A subscription that knows where a partition begins and ends, and no more."""
+
+    def __init__(self) -> None:
+        """Nothing to connect to."""
+
+    @override
+    async def beginning(self, partition: int) -> int:
+        return 5
+
+    @override
+    async def end(self, partition: int) -> int:
+        return 50
+
+
+class Clock:
+    """Stands where the scorer has the module `time`."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def perf_counter(self) -> float:
+        return self.seconds
+
+
+class Site:
+    """One partition of a scorer, and its source."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.source = InMemoryExpectations()
+        self.source.answers["B", "T"] = FOUND
+        self.metrics = Metrics("0.1.0", POLICY.fingerprint)
+        self.logic = ScorerPartition(6, replace(SETTINGS, **changes), self.source, self.metrics, lambda: NOW)
+
+    async def score(self, *records: Fetched) -> Kept:
+        outgoing = Kept()
+        assert await self.logic.process(records, outgoing) == len(records)
+        return outgoing
+
+    def counted(self, name: str) -> dict[tuple[str, ...], float]:
+        (family,) = [family for family in self.metrics.collect() if family.name == name]
+        return {tuple(s.labels.values()): s.value for s in family.samples if s.name.endswith(("_total", "_count"))}
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def output(text: str = "fever, sepsis and shock; antibiotics given") -> dict[str, Any]:
+    return {"signals": [], "summary": text, "followup_questions": ["when?"]}
+
+
+def event(offset: int = 0, **changes: Any) -> Fetched:
+    document = {"test_id": "T", "batch_id": "B", "output": output(), **changes}
+    return Fetched(json.dumps(document).encode(), offset)
+
+
+async def scored_document(site: Site, **changes: Any) -> Any:
+    (written,) = (await site.score(event(**changes))).written
+    assert written.topic == "scored", written.headers
+    return json.loads(written.value or b"")
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+async def test_a_scored_case_goes_to_the_partition_of_its_batch(site: Site) -> None:
+    record = event(offset=41, batch_id="B", concern_id="A/B", run_id="r7")
+    (written,) = (await site.score(record)).written
+    assert written.topic == "scored"
+    assert written.partition == partition_for("A%2FB/B", 8)
+    assert written.key == b"A%2FB/B/T"
+    assert written.headers == {"safe.schema": b"1", "safe.group": b"safe-v0"}
+    scored = decode_scored(written.value)
+    assert (scored.concern_id, scored.batch_id, scored.test_id, scored.expected_cases) == ("A/B", "B", "T", 5)
+    assert scored.row.version == (NOW - 40, 6, 41)
+    assert scored.document["output_digest"] == "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
+    assert scored.document["expectations_digest"] == FOUND.prepared.digest
+    assert scored.document["scorer"] == {"version": "0.1.0", "fingerprint": POLICY.fingerprint}
+    assert scored.document["scored_at"] == NOW
+
+
+# Keys and what Java's murmur2 makes of them, from the tests of Apache Kafka's own client.
+MURMUR2 = [
+    ("21", -973_932_308),
+    ("foobar", -790_332_482),
+    ("a-little-bit-long-string", -985_981_536),
+    ("a-little-bit-longer-string", -1_486_304_829),
+    ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+]
+
+
+@pytest.mark.parametrize(("key", "hashed"), MURMUR2)
+@pytest.mark.parametrize("partitions", [1, 8, 12, 1_000])
+def test_a_batch_goes_where_javas_partitioner_would_send_it(key: str, hashed: int, partitions: int) -> None:
+    assert partition_for(key, partitions) == (hashed & 0x7FFFFFFF) % partitions
+
+
+async def test_each_record_comes_to_one_thing_in_the_order_of_the_records(site: Site) -> None:
+    site.source.answers["B", "many"] = Poison("expectations_ambiguous", "held by several")
+    site.source.answers["B", "bad"] = Poison("expectations_invalid", "a blank term")
+    records = [
+        event(0),
+        Fetched(None, 1),  # ignored
+        Fetched(b"{", 2),
+        event(3, test_id="unknown"),
+        event(4, test_id="many"),
+        event(5, test_id="bad"),
+        event(6, output=None),
+        event(7, output=output("fever")),
+    ]
+    outgoing = await site.score(*records)
+    assert outgoing.outcomes == [
+        "Pass",
+        "invalid_json",
+        "expectations_not_found",
+        "expectations_ambiguous",
+        "expectations_invalid",
+        "Fail",
+        "Fail",
+    ]
+
+
+async def test_a_slice_asks_for_each_test_case_once_and_all_at_once(site: Site) -> None:
+    await site.score(event(0), event(1), event(2, test_id="U"), Fetched(b"{", 3))
+    (asked,) = site.source.asked
+    assert Counter(asked) == {ExpectationsKey("B", "T"): 1, ExpectationsKey("B", "U"): 1}
+
+
+async def test_a_slice_without_an_event_asks_for_nothing(site: Site) -> None:
+    await site.score(Fetched(None), Fetched(b"{", 1))
+    assert site.source.asked == []
+
+
+async def test_no_records_come_to_nothing(site: Site) -> None:
+    assert (await site.score()).written == []
+
+
+# --- concern, archetype, metric_id ------------------------------------------------------------------------------------
+
+
+async def test_the_concern_is_the_events_else_the_test_cases_else_the_event_is_invalid(site: Site) -> None:
+    assert (await scored_document(site, concern_id="i25"))["concern_id"] == "i25"
+    assert (await scored_document(site))["concern_id"] == "S11"
+    site.source.answers["B", "T"] = replace(FOUND, concern_id=None)
+    assert (await site.score(event())).outcomes == ["invalid_event"]
+    assert (await scored_document(site, concern_id="X"))["concern_id"] == "X"
+
+
+# the event's archetype, the test case's, the result's
+ARCHETYPES: list[tuple[str | None, str | None, str | None]] = [
+    ("Mine", "Theirs", "Mine"),
+    (None, "Theirs", "Theirs"),
+    ("Unknown", "Theirs", "Theirs"),  # the placeholder is none
+    ("Unknown", None, None),
+    (None, None, None),
+    ("unknown", "Theirs", "unknown"),  # as it is spelled
+]
+
+
+@pytest.mark.parametrize(("in_event", "in_case", "expected"), ARCHETYPES)
+async def test_the_archetype_is_the_events_else_the_test_cases(
+    site: Site, in_event: str | None, in_case: str | None, expected: str | None
+) -> None:
+    site.source.answers["B", "T"] = replace(FOUND, archetype=in_case)
+    assert (await scored_document(site, archetype=in_event))["result"]["archetype"] == expected
+
+
+# what the event and the test case say, the label of an output with one of three signals
+RULES: list[tuple[dict[str, str], dict[str, str], str]] = [
+    ({}, {}, "Fail"),
+    ({"metric_id": "lenient"}, {}, "Pass"),
+    ({}, {"metric_id": "lenient"}, "Pass"),
+    ({"metric_id": "other"}, {"metric_id": "lenient"}, "Fail"),  # the event's goes first
+    ({"concern_id": "lenient"}, {}, "Pass"),  # metric_id defaults to the concern
+    ({}, {"concern_id": "lenient"}, "Pass"),
+    ({"concern_id": "lenient", "metric_id": "other"}, {}, "Fail"),
+    ({"metric_id": "lenient", "archetype": "Strict_One"}, {}, "Fail"),  # archetype beats metric_id
+]
+
+
+@pytest.mark.parametrize(("in_event", "in_case", "label"), RULES)
+async def test_a_case_is_scored_by_the_rules_of_its_metric_id_and_archetype(
+    site: Site, in_event: dict[str, str], in_case: dict[str, str], label: str
+) -> None:
+    changes: dict[str, Any] = dict(in_case)
+    site.source.answers["B", "T"] = replace(FOUND, **changes)
+    document = await scored_document(site, output=output("fever; antibiotics given"), **in_event)
+    assert document["result"]["label"] == label
+
+
+# --- dead letters of the scorer's own ---------------------------------------------------------------------------------
+
+
+async def test_a_dead_letter_is_the_input_with_the_stage_and_without_a_word_of_it(site: Site) -> None:
+    record = event(7, test_id=SECRET)
+    (letter,) = (await site.score(record)).written
+    assert (letter.topic, letter.partition, letter.key, letter.value) == ("dead", 6 % 4, b"any", record.value)
+    assert letter.headers["safe.dlq.stage"] == b"scorer"
+    assert letter.headers["safe.dlq.offset"] == b"7"
+    assert not any(SECRET.encode() in (content or b"") for content in letter.headers.values())
+
+
+async def test_no_text_of_an_output_stands_in_what_is_written(site: Site) -> None:
+    outgoing = await site.score(event(output={**output(SECRET), "signals": [SECRET], "raw_input": SECRET}))
+    assert not any(SECRET.encode() in (each.value or b"") for each in outgoing.written)
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(100_000, "Fail"), (1_040_000, "result_too_large")])
+async def test_a_scored_record_that_no_topic_would_take_is_a_dead_letter(site: Site, size: int, outcome: str) -> None:
+    large = prepare(Expectations(("x" * size,), (), ()))
+    site.source.answers["B", "T"] = replace(FOUND, prepared=large)
+    assert (await site.score(event(), event(1, test_id="U"))).outcomes == [outcome, "expectations_not_found"]
+
+
+async def test_the_limit_of_a_scored_record_leaves_room_for_what_a_result_adds() -> None:
+    value = (await Site().score(event())).written[0].value or b""
+    fits, over = (Site(input_rules=InputRules(len(value) + 16 * 1024 - less)) for less in (0, 1))
+    assert (await fits.score(event())).outcomes == ["Pass"]
+    assert (await over.score(event())).outcomes == ["result_too_large"]
+
+
+async def test_a_defect_of_ours_stops_no_partition(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defective(*_: object) -> None:
+        raise ZeroDivisionError(SECRET)
+
+    monkeypatch.setattr(scorer_module, "score", defective)
+    outgoing = await site.score(event(), Fetched(b"", 1))
+    assert outgoing.outcomes == ["scorer_error", "empty_value"]
+    detail = outgoing.written[0].headers["safe.dlq.detail"] or b""
+    assert b"ZeroDivisionError" in detail
+    assert SECRET.encode() not in detail
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+async def test_while_the_source_cannot_be_asked_nothing_is_decided(site: Site) -> None:
+    site.source.transient = Transient("the folder is away")
+    outgoing = Kept()
+    with pytest.raises(Transient, match="the folder is away"):
+        await site.logic.process([event(), Fetched(b"{", 1)], outgoing)
+    assert outgoing.written == []
+    site.source.transient = None
+    assert (await site.score(event(), Fetched(b"{", 1))).outcomes == ["Pass", "invalid_json"]
+
+
+async def test_within_the_grace_the_partition_waits_for_a_test_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(scorer_module, "time", clock)
+    site = Site(expectations_grace_seconds=60)
+    records = [event(0), event(1, test_id="late")]
+    for seconds in (0, 30, 29.9):
+        clock.seconds += seconds
+        with pytest.raises(Transient, match="not there yet"):
+            await site.score(*records)
+    site.source.answers["B", "late"] = FOUND
+    assert (await site.score(*records)).outcomes == ["Pass", "Pass"]
+
+
+async def test_after_the_grace_the_test_case_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(scorer_module, "time", clock)
+    site = Site(expectations_grace_seconds=60)
+    with pytest.raises(Transient):
+        await site.score(event(test_id="never"))
+    clock.seconds += 60
+    assert (await site.score(event(test_id="never"))).outcomes == ["expectations_not_found"]
+
+
+async def test_the_grace_is_for_what_is_missing_and_for_nothing_else() -> None:
+    site = Site(expectations_grace_seconds=60)
+    site.source.answers["B", "T"] = Poison("expectations_invalid", "a blank term")
+    assert (await site.score(event())).outcomes == ["expectations_invalid"]
+
+
+# --- where to begin, and what is counted ------------------------------------------------------------------------------
+
+# SAFE_V0_INPUT_START, committed offset, where to read on
+STARTS: list[tuple[str | None, int | None, int]] = [
+    (None, None, 5),
+    ("earliest", None, 5),
+    ("latest", None, 50),
+    (None, 17, 17),
+    ("latest", 17, 17),  # it is for a group without offsets
+    ("earliest", 0, 0),
+]
+
+
+@pytest.mark.parametrize(("start", "committed", "expected"), STARTS)
+async def test_reading_begins_at_the_committed_offset_else_as_told(
+    start: str | None, committed: int | None, expected: int
+) -> None:
+    assert await Site(input_start=start).logic.first_offset(Log(), committed) == expected
+
+
+NOTHING_COUNTED = {("scored",): 0, ("dead_lettered",): 0, ("ignored",): 0, ("foreign",): 0}
+
+
+async def test_counters_move_after_the_commit_alone(site: Site) -> None:
+    records = [event(0), event(1, output=None), Fetched(None, 2), Fetched(b"{", 3), event(4, test_id="U")]
+    await site.score(*records)
+    assert site.counted("safe_records") == NOTHING_COUNTED
+    assert site.counted("safe_cases") == site.counted("safe_dead_letters") == {}
+    site.logic.committed(5)
+    assert site.counted("safe_records") == {**NOTHING_COUNTED, ("scored",): 2, ("dead_lettered",): 2, ("ignored",): 1}
+    assert site.counted("safe_cases") == {("S11", "Pass"): 1, ("S11", "Fail"): 1}
+    assert site.counted("safe_dead_letters") == {("invalid_json",): 1, ("expectations_not_found",): 1}
+    assert site.counted("safe_empty_outputs") == {("S11",): 1}
+    assert site.counted("safe_scoring_seconds") == {(): 2}
+
+
+async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> None:
+    await site.score(event(0), Fetched(b"{", 1))
+    await site.score(event(0))
+    site.logic.committed(1)
+    site.logic.committed(1)
+    assert site.counted("safe_records") == {**NOTHING_COUNTED, ("scored",): 1}
+    assert site.counted("safe_dead_letters") == {}
+
+
+async def test_a_scorer_has_no_chores_and_no_state(site: Site) -> None:
+    outgoing = Kept()
+    await site.logic.restore()
+    site.logic.finish(outgoing, 7, at_end=True)
+    site.logic.show(visible=True)
+    site.logic.drop()
+    assert outgoing.written == []
+    assert site.logic.next_chore_at(at_end=True) is None

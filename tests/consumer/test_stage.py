@@ -1,0 +1,845 @@
+"""The life of a role: partitions are taken up, served slice by slice and let go, and nothing is lost on the way."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from consumer import stage as stage_module
+from consumer.decode import Record
+from consumer.errors import Fatal, PartitionLost, Transient
+from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, Subscription
+from consumer.stage import Backlog, Backoff, Role, Stage
+
+WITHIN_SECONDS = 10.0
+
+
+@dataclass
+class Message:
+    """A record as a client hands it over."""
+
+    offset: int
+    value: bytes | None = b"x"
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int = 0
+    topic: str = "input"
+    partition: int = 0
+
+
+class Site:
+    """What outlives a partition's owners: its log, its committed offset, and all that was done to it, in order."""
+
+    def __init__(self) -> None:
+        self.log: list[Message] = []
+        self.end = 0
+        self.committed: int | None = None
+        self.commits: list[tuple[list[int], int]] = []
+        self.steps: list[str] = []
+        self.take: Callable[[int], int] = lambda count: count
+        self.troubles: deque[Exception] = deque()  # raised by process(), one by one
+        self.hold_process = False
+        self.commit_failures: deque[Exception] = deque()
+        self.restore_failures: deque[Exception] = deque()
+        self.commit_gate = asyncio.Event()
+        self.commit_gate.set()
+        self.committing = 0
+        self.chore_at: float | None = None
+        self.visible = False
+        self.group: Group | None = None
+
+    def publish(self, count: int = 1, *, markers: int = 0, size: int = 1) -> None:
+        """Append records, and transaction markers behind them, and tell whoever polls."""
+        for _ in range(count):
+            self.log.append(Message(self.end, b"x" * size))
+            self.end += 1
+        self.end += markers
+        if self.group is not None:
+            self.group.news.set()
+
+    @property
+    def processed(self) -> list[int]:
+        """The offsets of all records whose outputs are visible, in order."""
+        return [offset for offsets, _ in self.commits for offset in offsets]
+
+    @property
+    def everything(self) -> list[int]:
+        return [message.offset for message in self.log]
+
+
+class Slice(Outgoing):
+    """A slice that knows the offsets of the records behind it."""
+
+    def __init__(self) -> None:
+        super().__init__(None, 0)
+        self.offsets: list[int] = []
+
+
+class Group(Subscription):
+    """A subscription of one member: it owns what the test assigns, and reads the site's log."""
+
+    def __init__(self, site: Site, stage: Stage, partitions: frozenset[int]) -> None:
+        self.site = site
+        self.stage = stage
+        self.owned = partitions
+        self.position: int | None = None
+        self.paused = True
+        self.news = asyncio.Event()
+        self.failures: deque[Exception] = deque()  # raised by poll(), one by one; what it had fetched is gone
+        self.last_heartbeat_at = time.monotonic()
+        self.started_at = time.monotonic()
+        self.fresh = True
+        self.beats = asyncio.Event()
+        self.number = 0
+        self.polls = 0
+        self.broken = False
+
+    @override
+    async def start(self) -> None:
+        self.site.group = self
+        self.site.steps.append("joined")
+        self.deal()
+
+    @override
+    async def stop(self, deadline_seconds: float) -> None:
+        self.site.steps.append("left")
+
+    @property
+    @override
+    def is_broken(self) -> bool:
+        return self.broken
+
+    def deal(self, generations: int = 1) -> None:
+        """The group assigns what is owned; more than one generation means that some were missed."""
+        self.number += generations
+        self.position, self.paused = None, True
+        self.stage.on_assigned(self.owned, self.number)
+
+    async def rebalance(self, partitions: frozenset[int] = frozenset({0}), generations: int = 1) -> None:
+        await self.stage.on_revoked()
+        self.owned = partitions
+        self.deal(generations)
+
+    def beat(self) -> None:
+        self.last_heartbeat_at = time.monotonic()
+        self.fresh = True
+        self.beats.set()
+
+    @override
+    def owns(self, partition: int) -> bool:
+        return partition in self.owned
+
+    @override
+    def heartbeat_is_fresh(self) -> bool:
+        return self.fresh
+
+    @override
+    async def heartbeat_after(self, moment: float) -> None:
+        self.site.steps.append("waits for a heartbeat")
+        while self.last_heartbeat_at <= moment:
+            self.beats.clear()
+            await self.beats.wait()
+
+    @override
+    async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
+        self.polls += 1
+        await asyncio.sleep(0)
+        if not self._waiting():
+            self.news.clear()
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    await self.news.wait()
+            except TimeoutError:
+                pass
+        fetched = self._fetch()
+        if self.failures:
+            raise self.failures.popleft()
+        return fetched
+
+    def _waiting(self) -> bool:
+        return bool(self.failures) or (not self.paused and self.position is not None and self.position < self.site.end)
+
+    def _fetch(self) -> dict[int, Fetched]:
+        if 0 not in self.owned or self.position is None:
+            return {}
+        if self.paused:
+            return {0: Fetched((), self.position)}
+        first, self.position = self.position, self.site.end
+        return {0: Fetched([m for m in self.site.log if m.offset >= first], self.position)}
+
+    @override
+    def seek(self, partition: int, offset: int) -> None:
+        if self.owns(partition):
+            self.site.steps.append(f"seeks {offset}")
+            self.position = offset
+
+    @override
+    def pause(self, partition: int) -> None:
+        self.paused = True
+
+    @override
+    def resume(self, partition: int) -> None:
+        if self.owns(partition):
+            self.paused = False
+            self.news.set()
+
+    @override
+    def end_seen(self, partition: int) -> int | None:
+        return self.site.end
+
+    @override
+    async def committed(self, partition: int) -> int | None:
+        self.site.steps.append("asks for the offset")
+        return self.site.committed
+
+    @override
+    async def beginning(self, partition: int) -> int:
+        return self.site.log[0].offset if self.site.log else self.site.end
+
+
+class Logic:
+    """A PartitionLogic that copies: its outputs are the offsets of its records."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    async def restore(self) -> None:
+        self.site.steps.append("restores")
+        if self.site.restore_failures:
+            raise self.site.restore_failures.popleft()
+
+    async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
+        return committed if committed is not None else await subscription.beginning(0)
+
+    async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
+        assert isinstance(outgoing, Slice)
+        if records and self.site.troubles:
+            raise self.site.troubles[0] if self.site.hold_process else self.site.troubles.popleft()
+        taken = min(len(records), max(1, self.site.take(len(records)))) if records else 0
+        outgoing.offsets = [record.offset for record in records[:taken]]
+        await asyncio.sleep(0)
+        return taken
+
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:  # noqa: ARG002 - the protocol's signature
+        if self.site.chore_at is not None and self.site.chore_at <= time.monotonic():
+            self.site.chore_at = None
+
+    def committed(self, next_offset: int) -> None:
+        assert self.site.committed == next_offset
+
+    def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
+        return self.site.chore_at
+
+    def show(self, *, visible: bool) -> None:
+        self.site.visible = visible
+
+    def drop(self) -> None:
+        self.site.visible = False
+        self.site.steps.append("drops")
+
+
+class Writer:
+    """A PartitionWriter whose commits end in the site; one that has failed never writes again."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.failed = False
+
+    async def start(self) -> None:
+        self.site.steps.append("fences")
+
+    def outgoing(self, now_ms: int) -> Slice:  # noqa: ARG002 - the protocol's signature
+        return Slice()
+
+    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
+        assert isinstance(outgoing, Slice)
+        assert not self.failed, "a writer was used after it had failed"
+        self.site.committing += 1
+        try:
+            await self.site.commit_gate.wait()
+        finally:
+            self.site.committing -= 1
+        if self.site.commit_failures:
+            self.failed = True
+            raise self.site.commit_failures.popleft()
+        self.site.commits.append((outgoing.offsets, next_offset))
+        self.site.committed = next_offset
+
+    async def dispose(self) -> None:
+        self.failed = True
+        self.site.steps.append("disposes")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stage waits for by the clock, it waits for briefly."""
+    monkeypatch.setattr(stage_module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(stage_module, "_MARKERS_SECONDS", 0.01)
+    monkeypatch.setattr(stage_module, "_FIRST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(stage_module, "_LONGEST_BACKOFF_SECONDS", 0.002)
+
+
+@pytest.fixture
+async def site() -> Site:
+    return Site()
+
+
+def stage_of(site: Site, **changes: Any) -> Stage:
+    role = {
+        "name": "scorer",
+        "topic": "input",
+        "exactly_once": True,
+        "offset_out_of_range": "stop",
+        "make_subscription": lambda stage: Group(site, stage, frozenset({0})),
+        "make_logic": lambda _partition: Logic(site),
+        "make_writer": lambda _partition, _subscription: Writer(site),
+        **changes,
+    }
+    return Stage(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
+
+
+@asynccontextmanager
+async def running(stage: Stage) -> AsyncIterator["asyncio.Task[None]"]:
+    """The stage at work; stopped at the end, and what it raised is raised."""
+    task = asyncio.create_task(stage.run())
+    try:
+        yield task
+        stage.stop()
+        async with asyncio.timeout(WITHIN_SECONDS):
+            await task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def until(condition: Callable[[], object], what: str = "") -> None:
+    """Let everything else run until the condition holds; TimeoutError after the deadline."""
+    deadline = time.monotonic() + WITHIN_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {WITHIN_SECONDS:g} s: {what}"
+        await asyncio.sleep(0)
+
+
+def group_of(site: Site) -> Group:
+    assert site.group is not None
+    return site.group
+
+
+# --- taking up --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_partition_is_taken_up_in_one_order_only(site: Site) -> None:
+    site.publish(3)
+    site.committed = 1
+    async with running(stage_of(site)):
+        await until(lambda: site.processed)
+    assert site.steps[:5] == ["joined", "fences", "restores", "asks for the offset", "seeks 1"]
+    assert site.processed == [1, 2]
+    assert site.steps[-3:] == ["drops", "disposes", "left"]
+
+
+async def test_a_member_whose_heartbeats_are_old_asks_again_before_it_fences(site: Site) -> None:
+    site.publish(1)
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: site.processed)
+        group = group_of(site)
+        group.fresh = False
+        await group.rebalance(generations=2)
+        await until(lambda: "waits for a heartbeat" in site.steps)
+        assert site.steps.count("fences") == 1
+        group.beat()
+        await until(lambda: site.steps.count("fences") == 2)
+
+
+async def test_a_restore_that_cannot_be_done_now_is_tried_again_with_a_new_writer(site: Site) -> None:
+    site.publish(1)
+    site.restore_failures.extend([Transient("the broker is away")] * 3)
+    async with running(stage_of(site)):
+        await until(lambda: site.processed == [0])
+    assert site.steps.count("fences") == site.steps.count("restores") == 4
+    assert site.steps.count("disposes") == 4
+
+
+async def test_a_partition_shows_what_it_holds_while_it_is_served(site: Site) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: site.visible)
+        assert stage.troubles() == []
+        await stage.on_revoked()
+        assert not site.visible
+        group_of(site).deal()
+        await until(lambda: site.visible)
+    assert not site.visible
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_arrives_during_a_commit_is_the_next_slice(site: Site) -> None:
+    site.publish(1)
+    site.commit_gate.clear()
+    async with running(stage_of(site)):
+        await until(lambda: site.committing)
+        for _ in range(5):
+            site.publish(2)
+            polls = group_of(site).polls
+            await until(lambda before=polls: group_of(site).polls > before + 1)  # type: ignore[misc]
+        site.commit_gate.set()
+        await until(lambda: site.committed == 11)
+    assert [len(offsets) for offsets, _ in site.commits] == [1, 10]
+
+
+async def test_a_slice_has_its_bounds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 4)
+    monkeypatch.setattr(stage_module, "_SLICE_BYTES", 1_000)
+    site.publish(10)
+    site.publish(3, size=600)
+    async with running(stage_of(site)):
+        await until(lambda: site.committed == 13)
+    assert [offsets for offsets, _ in site.commits] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12]]
+
+
+async def test_what_a_slice_did_not_take_is_the_beginning_of_the_next(site: Site) -> None:
+    site.take = lambda count: count - 2
+    site.publish(5)
+    async with running(stage_of(site)):
+        await until(lambda: site.committed == 5)
+    assert site.commits == [([0, 1, 2], 3), ([3], 4), ([4], 5)]
+
+
+async def test_markers_alone_are_committed_too_so_that_the_lag_is_zero(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(2, markers=1)
+    async with running(stage):
+        await until(lambda: site.committed == 3)
+        site.publish(0, markers=4)
+        await until(lambda: site.committed == 7)
+        assert stage.runners[0].lag == 0
+    assert site.commits == [([0, 1], 3), ([], 7)]
+
+
+async def test_a_chore_is_done_without_a_record_when_it_is_due(site: Site) -> None:
+    async with running(stage_of(site)):
+        await until(lambda: site.visible)
+        site.chore_at = time.monotonic() + 0.02
+        due = site.chore_at
+        site.publish(1)
+        await until(lambda: site.chore_at is None)
+        assert time.monotonic() >= due
+    assert site.processed == [0]
+    assert site.commits[-1] == ([], 1)
+
+
+async def test_a_full_backlog_pauses_fetching_and_loses_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_module, "_BACKLOG_RECORDS", 10)
+    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 3)
+    site.publish(1)
+    site.commit_gate.clear()
+    async with running(stage_of(site)):
+        await until(lambda: site.committing)
+        site.publish(20)
+        await until(lambda: group_of(site).paused)
+        site.publish(20)
+        site.commit_gate.set()
+        await until(lambda: site.committed == 41)
+    assert site.processed == site.everything
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+async def test_while_a_slice_waits_the_partition_is_in_trouble_and_nothing_is_committed(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.hold_process = True
+    site.troubles.append(Transient("the folder is away"))
+    async with running(stage):
+        await until(lambda: stage.troubles() == ["scorer: partition 0 of input: the folder is away"])
+        site.publish(2)
+        assert site.commits == []
+        site.troubles.clear()
+        await until(lambda: site.committed == 5)
+        assert stage.troubles() == []
+    assert site.processed == site.everything
+
+
+async def test_a_partition_that_waits_is_given_away_at_once_and_its_slice_is_read_again(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.hold_process = True
+    site.troubles.append(Transient("the folder is away"))
+    async with running(stage):
+        await until(lambda: "the folder is away" in "".join(stage.troubles()))
+        async with asyncio.timeout(WITHIN_SECONDS):
+            await stage.on_revoked()
+        site.publish(1)
+        site.troubles.clear()
+        group_of(site).deal()
+        await until(lambda: site.committed == 4)
+    assert site.processed == site.everything
+    assert site.steps.count("fences") == 1  # it came back at once: producer and state were kept
+
+
+# --- rebalances -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_partition_that_comes_back_at_once_keeps_everything(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(2)
+    async with running(stage):
+        await until(lambda: site.committed == 2)
+        for _ in range(3):
+            await group_of(site).rebalance()
+            site.publish(2)
+        await until(lambda: site.committed == 8)
+        assert site.steps.count("restores") == 1
+    assert site.processed == site.everything
+
+
+# exactly once, generations that went by
+ANEW: list[tuple[bool, int]] = [
+    (True, 2),  # another may have owned it in between
+    (False, 1),  # nothing fences whoever did
+]
+
+
+@pytest.mark.parametrize(("exactly_once", "generations"), ANEW)
+async def test_else_it_is_restored_by_a_new_writer_once_the_old_one_is_closed(
+    site: Site, *, exactly_once: bool, generations: int
+) -> None:
+    site.publish(2)
+    async with running(stage_of(site, exactly_once=exactly_once)):
+        await until(lambda: site.committed == 2)
+        await group_of(site).rebalance(generations=generations)
+        site.publish(2)
+        await until(lambda: site.committed == 4)
+        lives = [step for step in site.steps if step in {"fences", "disposes"}]
+        assert lives == ["fences", "disposes", "fences"]
+    assert site.processed == site.everything
+
+
+async def test_a_commit_under_way_is_waited_for_before_the_partition_is_given_away(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.commit_gate.clear()
+    async with running(stage):
+        await until(lambda: site.committing)
+        revoking = asyncio.create_task(stage.on_revoked())
+        await asyncio.sleep(0)
+        assert not revoking.done()
+        site.commit_gate.set()
+        await revoking
+        assert site.committed == 3
+        group_of(site).owned = frozenset()
+        group_of(site).deal()
+        site.publish(3)
+        await until(lambda: "disposes" in site.steps)
+        assert stage.runners == {}
+    assert site.commits == [([0, 1, 2], 3)]
+
+
+async def test_a_partition_revoked_and_given_back_during_one_commit_reads_on_behind_it(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.commit_gate.clear()
+    async with running(stage):
+        await until(lambda: site.committing)
+        runner = stage.runners[0]
+        runner.suspend()
+        site.publish(2)
+        runner.keep()
+        site.commit_gate.set()
+        await until(lambda: site.committed == 5)
+    assert site.processed == site.everything
+
+
+async def test_what_a_cut_slice_left_is_not_lost_when_it_is_revoked_meanwhile(site: Site) -> None:
+    stage = stage_of(site)
+    site.take = lambda _count: 1
+    site.publish(4)
+    site.commit_gate.clear()
+    async with running(stage):
+        await until(lambda: site.committing)
+        stage.runners[0].suspend()
+        stage.runners[0].keep()
+        site.commit_gate.set()
+        await until(lambda: site.committed == 4)
+    assert site.processed == site.everything
+
+
+async def test_a_slice_that_outlasts_the_revocation_is_dropped(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_module, "_REVOKE_SECONDS", 0.02)
+    stage = stage_of(site)
+    site.publish(3)
+    site.commit_gate.clear()
+    async with running(stage):
+        await until(lambda: site.committing)
+        await group_of(site).rebalance()
+        site.commit_gate.set()
+        await until(lambda: site.committed == 3)
+        assert site.steps.count("fences") == 2
+    assert site.processed == site.everything
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_failed_commit_drops_everything_until_a_later_heartbeat_confirms_the_partition(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.commit_failures.append(PartitionLost("a write failed"))
+    async with running(stage):
+        await until(lambda: "waits for a heartbeat" in site.steps)
+        assert site.steps[-3:] == ["drops", "disposes", "waits for a heartbeat"]
+        assert "a write failed" in stage.troubles()[0]
+        polls = group_of(site).polls
+        await until(lambda: group_of(site).polls > polls + 3)
+        assert site.steps.count("fences") == 1
+        group_of(site).beat()
+        await until(lambda: site.committed == 3)
+        assert site.steps.count("restores") == 2
+        assert stage.troubles() == []
+    assert site.processed == site.everything
+
+
+async def test_a_partition_lost_and_meanwhile_given_away_is_not_taken_up_again(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.commit_failures.append(PartitionLost("fenced", fenced=True))
+    async with running(stage):
+        await until(lambda: "waits for a heartbeat" in site.steps)
+        await group_of(site).rebalance(frozenset())
+        group_of(site).beat()
+        polls = group_of(site).polls
+        await until(lambda: group_of(site).polls > polls + 3)
+        assert stage.runners == {}
+    assert site.steps.count("fences") == 1
+    assert site.commits == []
+
+
+async def beating(site: Site, times: int) -> None:
+    """Answer as many waits for a heartbeat as there are."""
+    for number in range(1, times + 1):
+        await until(lambda n=number: site.steps.count("waits for a heartbeat") >= n, f"wait {number}")  # type: ignore[misc]
+        group_of(site).beat()
+
+
+async def test_two_fences_within_a_minute_on_a_partition_that_is_ours_are_fatal(site: Site) -> None:
+    site.publish(3)
+    site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 2)
+
+    async def serve() -> None:
+        async with running(stage_of(site)) as task:
+            await beating(site, 2)
+            await until(task.done)
+
+    with pytest.raises(Fatal, match=r"took over input/0 twice within a minute"):
+        await serve()
+    assert site.steps[-1] == "left"
+
+
+async def test_one_fence_or_any_number_of_other_failures_are_not(site: Site) -> None:
+    site.publish(3)
+    lost = PartitionLost("a write failed")
+    site.commit_failures.extend([lost, PartitionLost("fenced", fenced=True), lost, lost])
+    async with running(stage_of(site)):
+        await beating(site, 4)
+        await until(lambda: site.committed == 3)
+    assert site.processed == site.everything
+
+
+async def test_fences_a_minute_apart_are_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_module, "_FENCES_WITHIN_SECONDS", 0.0)
+    site.publish(3)
+    site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 3)
+    async with running(stage_of(site)):
+        await beating(site, 3)
+        await until(lambda: site.committed == 3)
+    assert site.processed == site.everything
+
+
+async def test_after_a_failed_poll_fetching_goes_back_to_the_last_record_received(site: Site) -> None:
+    site.publish(2)
+    async with running(stage_of(site)):
+        await until(lambda: site.committed == 2)
+        group_of(site).failures.extend([Transient("a checksum fails")] * 2)
+        site.publish(3)
+        await until(lambda: site.committed == 5)
+    assert site.processed == site.everything
+
+
+async def test_a_broken_client_joins_its_group_anew(site: Site) -> None:
+    site.publish(2)
+    async with running(stage_of(site)):
+        await until(lambda: site.committed == 2)
+        group = group_of(site)
+        group.broken = True
+        group.failures.append(Transient("the coordination has ended"))
+        site.publish(2)
+        await until(lambda: site.committed == 4)
+        assert group_of(site) is not group
+    assert site.steps.count("joined") == 2
+    assert site.processed == site.everything
+
+
+async def test_a_group_that_is_silent_for_long_is_joined_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: site.visible)
+        monkeypatch.setattr(stage_module, "_SILENT_GROUP_SECONDS", 0.05)
+        await until(lambda: site.steps.count("joined") > 1)
+        monkeypatch.setattr(stage_module, "_SILENT_GROUP_SECONDS", 90.0)
+
+
+async def test_a_gap_in_the_log_stops_the_service_and_names_the_setting(site: Site) -> None:
+    async def serve() -> None:
+        async with running(stage_of(site)) as task:
+            await until(lambda: site.visible)
+            group_of(site).failures.append(OffsetOutOfRange(0, 7))
+            await until(task.done)
+
+    with pytest.raises(Fatal, match=r"offset 7 of input/0 is gone .*SAFE_V0_OFFSET_OUT_OF_RANGE=earliest"):
+        await serve()
+
+
+async def test_where_the_setting_allows_it_reading_goes_on_behind_the_gap(site: Site) -> None:
+    async with running(stage_of(site, offset_out_of_range="earliest")):
+        await until(lambda: site.visible)
+        site.end = 7  # deleted unread
+        site.log.append(Message(7))
+        site.end = 8
+        group = group_of(site)
+        group.position = 0
+        group.failures.append(OffsetOutOfRange(0, 0))
+        group.news.set()
+        await until(lambda: site.committed == 8)
+    assert site.processed == [7]
+
+
+@pytest.mark.parametrize("error", [Fatal("the state is gone"), ZeroDivisionError("a defect of ours")])
+async def test_what_no_waiting_helps_ends_the_run_and_leaves_the_group(site: Site, error: Exception) -> None:
+    site.restore_failures.append(error)
+
+    async def serve() -> None:
+        async with running(stage_of(site)) as task:
+            await until(task.done)
+
+    with pytest.raises(type(error)):
+        await serve()
+    assert site.steps[-1] == "left"
+    assert "disposes" in site.steps
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+async def test_stopping_finishes_the_slice_in_hand_and_starts_no_other(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3)
+    site.commit_gate.clear()
+    async with running(stage):
+        await until(lambda: site.committing)
+        stage.stop()
+        stage.stop()
+        site.publish(5)
+        await until(lambda: not site.visible)
+        site.commit_gate.set()
+    assert site.commits == [([0, 1, 2], 3)]
+    assert site.steps[-3:] == ["drops", "disposes", "left"]
+
+
+async def test_before_it_has_joined_a_stage_says_so(site: Site) -> None:
+    assert stage_of(site).troubles() == ["scorer: not yet a member of its group"]
+
+
+async def test_a_coordinator_that_does_not_answer_is_a_trouble(site: Site) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: site.visible)
+        group_of(site).fresh = False
+        assert stage.troubles() == ["scorer: the group coordinator does not answer"]
+
+
+# --- everything at once -----------------------------------------------------------------------------------------------
+
+
+async def disturb(site: Site, stage: Stage, dice: random.Random) -> None:
+    """One thing that may happen at any time."""
+    group = group_of(site)
+    match dice.randrange(8):
+        case 0:
+            group.failures.append(Transient("polling failed"))
+        case 1:
+            site.commit_failures.append(PartitionLost("a write failed"))
+        case 2:
+            site.troubles.append(Transient("the folder is away"))
+        case 3:
+            await group.rebalance(generations=dice.choice([1, 1, 2]))
+        case 4:
+            if 0 in stage.runners:
+                stage.runners[0].suspend()
+                stage.runners[0].keep()
+        case 5:
+            await group.rebalance(frozenset())
+            await group.rebalance()
+        case _:
+            site.publish(dice.randrange(6), markers=dice.randrange(2))
+    group.beat()
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_whatever_happens_each_record_is_processed_once_and_in_order(
+    site: Site, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(stage_module, "_BACKLOG_RECORDS", 6)
+    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 5)
+    dice = random.Random(seed)
+    site.take = lambda count: dice.randint(1, count)
+    site.publish(5)
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: site.group is not None)
+        for _ in range(60):
+            await disturb(site, stage, dice)
+            for _ in range(dice.randrange(12)):
+                await asyncio.sleep(0)
+        site.publish(1)
+
+        def at_rest() -> bool:
+            group_of(site).beat()
+            return site.committed == site.end
+
+        await until(at_rest, f"committed {site.committed} of {site.end}")
+    assert site.processed == site.everything
+
+
+# --- the small parts --------------------------------------------------------------------------------------------------
+
+
+def test_backoff_grows_to_its_bound_and_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_module, "_FIRST_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr(stage_module, "_LONGEST_BACKOFF_SECONDS", 5.0)
+    backoff = Backoff()
+    ceilings = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert all(ceiling / 2 <= backoff.next() <= ceiling for ceiling in ceilings)
+    backoff.reset()
+    assert backoff.next() <= 0.1
+
+
+def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
+    backlog = Backlog()
+    backlog.start(2)
+    backlog.add(Fetched([Message(1), Message(2), Message(3)], 5))
+    assert [record.offset for record in backlog.records] == [2, 3]
+    taken, next_offset = backlog.take()
+    assert ([record.offset for record in taken], next_offset) == ([2, 3], 5)
+    backlog.put_back(taken[1:])
+    assert backlog.take() == ([taken[1]], 5)
