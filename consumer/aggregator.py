@@ -1,9 +1,8 @@
 """The aggregator: restore → fold → publish → export, for one partition of `scored`.
 
-Rolling state is the fold of the rows in `safe.v0.state`, which this partition's owner alone writes (contract,
-section 4).
-Every transaction holds the results of a slice, the rows that won, the rows of the batches it touched, the reports that
-are due, the progress row and the offset.
+Rolling state is the fold of the rows in `safe.v0.state`, which the partition's owner alone writes (contract, section
+4). Every transaction holds the results of a slice, the rows that won, the rows of the batches it touched, the reports
+that are due, the progress row and the offset.
 """
 
 import asyncio
@@ -11,10 +10,9 @@ import gc
 import heapq
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Any
 
 import structlog
@@ -24,6 +22,7 @@ from consumer.decode import Record
 from consumer.errors import Fatal, Poison, Transient
 from consumer.kafka import Outgoing, Subscription
 from consumer.metrics import BatchGauges, ExportedBatch, Metrics
+from consumer.occasional import Occasional
 from consumer.records import (
     PROGRESS_KEY,
     SCHEMA,
@@ -32,23 +31,20 @@ from consumer.records import (
     ProgressRow,
     ScoredCase,
     Undecodable,
-    batch_key,
     case_key,
     ce_source,
     check_schema,
-    decode_batch_row,
-    decode_progress_row,
     decode_scored,
     encode_result,
     group_of,
     own_headers,
-    parts_of,
     report_headers,
     result_headers,
     rfc_3339,
 )
 from consumer.report_size import fit_report
-from safe_core import BatchFold, build_report
+from consumer.state import LiveBatch, PartitionState, ReadState
+from safe_core import build_report
 
 _log = structlog.get_logger("safe.aggregator")
 
@@ -56,22 +52,22 @@ _RECORDS_PER_TURN = 150
 """Records folded between two turns of the event loop."""
 
 _REPORT_EVERY_SECONDS = 1.0
-_REPORT_SHARE = 20
-"""A batch whose report took s seconds to build waits at least 20 s: reports cost at most a twentieth of the time."""
+_REPORT_COST_FACTOR = 20
+"""A batch's next report waits at least this many times as long as its last one took to build."""
 
-_IDLE_REPORT_SECONDS = 0.03
-"""How long one transaction may spend on reports at most."""
+_REPORT_CREDIT_SECONDS = 0.03
+"""How long one transaction may spend on reports, at most."""
 
 _BUSY_REPORT_SHARE = 0.02
-"""Share of a partition's time that reports may take while results are waiting."""
+_IDLE_REPORT_SHARE = 0.5
+"""Share of the time that a partition's reports may take, while results are waiting and while none are."""
 
 _FORGET_RECORDS = 5_000
 """How many records one transaction of forgetting may have."""
 
 _FORGET_EVERY_SECONDS = 0.05
-_RESTORE_LOG_EVERY = 100_000
-
-ReadState = Callable[[int], AsyncIterator[Sequence[Record]]]
+_SHORTEST_MARK_MS = 86_400_000
+"""The mark of a forgotten batch stays for one more time-to-live, and no shorter: else no reopening would be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,33 +88,6 @@ class AggregatorSettings:
     batch_ttl_seconds: float
 
 
-@dataclass(slots=True)
-class LiveBatch:
-    """One batch in memory: its fold, and what its row in the changelog says besides."""
-
-    key: str
-    concern_id: str
-    batch_id: str
-    fold: BatchFold = field(default_factory=BatchFold)
-    row: BatchRow | None = None
-    report_not_before: float = 0.0
-    owed_at: float | None = None
-
-    @property
-    def is_live(self) -> bool:
-        """Neither being forgotten nor forgotten."""
-        return self.row is None or self.row.stage == "live"
-
-    @property
-    def expected_cases(self) -> int | None:
-        """What the source held for the batch when its last case was scored."""
-        return self.row.expected_cases if self.row is not None else None
-
-    def is_complete(self, expected_cases: int | None) -> bool:
-        """Whether each of the batch's test cases has a result."""
-        return expected_cases is not None and self.fold.expected_present >= expected_cases
-
-
 class AggregatorPartition:
     """What the aggregator does with one partition of `scored`, and all that it remembers of it."""
 
@@ -133,136 +102,47 @@ class AggregatorPartition:
     ) -> None:
         self._partition = partition
         self._settings = settings
-        self._read_state = read_state
+        self._state = PartitionState(partition, settings.group, read_state)
         self._gauges = gauges
         self._metrics = metrics
         self._now_ms = now_ms
         self._headers = own_headers(settings.group)
         self._ce_source = ce_source(settings.group).encode()
-        # In order of their last scored record, so that the idle ones stand first.
-        self._batches: dict[str, LiveBatch] = {}
-        self._forgotten: dict[str, BatchRow] = {}
+        self._restored: dict[str, ExportedBatch] | None = None
         self._owed: list[tuple[float, str]] = []
-        self._touched: dict[str, None] = {}
-        self._progress: ProgressRow | None = None
-        self._rewrite: dict[bytes, bytes] = {}
-        self._outcomes: Counter[str] = Counter()
-        self._published_at: list[int] = []
-        self._reopened = 0
-        self._ttl_ms = int(settings.batch_ttl_seconds * 1_000)
-        self._committed_at = 0.0
         self._report_credit = 0.0
         self._credited_at = time.monotonic()
-        self._exported_once = False
+        self._ttl_ms = int(settings.batch_ttl_seconds * 1_000)
+        self._mark_ms = self._ttl_ms + max(self._ttl_ms, _SHORTEST_MARK_MS)
+        self._committed_at = 0.0
+        self._foreign = Occasional("scored records of another group were skipped")
+        self._undecodable = Occasional("scored records that cannot be decoded became dead letters")
+        self._begin_slice()
 
-    # --- restore ------------------------------------------------------------------------------------------------------
-
-    async def restore(self) -> None:
-        """Fold the changelog's rows by ruling 16; raises Transient, and Fatal for a row that cannot be understood."""
-        started = time.monotonic()
-        rows = 0
-        behind: set[bytes] = set()
-        async with aclosing(self._read_state(self._partition)) as slices:  # type: ignore[type-var]
-            async for records in slices:
-                for record in records:
-                    self._restore_row(record, behind)
-                rows += len(records)
-                if rows // _RESTORE_LOG_EVERY != (rows - len(records)) // _RESTORE_LOG_EVERY:
-                    _log.info("restoring", partition=self._partition, rows=rows, seconds=time.monotonic() - started)
-        if behind:
-            await self._find_winners(behind)
-        self._put_in_order()
-        gc.freeze()  # rows hold no cycles: looking through a million of them would hold up heartbeats for nothing
-        _log.info(
-            "restored",
-            partition=self._partition, rows=rows, batches=len(self._batches),
-            cases=sum(len(batch.fold) for batch in self._batches.values()), seconds=round(time.monotonic() - started,
-            3),
-        )  # fmt: skip
-
-    def _restore_row(self, record: Record, behind: set[bytes]) -> None:
-        self._check_writer(record)
-        try:
-            check_schema(record.headers)
-            parts = parts_of(record.key or b"")
-            if len(parts) == 1:
-                self._restore_progress(record)
-            elif len(parts) == 2:
-                self._restore_batch_row(parts, record)
-            else:
-                self._restore_case(parts, record, behind)
-        except (Undecodable, NewerSchema, ValueError) as error:
-            raise Fatal(
-                f"row {record.offset} of {record.topic}/{record.partition} cannot be read ({error}): run the version "
-                "of SAFE "
-                "that wrote it, or give this group an empty state topic"
-            ) from error
-
-    def _check_writer(self, record: Record) -> None:
-        group = group_of(record.headers)
-        if group != self._settings.group:
-            raise Fatal(
-                f"{record.topic} belongs to group {group or 'unknown'}, this is group {self._settings.group}: "
-                "one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or SAFE_V0_STATE_TOPIC"
-            )
-
-    def _restore_progress(self, record: Record) -> None:
-        if record.key == PROGRESS_KEY and record.value is not None:
-            self._progress = decode_progress_row(record.value)
-
-    def _restore_batch_row(self, parts: tuple[str, ...], record: Record) -> None:
-        key = batch_key(*parts)
-        if record.value is None:
-            self._batches.pop(key, None)
-        else:
-            self._batch(*parts).row = decode_batch_row(record.value)
-
-    def _restore_case(self, parts: tuple[str, ...], record: Record, behind: set[bytes]) -> None:
-        concern_id, batch_id, test_id = parts
-        batch = self._batch(concern_id, batch_id)
-        assert record.key is not None
-        if record.value is None:
-            if test_id in batch.fold:
-                batch.fold.remove(test_id)
-            return
-        if not batch.fold.offer(test_id, decode_scored(record.value).row):
-            behind.add(record.key)  # the compacted topic would keep the loser
-        else:
-            behind.discard(record.key)
-
-    async def _find_winners(self, behind: set[bytes]) -> None:
-        """A loser stands behind its winner, as two writers in `at_least_once` may leave it: the winner is written
-        again."""
-        async with aclosing(self._read_state(self._partition)) as slices:  # type: ignore[type-var]
-            async for records in slices:
-                for record in records:
-                    if record.key in behind and record.value is not None:
-                        scored = decode_scored(record.value)
-                        fold = self._batch(scored.concern_id, scored.batch_id).fold
-                        if fold.row(scored.test_id).version == scored.row.version:
-                            self._rewrite[record.key] = record.value
-
-    def _put_in_order(self) -> None:
-        rows = {key: batch.row for key, batch in self._batches.items() if batch.row is not None}
-        in_order = sorted(rows, key=lambda key: rows[key].last_scored_at)
-        self._forgotten = {key: rows[key] for key in in_order if rows[key].stage == "forgotten"}
-        self._batches = {key: self._batches[key] for key in in_order if key not in self._forgotten}
-        for batch in self._batches.values():
-            if batch.is_live and batch.row is not None and batch.row.moved > batch.row.reported:
-                self._owe(batch)
-
-    def _batch(self, concern_id: str, batch_id: str) -> LiveBatch:
-        key = batch_key(concern_id, batch_id)
-        batch = self._batches.get(key)
-        if batch is None:
-            batch = self._batches[key] = LiveBatch(key, concern_id, batch_id)
-        return batch
+    def _begin_slice(self) -> None:
+        self._touched: dict[str, None] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._published_at: list[int] = []
+        self._reopened: list[LiveBatch] = []
+        self._mixed: list[LiveBatch] = []
 
     # --- take-over ----------------------------------------------------------------------------------------------------
 
+    async def restore(self) -> None:
+        """Rebuild the state from the changelog; raises Transient or Fatal."""
+        await self._state.restore()
+        for batch in self._state.batches.values():
+            if batch.is_live and batch.row is not None:
+                since_report = (self._now_ms() - batch.row.reported_at) / 1_000
+                batch.report_not_before = time.monotonic() + max(0.0, _REPORT_EVERY_SECONDS - since_report)
+                if batch.row.moved > batch.row.reported:
+                    self._owe(batch)
+        self._restored = await self._state.exported()
+        gc.freeze()  # rows hold no cycles: looking through a million of them would hold up heartbeats for nothing
+
     async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
         """Where to read on (contract, section 4, "Take-over"); raises Fatal where offsets and state contradict."""
-        progress, where = self._progress, f"partition {self._partition}"
+        progress, where = self._state.progress, f"partition {self._partition} of the scored topic"
         if progress is not None and progress.partitions != self._settings.partitions:
             raise Fatal(
                 f"the state was written for {progress.partitions} partitions of the scored topic, which now has "
@@ -272,15 +152,12 @@ class AggregatorPartition:
             return await subscription.beginning(self._partition) if progress is None else progress.next_offset
         if progress is None:
             raise Fatal(
-                f"{where} of the scored topic is committed up to {committed}, but {self._settings.state_topic} has "
-                "no progress "
-                "row: its state is gone; reset the group's offsets on the scored topic to the earliest, or start a "
-                "new group"
+                f"{where} is committed up to {committed}, but {self._settings.state_topic} has no progress row: its "
+                "state is gone; reset the group's offsets on the scored topic to the earliest, or start a new group"
             )
         if self._settings.exactly_once and committed < progress.next_offset:
             raise Fatal(
-                f"{where} of the scored topic is committed up to {committed}, but its state already holds everything "
-                "up to "
+                f"{where} is committed up to {committed}, but its state already holds everything up to "
                 f"{progress.next_offset}: reset the group's offset there to {progress.next_offset}"
             )
         return committed
@@ -292,26 +169,23 @@ class AggregatorPartition:
         self._begin_slice()
         for turn, record in enumerate(records):
             try:
-                self._one(record, outgoing)
+                taken = self._one(record, outgoing)
             except NewerSchema as error:
                 if turn == 0:
                     raise Transient(f"written by a newer SAFE ({error}): roll out aggregators first") from error
+                return turn
+            if not taken:
                 return turn
             if turn % _RECORDS_PER_TURN == _RECORDS_PER_TURN - 1:
                 await asyncio.sleep(0)
         return len(records)
 
-    def _begin_slice(self) -> None:
-        self._touched = {}
-        self._outcomes = Counter()
-        self._published_at = []
-        self._reopened = 0
-
-    def _one(self, record: Record, outgoing: Outgoing) -> None:
+    def _one(self, record: Record, outgoing: Outgoing) -> bool:
+        """Fold one record; False if it must wait for the next transaction."""
         group = group_of(record.headers)
         if group is not None and group != self._settings.group:
             self._outcomes["foreign"] += 1
-            return
+            return True
         try:
             check_schema(record.headers)
             scored = decode_scored(record.value)
@@ -319,17 +193,32 @@ class AggregatorPartition:
             poison = Poison("invalid_event", str(error))
             append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._now_ms())
             self._outcomes["dead_lettered"] += 1
-            return
-        self._fold(record, scored, outgoing)
-
-    def _fold(self, record: Record, scored: ScoredCase, outgoing: Outgoing) -> None:
+            return True
         batch = self._live_batch(scored, outgoing)
+        if batch is not None:
+            self._fold(batch, record, scored, outgoing)
+        return batch is not None
+
+    def _live_batch(self, scored: ScoredCase, outgoing: Outgoing) -> LiveBatch | None:
+        """The batch to fold into; None while an earlier one of that name is still being buried."""
+        batch = self._state.batch(scored.concern_id, scored.batch_id)
+        if batch.is_live and (not self._state.forgotten or self._state.forgotten.pop(batch.key, None) is None):
+            return batch
+        for test_id in list(islice(batch.fold, _FORGET_RECORDS)):
+            self._bury_case(batch, test_id, outgoing)
+        if len(batch.fold):
+            return None
+        fresh = self._state.batches[batch.key] = LiveBatch(batch.key, scored.concern_id, scored.batch_id)
+        self._reopened.append(fresh)
+        return fresh
+
+    def _fold(self, batch: LiveBatch, record: Record, scored: ScoredCase, outgoing: Outgoing) -> None:
         won = batch.fold.offer(scored.test_id, scored.row)
         key = case_key(scored.concern_id, scored.batch_id, scored.test_id).encode()
         if won:
+            self._state.rewrite.pop(key, None)
             outgoing.append(self._settings.state_topic, self._partition, key, record.value, self._headers)
-        moved = won or batch.expected_cases != scored.expected_cases
-        self._touch(batch, record, scored, moved=moved)
+        self._touch(batch, record, scored, won=won)
         value = encode_result(
             scored,
             batch.fold.summary(),
@@ -337,56 +226,44 @@ class AggregatorPartition:
             complete=batch.is_complete(scored.expected_cases),
             mixed_runs=batch.fold.mixed_runs,
         )
-        outgoing.append(
-            self._settings.result_topic, self._partition, batch.key.encode(), value,
-            result_headers(scored, key, self._ce_source),
-        )  # fmt: skip
+        headers = result_headers(scored, key, self._ce_source)
+        outgoing.append(self._settings.result_topic, self._partition, batch.key.encode(), value, headers)
         self._published_at.append(scored.document["published_at"])
 
-    def _live_batch(self, scored: ScoredCase, outgoing: Outgoing) -> LiveBatch:
-        batch = self._batch(scored.concern_id, scored.batch_id)
-        if batch.is_live and (not self._forgotten or self._forgotten.pop(batch.key, None) is None):
-            return batch
-        # Being forgotten, or forgotten: what is left of it goes first, then the batch begins anew.
-        for test_id in batch.fold.test_ids():
-            self._bury_case(batch, test_id, outgoing)
-        self._reopened += 1
-        _log.warning(
-            "a late record opened a forgotten batch anew", concern_id=scored.concern_id, batch_id=scored.batch_id
-        )
-        fresh = self._batches[batch.key] = LiveBatch(batch.key, scored.concern_id, scored.batch_id)
-        return fresh
-
-    def _touch(self, batch: LiveBatch, record: Record, scored: ScoredCase, *, moved: bool) -> None:
-        key, before, document = batch.key, batch.row, scored.document
-        batch.row = BatchRow(
-            last_scored_at=max(record.timestamp, before.last_scored_at if before is not None else 0),
+    def _touch(self, batch: LiveBatch, record: Record, scored: ScoredCase, *, won: bool) -> None:
+        """Note what the batch's row says after this record; a loser changes the time of its last record alone."""
+        before, scorer = batch.row, scored.document["scorer"]
+        if before is None:
+            row = BatchRow(record.timestamp, None, 0, 0, 0, scorer["fingerprint"], scorer["version"])
+        elif won:
+            row = before._replace(fingerprint=scorer["fingerprint"], version=scorer["version"])
+        else:
+            row = before
+        moved = won or row.expected_cases != scored.expected_cases
+        batch.row = row._replace(
+            last_scored_at=max(record.timestamp, row.last_scored_at),
             expected_cases=scored.expected_cases,
-            moved=record.offset + 1 if moved or before is None else before.moved,
-            reported=before.reported if before is not None else 0,
-            fingerprint=document["scorer"]["fingerprint"],
-            version=document["scorer"]["version"],
+            moved=record.offset + 1 if moved else row.moved,
         )
-        self._touched[key] = None
-        self._batches[key] = self._batches.pop(key)  # the latest stands last
+        self._touched[batch.key] = None
+        batches = self._state.batches
+        batches[batch.key] = batches.pop(batch.key)  # the latest stands last
         if batch.row.moved > batch.row.reported:
             self._owe(batch)
-        if before is not None and before.fingerprint != batch.row.fingerprint and len(batch.fold.fingerprints) > 1:
-            _log.warning(
-                "the batch holds cases scored under different configurations",
-                concern_id=batch.concern_id, batch_id=batch.batch_id, fingerprints=batch.fold.fingerprints,
-            )  # fmt: skip
+        if before is not None and before.fingerprint != row.fingerprint and not batch.warned_of_fingerprints:
+            batch.warned_of_fingerprints = True
+            self._mixed.append(batch)
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:
         """Add due reports, the rows of touched batches, whatever is to be forgotten, and the progress row."""
-        for winner, value in self._rewrite.items():
+        for winner, value in self._state.rewrite.items():
             self._put_state(outgoing, winner, value)
         self._publish_due_reports(outgoing)
         if at_end:
             self._forget_idle(outgoing)
         for key in self._touched:
-            batch = self._batches.get(key)
-            row = batch.row if batch is not None else self._forgotten.get(key)
+            batch = self._state.batches.get(key)
+            row = batch.row if batch is not None else self._state.forgotten.get(key)
             assert row is not None
             self._put_state(outgoing, key.encode(), row.encode())
         progress = ProgressRow(self._settings.group, SCHEMA, self._settings.partitions, next_offset)
@@ -395,29 +272,46 @@ class AggregatorPartition:
     def _put_state(self, outgoing: Outgoing, key: bytes, value: bytes | None) -> None:
         outgoing.append(self._settings.state_topic, self._partition, key, value, self._headers)
 
-    def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
-        """The slice is visible: move gauges and counters."""
-        self._rewrite.clear()
+    def committed(self, next_offset: int) -> None:
+        """The slice is visible: move gauges and counters, and say what deserves it."""
+        self._state.rewrite.clear()
         self._committed_at = time.monotonic()
+        self._count()
+        self._warn(next_offset)
+        for key in self._touched:
+            batch = self._state.batches.get(key)
+            if batch is None or not batch.is_live:
+                self._gauges.remove(self._partition, key)
+            else:
+                self._gauges.put(self._partition, key, batch.exported())
+        self._begin_slice()
+
+    def _count(self) -> None:
         now_ms = self._now_ms()
         for outcome, count in self._outcomes.items():
             self._metrics.count("safe_records", outcome, by=count)
         if self._outcomes["dead_lettered"]:
             self._metrics.count("safe_dead_letters", "invalid_event", by=self._outcomes["dead_lettered"])
-        if self._outcomes["foreign"]:
-            _log.warning("scored records of another group were skipped", count=self._outcomes["foreign"])
         if self._reopened:
-            self._metrics.count("safe_batches_reopened", by=self._reopened)
+            self._metrics.count("safe_batches_reopened", by=len(self._reopened))
         self._metrics.end_to_end.observe(
             max(0, now_ms - published_at) / 1_000 for published_at in self._published_at if published_at >= 0
         )
-        for key in self._touched:
-            batch = self._batches.get(key)
-            if batch is None or not batch.is_live:
-                self._gauges.remove(self._partition, key)
-            else:
-                self._gauges.put(self._partition, key, _exported(batch))
-        self._begin_slice()
+
+    def _warn(self, next_offset: int) -> None:
+        self._foreign.note(self._outcomes["foreign"], partition=self._partition, up_to_offset=next_offset)
+        self._undecodable.note(self._outcomes["dead_lettered"], partition=self._partition, up_to_offset=next_offset)
+        for batch in self._reopened:
+            _log.warning(
+                "a late record opened a forgotten batch anew", concern_id=batch.concern_id, batch_id=batch.batch_id
+            )
+        for batch in self._mixed:
+            _log.warning(
+                "the batch holds cases scored under different configurations",
+                concern_id=batch.concern_id,
+                batch_id=batch.batch_id,
+                fingerprints=batch.fold.fingerprints,
+            )
 
     # --- reports ------------------------------------------------------------------------------------------------------
 
@@ -428,24 +322,25 @@ class AggregatorPartition:
             heapq.heappush(self._owed, (batch.owed_at, batch.key))
 
     def _publish_due_reports(self, outgoing: Outgoing) -> None:
-        """Results come first: while there are any, reports have a small share of the time, and none to spare is
-        saved up."""
+        """Publish what is due as far as the time allows: results come first, and no time is saved up."""
         now = time.monotonic()
-        idle = not self._published_at
-        earned = _IDLE_REPORT_SECONDS if idle else (now - self._credited_at) * _BUSY_REPORT_SHARE
-        self._report_credit = min(_IDLE_REPORT_SECONDS, self._report_credit + earned)
+        self._report_credit = min(_REPORT_CREDIT_SECONDS, self._credit_at(now))
         self._credited_at = now
         while self._owed and self._owed[0][0] <= now and self._report_credit > 0:
             _due, key = heapq.heappop(self._owed)
-            batch = self._batches.get(key)
-            if batch is not None and batch.is_live and batch.owed_at is not None and batch.row is not None:
+            batch = self._state.batches.get(key)
+            if batch is not None and batch.is_live and batch.owed_at is not None:
                 self._publish_report(batch, outgoing)
+
+    def _credit_at(self, now: float) -> float:
+        share = _BUSY_REPORT_SHARE if self._published_at else _IDLE_REPORT_SHARE
+        return self._report_credit + (now - self._credited_at) * share
 
     def _publish_report(self, batch: LiveBatch, outgoing: Outgoing) -> None:
         row = batch.row
         assert row is not None
-        began = time.monotonic()
-        generated_at = rfc_3339(self._now_ms())
+        began, now_ms = time.monotonic(), self._now_ms()
+        generated_at = rfc_3339(now_ms)
         same_policy = row.fingerprint == self._settings.fingerprint
         report = build_report(
             batch.fold,
@@ -462,12 +357,12 @@ class AggregatorPartition:
         value = fit_report(report, self._settings.max_value_bytes)
         headers = report_headers(batch.key, self._partition, row.moved, generated_at, self._ce_source)
         outgoing.append(self._settings.report_topic, self._partition, batch.key.encode(), value, headers)
-        batch.row = row._replace(reported=row.moved)
+        batch.row = row._replace(reported=row.moved, reported_at=now_ms)
         self._touched[batch.key] = None
         batch.owed_at = None
         cost = time.monotonic() - began
         self._report_credit -= cost
-        batch.report_not_before = began + max(_REPORT_EVERY_SECONDS, cost * _REPORT_SHARE)
+        batch.report_not_before = began + max(_REPORT_EVERY_SECONDS, cost * _REPORT_COST_FACTOR)
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
 
@@ -475,18 +370,18 @@ class AggregatorPartition:
         """Advance the forgetting of idle batches by a bounded number of records."""
         self._drop_old_marks(outgoing)
         budget = _FORGET_RECORDS
-        for key in list(self._idle(self._now_ms())):
-            budget -= self._forget_step(self._batches[key], outgoing, budget)
+        for batch in list(self._idle()):
+            budget -= self._forget_step(batch, outgoing, budget)
             if budget <= 0:
                 return
 
-    def _idle(self, now_ms: int) -> Iterator[str]:
-        oldest = now_ms - self._ttl_ms
-        for key, batch in self._batches.items():
+    def _idle(self) -> Iterator[LiveBatch]:
+        oldest = self._now_ms() - self._ttl_ms
+        for batch in self._state.batches.values():
             if batch.row is None or batch.row.last_scored_at >= oldest:
                 return  # the rest was scored later
             if batch.owed_at is None:  # its last report goes first
-                yield key
+                yield batch
 
     def _forget_step(self, batch: LiveBatch, outgoing: Outgoing, budget: int) -> int:
         """One step of one batch: first mark it, in later transactions bury its rows; returns the records written."""
@@ -500,29 +395,30 @@ class AggregatorPartition:
         for test_id in names:
             self._bury_case(batch, test_id, outgoing)
         if not len(batch.fold):
-            # The mark stays for one more time-to-live, so that a late record is known to reopen the batch.
-            self._forgotten[batch.key] = row._replace(stage="forgotten")
-            del self._batches[batch.key]
+            # The mark stays, so that a late record is known to reopen the batch.
+            self._state.forgotten[batch.key] = row._replace(stage="forgotten")
+            del self._state.batches[batch.key]
             _log.info("batch forgotten", concern_id=batch.concern_id, batch_id=batch.batch_id)
         return len(names) + 1
 
     def _drop_old_marks(self, outgoing: Outgoing) -> None:
-        oldest = self._now_ms() - 2 * self._ttl_ms
-        old = list(
-            islice((key for key, row in self._forgotten.items() if row.last_scored_at < oldest), _FORGET_RECORDS)
-        )
-        for key in old:
-            del self._forgotten[key]
+        forgotten, oldest = self._state.forgotten, self._now_ms() - self._mark_ms
+        old = takewhile(lambda key: forgotten[key].last_scored_at < oldest, forgotten)
+        for key in list(islice(old, _FORGET_RECORDS)):
+            del forgotten[key]
             self._put_state(outgoing, key.encode(), None)
 
     def _bury_case(self, batch: LiveBatch, test_id: str, outgoing: Outgoing) -> None:
         batch.fold.remove(test_id)
-        self._put_state(outgoing, case_key(batch.concern_id, batch.batch_id, test_id).encode(), None)
+        key = case_key(batch.concern_id, batch.batch_id, test_id).encode()
+        self._state.rewrite.pop(key, None)
+        self._put_state(outgoing, key, None)
 
     def _next_forgetting_in(self) -> float | None:
         """Seconds until the longest idle batch, or mark, is old enough."""
-        times = [batch.row.last_scored_at + self._ttl_ms for batch in islice(self._batches.values(), 1) if batch.row]
-        times += [row.last_scored_at + 2 * self._ttl_ms for row in islice(self._forgotten.values(), 1)]
+        batches, marks = self._state.batches.values(), self._state.forgotten.values()
+        times = [batch.row.last_scored_at + self._ttl_ms for batch in islice(batches, 1) if batch.row]
+        times += [row.last_scored_at + self._mark_ms for row in islice(marks, 1)]
         return max(0.0, (min(times) - self._now_ms() + 1) / 1_000) if times else None
 
     # --- chores and gauges --------------------------------------------------------------------------------------------
@@ -530,13 +426,14 @@ class AggregatorPartition:
     def next_chore_at(self, *, at_end: bool) -> float | None:
         """When a report is due, or a batch may be forgotten."""
         now = time.monotonic()
-        times = [self._owed[0][0]] if self._owed else []
+        times = [now] if self._state.rewrite else []
+        if self._owed:
+            paid_at = self._credited_at - self._report_credit / _IDLE_REPORT_SHARE
+            times.append(max(self._owed[0][0], paid_at))
         forgetting_in = self._next_forgetting_in() if at_end else None
         if forgetting_in is not None:
             # An owed report comes before the end of its batch, and what cannot be done at once must not spin.
             times.append(max(now + forgetting_in, self._committed_at + _FORGET_EVERY_SECONDS))
-        if self._rewrite:
-            times.append(now)
         return min(times, default=None)
 
     def show(self, *, visible: bool) -> None:
@@ -544,20 +441,9 @@ class AggregatorPartition:
         if not visible:
             self._gauges.hide(self._partition)
             return
-        if not self._exported_once:
-            self._exported_once = True
-            for key, batch in self._batches.items():
-                if batch.is_live and batch.row is not None:
-                    self._gauges.put(self._partition, key, _exported(batch))
-        self._gauges.show(self._partition)
+        restored, self._restored = self._restored, None
+        self._gauges.show(self._partition, restored)
 
     def drop(self) -> None:
         """The partition is let go: nothing of it is exported any more."""
         self._gauges.drop(self._partition)
-
-
-def _exported(batch: LiveBatch) -> ExportedBatch:
-    assert batch.row is not None
-    return ExportedBatch(
-        batch.concern_id, batch.batch_id, batch.fold.snapshot(), batch.row.expected_cases, batch.row.last_scored_at
-    )

@@ -1,12 +1,14 @@
 """The worker put together: the only module that knows every other (start → serve → drain, read top-down)."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +32,7 @@ from consumer.kafka import (
 )
 from consumer.kafka.subscription import Assignor, Membership
 from consumer.metrics import BatchGauges, Metrics
-from consumer.ownership import check_input_offsets, check_ownership
+from consumer.ownership import check_input_offsets, check_ownership, input_start
 from consumer.ports import ExpectationsSource
 from consumer.scorer import ScorerPartition, ScorerSettings
 from consumer.settings import Loaded, Settings
@@ -80,6 +82,7 @@ class Worker:
         self._metrics = Metrics(__version__, loaded.policy.fingerprint)
         self._stages: list[Stage] = []
         self._source: ExpectationsSource | None = None
+        self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._cluster_answered_at = time.monotonic()
         self._cluster_trouble: str | None = None
@@ -116,6 +119,7 @@ class Worker:
             await check_ownership(self._connection, self._settings, verified.partitions)
             if self._role != "aggregator":
                 await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
+                self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
         except Transient as error:
             raise ConfigurationError(
                 f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); try again when it "
@@ -187,19 +191,23 @@ class Worker:
             version=__version__,
             policy=self._loaded.policy,
             input_rules=InputRules(settings.max_value_bytes, frozenset(settings.input_types)),
-            input_start=settings.input_start,
+            input_start=self._input_start,
             expectations_grace_seconds=settings.expectations_grace_seconds,
             scored_topic=settings.scored_topic,
             scored_partitions=verified.partitions["scored"],
             dead_letters=self._dead_letters(verified),
         )
         source, metrics = self._source, self._metrics
+        # Partitions that are added while we run are read from their earliest record.
+        known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
         return self._make_role(
             "scorer",
             topic=settings.input_topic,
             group=settings.kafka_group_id,
             assignor="round_robin",
-            make_logic=lambda partition: ScorerPartition(partition, scorer, source, metrics, now_ms),
+            make_logic=lambda partition: ScorerPartition(
+                partition, scorer if partition in known else added, source, metrics, now_ms
+            ),
         )
 
     def _aggregator(self, verified: Verified) -> Role:
@@ -240,13 +248,15 @@ class Worker:
         assignor: Assignor,
         make_logic: Callable[[int], PartitionLogic],
     ) -> Role:
-        settings, connection = self._settings, self._connection
+        settings, connection, cluster = self._settings, self._connection, self._cluster
         session_seconds = settings.kafka_session_timeout_seconds
         membership = Membership(topic, group, assignor, session_seconds)
         exactly_once = settings.delivery == "exactly_once"
 
         def make_subscription(stage: Stage) -> Subscription:
-            return Subscription(connection, membership, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned)
+            return Subscription(
+                connection, membership, cluster, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned
+            )
 
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
             if exactly_once:
@@ -297,6 +307,7 @@ class Worker:
             self._cluster_answered_at = time.monotonic()
             gone = [topic for topic in names if topic not in counts]
             self._cluster_trouble = f"missing topic: {', '.join(gone)}" if gone else None
+            await self._note_ends()
             for topic, name in names.items():
                 was, is_ = verified.partitions[name], counts.get(topic)
                 if name != "input" and is_ is not None and is_ != was:
@@ -305,6 +316,11 @@ class Worker:
                         "than their "
                         "state; restore the count, or start a new group on new topics"
                     )
+
+    async def _note_ends(self) -> None:
+        for stage in self._stages:
+            with contextlib.suppress(Transient):  # only a figure: the next round asks again
+                await stage.note_ends()
 
     def _aggregator_is_surely_ours(self) -> bool:
         return any(

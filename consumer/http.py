@@ -14,6 +14,9 @@ from consumer.errors import ConfigurationError
 from consumer.metrics import Metrics
 from consumer.settings import split_address
 
+_SHUTDOWN_SECONDS = 1.0
+"""A client that does not read its answer must not hold up the end of the process."""
+
 Troubles = Callable[[], Sequence[str]]
 
 
@@ -45,7 +48,7 @@ class Pages:
                 web.get("/readyz", self._show_readiness),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
         self.address = address
 
     async def __aenter__(self) -> "Pages":

@@ -113,8 +113,10 @@ class BatchGauges:
         """The batch was forgotten."""
         self._partitions.get(partition, {}).pop(key, None)
 
-    def show(self, partition: int) -> None:
-        """The partition is restored and served."""
+    def show(self, partition: int, restored: Mapping[str, ExportedBatch] | None = None) -> None:
+        """The partition is served; what it held when it was restored is told once."""
+        if restored is not None:
+            self._partitions[partition] = dict(restored)
         self._visible.add(partition)
 
     def hide(self, partition: int) -> None:

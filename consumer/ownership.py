@@ -2,12 +2,13 @@
 "Ownership")."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from consumer.decode import Record
 from consumer.errors import ConfigurationError
 from consumer.kafka import Cluster, Connection, read_tail
-from consumer.records import ce_source, group_of
+from consumer.records import PROGRESS_KEY, Undecodable, ce_source, decode_progress_row, group_of
 from consumer.settings import Settings
 from consumer.topics import Name, topic_specs
 
@@ -21,12 +22,27 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
         spec = specs[name]
         tails = await _tails(connection, spec.name, partitions[name])
         owners = {_state_owner(record) if name == "state" else _event_owner(record) for record in tails}
+        if name == "state":
+            _check_counts(tails, partitions["scored"], specs["scored"].name)
         others = owners - {settings.kafka_group_id, None}
         if others:
             raise ConfigurationError(
                 f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is of group "
                 f"{settings.kafka_group_id}: one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
             )
+
+
+def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) -> None:
+    """A changed count would move keys to other partitions than their state, whoever starts first."""
+    for record in state_tails:
+        if record.key == PROGRESS_KEY and record.value is not None:
+            with contextlib.suppress(Undecodable):  # whoever restores it says what is wrong with it
+                written_for = decode_progress_row(record.value).partitions
+                if written_for != partitions:
+                    raise ConfigurationError(
+                        f"the state was written for {written_for} partitions of {topic}, which now has {partitions}: "
+                        "restore the count, or start a new group on new topics"
+                    )
 
 
 async def check_input_offsets(
@@ -39,12 +55,27 @@ async def check_input_offsets(
     tails = await _tails(connection, settings.state_topic, partitions["state"])
     if not any(_state_owner(record) == settings.kafka_group_id for record in tails):
         return
-    if not await cluster.committed_offsets(settings.kafka_group_id, settings.input_topic):
+    if not await _input_offsets(cluster, settings, partitions):
         raise ConfigurationError(
             f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they "
-            "have expired "
-            "or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go on from now"
+            "have expired or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go "
+            "on from now"
         )
+
+
+async def input_start(cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]) -> str:
+    """Where input partitions without an offset begin; raises Transient.
+
+    SAFE_V0_INPUT_START=latest is for a group without any offset. Later, a partition without one was added, or has not
+    had a record yet: what stands in it now was never read.
+    """
+    if settings.input_start != "latest" or await _input_offsets(cluster, settings, partitions):
+        return "earliest"
+    return "latest"
+
+
+async def _input_offsets(cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]) -> Mapping[int, int]:
+    return await cluster.committed_offsets(settings.kafka_group_id, settings.input_topic, range(partitions["input"]))
 
 
 async def _tails(connection: Connection, topic: str, partitions: int) -> Sequence[Record]:

@@ -38,10 +38,6 @@ class NewerSchema(SafeError):
     """A record was written by a newer SAFE."""
 
 
-class WriteTooLarge(SafeError):
-    """A record that SAFE must write is larger than its topic takes."""
-
-
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
@@ -49,7 +45,7 @@ def _part(text: str) -> str:
     return text.replace("%", "%25").replace("/", "%2F") if "%" in text or "/" in text else text
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4_096)
 def batch_key(concern_id: str, batch_id: str) -> str:
     """Key of results and reports, `<concern>/<batch>`; it alone decides the partition."""
     return f"{_part(concern_id)}/{_part(batch_id)}"
@@ -99,10 +95,14 @@ def group_of(headers: KafkaHeaders) -> str | None:
     return None
 
 
+_LONGEST_SCHEMA = 20
+"""Digits of a schema: more are no version of ours, and Python refuses to read thousands of them."""
+
+
 def check_schema(headers: KafkaHeaders) -> None:
     """Raise NewerSchema or Undecodable unless the record's schema is ours or the one before."""
     for name, content in headers:
-        if name == _SCHEMA_HEADER and content is not None and content.isdigit():
+        if name == _SCHEMA_HEADER and content is not None and content.isdigit() and len(content) <= _LONGEST_SCHEMA:
             if int(content) > SCHEMA:
                 raise NewerSchema(f"schema {int(content)} was written by a newer SAFE; this one reads up to {SCHEMA}")
             if int(content) >= SCHEMA - 1:
@@ -204,6 +204,10 @@ def decode_scored(value: bytes | None) -> ScoredCase:
             expected=document["in_batch"],
             case=case,
         )
+        # Rebuilt from what was checked: a stranger's members, however deep, go no further.
+        document["result"] = result_document(result["test_id"], result["archetype"], case)
+        document["source"] = {name: source[name] for name in ("topic", "partition", "offset", "event_time")}
+        document["scorer"] = {name: document["scorer"][name] for name in ("version", "fingerprint")}
         return ScoredCase(
             document["concern_id"], document["batch_id"], result["test_id"], document["expected_cases"], row, document
         )
@@ -313,14 +317,16 @@ class BatchRow(NamedTuple):
     """What the changelog notes of a batch besides its cases.
 
     `last_scored_at` (ms) is the timestamp of its last scored record, winner or not; `moved` is the next `scored` offset
-    after the last record that changed it, `reported` the one that its last report covers: a report is owed while
-    `moved` is greater. `stage` is live, forgetting (its rows are being tombstoned) or forgotten (they are gone).
+    after the last record that changed it, `reported` the one that its last report covers (published at `reported_at`,
+    ms): a report is owed while `moved` is greater. `stage` is live, forgetting (its rows are being tombstoned) or
+    forgotten (they are gone).
     """
 
     last_scored_at: int
     expected_cases: int | None
     moved: int
     reported: int
+    reported_at: int
     fingerprint: str
     version: str
     stage: str = "live"

@@ -14,6 +14,7 @@ from consumer.decode import InputEvent, InputRules, Record, decode
 from consumer.errors import Poison, Transient
 from consumer.kafka import Outgoing, Subscription, partition_for
 from consumer.metrics import Metrics
+from consumer.occasional import Occasional
 from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.records import (
     ScoredBy,
@@ -28,6 +29,8 @@ _log = structlog.get_logger("safe.scorer")
 
 _RECORDS_PER_TURN = 200
 """Records scored between two turns of the event loop: heartbeats run on the same loop."""
+
+_LARGE_BYTES = 64 * 1024
 
 _RESULT_OVERHEAD_BYTES = 16 * 1024
 """What a result or a row adds to a scored record at most (contract, section 3)."""
@@ -81,6 +84,8 @@ class ScorerPartition:
         self._headers = own_headers(settings.group)
         self._counts = _SliceCounts()
         self._missing_since: dict[ExpectationsKey, float] = {}
+        self._begun_at: float | None = None
+        self._buried = Occasional("records became dead letters")
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 
@@ -92,6 +97,7 @@ class ScorerPartition:
         if committed is not None:
             return committed
         if self._settings.input_start == "latest":
+            self._begun_at = time.monotonic()
             return await subscription.end(self._partition)
         return await subscription.beginning(self._partition)
 
@@ -99,8 +105,8 @@ class ScorerPartition:
         """Nothing but the outputs and the offset belongs into a scorer's transaction."""
 
     def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
-        """A scorer has no chores."""
-        return None
+        """One chore: where reading began behind older records is committed at once, or a restart would skip more."""
+        return self._begun_at
 
     def show(self, *, visible: bool) -> None:
         """A scorer exports nothing of its own."""
@@ -118,18 +124,22 @@ class ScorerPartition:
         found = await self._source.find(list(keys)) if keys else {}
         self._wait_for_missing(found)
         for turn, (record, event) in enumerate(zip(records, decoded, strict=True), start=1):
-            self._one(record, event, found, outgoing)
+            if _is_large(record):
+                await asyncio.to_thread(self._one, record, event, found, outgoing)
+            else:
+                self._one(record, event, found, outgoing)
             if turn % _RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)
         return len(records)
 
     async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
         decoded: list[InputEvent | Poison | None] = []
+        rules = self._settings.input_rules
         for turn, record in enumerate(records, start=1):
-            try:
-                decoded.append(decode(record, self._settings.input_rules))
-            except Poison as poison:
-                decoded.append(poison)
+            if _is_large(record):
+                decoded.append(await asyncio.to_thread(_decoded, record, rules))
+            else:
+                decoded.append(_decoded(record, rules))
             if turn % _RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)
         return decoded
@@ -208,12 +218,21 @@ class ScorerPartition:
 
     def committed(self, next_offset: int) -> None:
         """Move the counters, and say once per slice what was buried."""
+        self._begun_at = None
         counts, self._counts = self._counts, _SliceCounts()
         self._metrics.count_slice(
             counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.scoring_seconds
         )
-        if counts.reasons:
-            _log.warning(
-                "records became dead letters",
-                partition=self._partition, reasons=dict(counts.reasons), up_to_offset=next_offset,
-            )  # fmt: skip
+        self._buried.note(counts.reasons, partition=self._partition, up_to_offset=next_offset)
+
+
+def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:
+    try:
+        return decode(record, rules)
+    except Poison as poison:
+        return poison
+
+
+def _is_large(record: Record) -> bool:
+    """Large values are decoded and scored in a thread: one of 1 MiB may take a quarter of a second."""
+    return record.value is not None and len(record.value) > _LARGE_BYTES

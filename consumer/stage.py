@@ -1,9 +1,8 @@
 """The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
 
 What both roles share stands here; what a slice means stands in `scorer.py` and `aggregator.py`. A partition is taken up
-in one order only (fence the former owner, restore, ask for the committed offset, seek, resume) and written by one
-writer
-until anything fails; then everything in hand is dropped and it is taken up again, if it is still ours.
+in one order only: fence the former owner, restore, ask for the committed offset, seek, resume. One writer writes for it
+until anything fails; then everything in hand is dropped, and it is taken up again if it is still ours.
 """
 
 import asyncio
@@ -34,7 +33,9 @@ _FENCES_WITHIN_SECONDS = 60.0
 _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 5.0
 _SILENT_GROUP_SECONDS = 90.0
-"""A member that hears nothing for this long although the cluster answers joins its group anew."""
+"""A member that hears nothing from its group for this long joins it anew."""
+_POLL_TROUBLE_SECONDS = 10.0
+"""How long a failed poll is remembered: polls that bring the other partitions' records succeed in between."""
 
 
 RoleName = Literal["scorer", "aggregator"]
@@ -107,6 +108,8 @@ class Stage:
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
         self._disposals: set[asyncio.Task[None]] = set()
+        self._poll_trouble: str | None = None
+        self._poll_failed_at = float("-inf")
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -149,7 +152,8 @@ class Stage:
             except OffsetOutOfRange as gap:
                 await self._out_of_range(subscription, gap)
                 continue
-            except Transient:
+            except Transient as error:
+                self._note_failed_poll(error)
                 self._seek_back(subscription)
                 if subscription.is_broken:
                     raise
@@ -162,9 +166,18 @@ class Stage:
                 runner = self.runners.get(partition)
                 if runner is not None:
                     runner.offer(batch)
-            if fetched:
+            if any(batch.records for batch in fetched.values()):
                 backoff.reset()
             self._check_silence(subscription)
+
+    def _note_failed_poll(self, error: Transient) -> None:
+        if not self._polling_fails():
+            _log.warning("polling fails", role=self.role.name, topic=self.role.topic, why=str(error))
+        self._poll_trouble = str(error)
+        self._poll_failed_at = time.monotonic()
+
+    def _polling_fails(self) -> bool:
+        return time.monotonic() - self._poll_failed_at < _POLL_TROUBLE_SECONDS
 
     def _check_silence(self, subscription: Subscription) -> None:
         silent = time.monotonic() - max(subscription.last_heartbeat_at, subscription.started_at)
@@ -179,13 +192,13 @@ class Stage:
     async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
         if self.role.offset_out_of_range == "stop":
             raise Fatal(
-                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is gone from the log: records were "
-                "deleted before "
-                "they were read; set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest to go on with what is left"
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is not in its log: records were deleted "
+                "before they were read, or the topic was made anew; set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest to go on "
+                "with what is there"
             ) from gap
         beginning = await subscription.beginning(gap.partition)
         _log.warning(
-            "records were deleted before they were read; going on with the earliest",
+            "the next offset to read is not in the log; going on with the earliest",
             topic=self.role.topic, partition=gap.partition, offset=gap.offset, earliest=beginning,
         )  # fmt: skip
         runner = self.runners.get(gap.partition)
@@ -286,11 +299,18 @@ class Stage:
             return [f"{self.role.name}: not yet a member of its group"]
         if not self.subscription.heartbeat_is_fresh():
             return [f"{self.role.name}: the group coordinator does not answer"]
-        return [
+        polling = [f"{self.role.name}: polling fails: {self._poll_trouble}"] if self._polling_fails() else []
+        return polling + [
             f"{self.role.name}: partition {partition} of {self.role.topic}: {runner.trouble}"
             for partition, runner in sorted(self.runners.items())
             if runner.trouble is not None
         ]
+
+    async def note_ends(self) -> None:
+        """Ask where the partitions end that are not being fetched: their lag must not stand still while they wait."""
+        for runner in list(self.runners.values()):
+            if not runner.is_fetched:
+                await runner.note_end()
 
 
 class Backoff:
@@ -335,6 +355,9 @@ class Runner:
         self._granted = asyncio.Event()
         self._granted.set()
         self._attached = False
+        self._taken_up = False
+        self._noted_end: int | None = None
+        self._proven = True
         self._woken = asyncio.Event()
         self._backlog = Backlog()
         self._fenced_at: deque[float] = deque(maxlen=2)
@@ -385,8 +408,18 @@ class Runner:
     @property
     def lag(self) -> int | None:
         """Records (and markers) between the committed position and the last stable offset; None if unknown."""
-        end = self._subscription.end_seen(self.partition) if self._attached else None
-        return None if end is None else max(0, end - self.position)
+        seen = self._subscription.end_seen(self.partition) if self._attached else None
+        ends = [end for end in (seen, self._noted_end) if end is not None]
+        return max(0, max(ends) - self.position) if ends and self._taken_up else None
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether polls tell where the partition ends."""
+        return self._attached and not self._backlog.paused
+
+    async def note_end(self) -> None:
+        """Ask where the partition ends; raises Transient or Fatal."""
+        self._noted_end = await self._subscription.end(self.partition)
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 
@@ -418,6 +451,7 @@ class Runner:
         await self._granted.wait()
         committed = await self._subscription.committed(self.partition)
         self.position = await self._logic.first_offset(self._subscription, committed)
+        self._taken_up = True
         _log.info(
             "partition taken up",
             role=self._role.name, topic=self._role.topic, partition=self.partition,
@@ -440,8 +474,8 @@ class Runner:
         self._subscription.seek(self.partition, self.position)
         self._subscription.resume(self.partition)
         self._attached = True
-        self.trouble = None
-        self._backoff.reset()
+        if self._proven:
+            self.trouble = None
         self._logic.show(visible=True)
 
     async def _wait_for_work(self) -> None:
@@ -456,6 +490,8 @@ class Runner:
         due = min((at for at in (chore_at, markers_at) if at is not None), default=None)
         wait = None if due is None else due - time.monotonic()
         if wait is None or wait > 0:
+            if self._at_end():
+                self._prove()
             try:
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
@@ -479,11 +515,12 @@ class Runner:
 
     def _something_due(self) -> bool:
         assert self._logic is not None
+        chore_at = self._logic.next_chore_at(at_end=self._at_end())
+        # Only now: what is due at once, by an earlier reading of the clock, must count, else the loop spins.
         now = time.monotonic()
         markers = self._backlog.markers_since
         if markers is not None and markers + _MARKERS_SECONDS <= now:
             return True
-        chore_at = self._logic.next_chore_at(at_end=self._at_end())
         return chore_at is not None and chore_at <= now
 
     async def _write(self, records: Sequence[Record], next_offset: int) -> None:
@@ -501,6 +538,7 @@ class Runner:
         self.position = next_offset
         self._backlog.committed(next_offset)
         self._logic.committed(next_offset)
+        self._prove()
 
     async def _fill(self, records: Sequence[Record]) -> tuple[Outgoing, int] | None:
         """Process until it succeeds, or the partition is taken away: then whoever owns it next reads the records
@@ -512,15 +550,20 @@ class Runner:
             try:
                 taken = await self._logic.process(records, outgoing)
             except Transient as error:
+                self._proven = False
                 self._note_trouble(error)
                 self.quiet.set()
                 if not await self._attached_for(self._backoff.next()):
                     return None
                 self.quiet.clear()
             else:
-                self.trouble = None
-                self._backoff.reset()
                 return outgoing, taken
+
+    def _prove(self) -> None:
+        """What was in trouble has succeeded: taking a partition up again proves nothing, writing for it does."""
+        self._proven = True
+        self.trouble = None
+        self._backoff.reset()
 
     async def _attached_for(self, seconds: float) -> bool:
         """Wait; False as soon as the partition is suspended."""
@@ -557,6 +600,7 @@ class Runner:
     async def _lost(self, error: PartitionLost) -> None:
         """Drop everything; go on only once a heartbeat sent after the loss has confirmed that the partition is ours."""
         lost_at = time.monotonic()
+        self._proven = False
         self.trouble = f"taking it up again: {error}"
         _log.warning(
             "the slice in hand was dropped",
@@ -574,9 +618,7 @@ class Runner:
         if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
             raise Fatal(
                 f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the "
-                "group "
-                "assigns it to this worker: is a second deployment using the same SAFE_V0_KAFKA_GROUP_ID on other "
-                "topics?"
+                "group assigns it to this worker: something else uses its transactional ids; find it and stop it"
             )
 
     async def _let_go(self) -> None:

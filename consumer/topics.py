@@ -134,7 +134,8 @@ _AT_LEAST = frozenset({"max.message.bytes", "retention.ms", "delete.retention.ms
 
 def _differences(spec: TopicSpec, topic: TopicDescription) -> list[str]:
     found = []
-    for key, wanted in spec.settings.items():
+    durability = {"min.insync.replicas": str(max(1, topic.replication_factor - 1))}
+    for key, wanted in {**durability, **spec.settings}.items():
         actual = topic.settings.get(key)
         if actual is None or actual == wanted or key == "cleanup.policy":
             continue

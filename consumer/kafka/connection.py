@@ -84,7 +84,7 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4_096)
 def partition_for(key: str, partitions: int) -> int:
     """Java's default partitioner (contract, section 3): all records of a batch share one partition."""
     return (int(murmur2(key.encode("utf-8"))) & 0x7FFFFFFF) % partitions

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import KafkaError
 
 from consumer.decode import Record
-from consumer.errors import Transient
+from consumer.errors import SafeError
 from consumer.kafka.connection import Connection
+from consumer.kafka.failures import FAILURES, answered, closed, translated
 
-_CALL_TIMEOUT_SECONDS = 10.0
 _FETCH_WAIT_MS = 100
 
 
@@ -36,11 +35,10 @@ class Follower:
 
     async def __aenter__(self) -> "Follower":
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_SECONDS):
-                await self._consumer.start()
-        except (KafkaError, OSError, TimeoutError) as error:
+            await answered(self._consumer.start(), "the topics")
+        except SafeError:
             await self._stop()
-            raise Transient(f"the broker does not answer a reader: {type(error).__name__}") from error
+            raise
         except asyncio.CancelledError:
             await self._stop()
             raise
@@ -50,8 +48,8 @@ class Follower:
         """Whatever has arrived, in order within each partition; empty after the timeout."""
         try:
             fetched = await self._consumer.getmany(timeout_ms=int(timeout_seconds * 1_000))
-        except KafkaError as error:
-            raise Transient(f"following failed: {type(error).__name__}") from error
+        except FAILURES as error:
+            raise translated(error, "the topics") from error
         return [record for records in fetched.values() for record in records]
 
     async def __aexit__(
@@ -60,7 +58,4 @@ class Follower:
         await self._stop()
 
     async def _stop(self) -> None:
-        stopping = asyncio.ensure_future(self._consumer.stop())
-        await asyncio.wait([stopping], timeout=2.0)
-        if not stopping.done():
-            stopping.cancel()
+        await closed(self._consumer.stop(), 2.0)

@@ -1,14 +1,15 @@
-"""Every private name of aiokafka that SAFE touches, in one place (tests/consumer/test_aiokafka_internals.py guards
-them)."""
+"""Every private name of aiokafka that SAFE touches, in one place; test_aiokafka_internals.py guards each."""
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.record.default_records import DefaultRecordBatch
 
 
@@ -50,6 +51,13 @@ def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -
     coordinator._do_heartbeat = noted_beat
 
 
+async def topics_metadata(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list[Any]:
+    """What the cluster knows of some topics; unlike `describe_topics()` without creating those that are missing."""
+    response = await admin._send_request(MetadataRequest(list(topics), allow_auto_topic_creation=False))
+    described: list[Any] = response.to_object()["topics"]
+    return described
+
+
 def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
     """Whether the consumer's coordination task has died: it never joins again."""
     coordinator: Any = consumer._coordinator
@@ -88,11 +96,20 @@ async def dispose(producer: AIOKafkaProducer) -> None:
     if task is not None and not task.cancelled():
         task.exception()  # retrieved, so that asyncio does not log it a second time
     accumulator: Any = producer._message_accumulator
-    for batches in list(accumulator._batches.values()):
-        for batch in batches:
-            batch.future.cancel()
-    for batch in list(accumulator._pending_batches):
-        batch.future.cancel()
+    waiting = [batch for batches in accumulator._batches.values() for batch in batches]
+    for batch in [*waiting, *accumulator._pending_batches]:
+        for future in (batch.future, batch._drain_waiter):
+            _forget(future)
+    if producer._txn_manager is not None and producer._txn_manager._transaction_waiter is not None:
+        _forget(producer._txn_manager._transaction_waiter)
     producer._closed = True
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(producer.client.close(), timeout=1.0)
+
+
+def _forget(future: "asyncio.Future[Any]") -> None:
+    """Nobody will await it any more: cancel it, or take note of its exception so that asyncio does not log it."""
+    if not future.done():
+        future.cancel()
+    elif not future.cancelled():
+        future.exception()

@@ -6,19 +6,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import CorruptRecordException
 
 from consumer.decode import Record
-from consumer.errors import Transient
+from consumer.errors import Fatal
 from consumer.kafka.connection import Connection
+from consumer.kafka.failures import FAILURES, answered, closed, translated
 from consumer.kafka.internals import position_of
 
-_SLICE_RECORDS = 2_000
-"""Records decoded between two turns of the event loop."""
+_SLICE_RECORDS = 500
+"""Records handed over between two turns of the event loop."""
 
 _POLL_MS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
-_CALL_TIMEOUT_SECONDS = 10.0
 _TAIL_RECORDS = 64
 
 
@@ -82,13 +82,11 @@ async def _client(connection: Connection, isolation: str) -> AsyncIterator[Any]:
         )
     )
     try:
-        async with asyncio.timeout(_CALL_TIMEOUT_SECONDS):
-            await consumer.start()
+        await answered(consumer.start(), "the brokers")
         yield consumer
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise Transient(f"the broker does not answer a reader: {type(error).__name__}") from error
+    except CorruptRecordException as error:
+        raise Fatal("the state fails its checksum: restore the topic, or start a new group on new topics") from error
+    except FAILURES as error:
+        raise translated(error, "the state") from error
     finally:
-        stopping = asyncio.ensure_future(consumer.stop())
-        await asyncio.wait([stopping], timeout=2.0)
-        if not stopping.done():
-            stopping.cancel()
+        await closed(consumer.stop(), 2.0)

@@ -14,19 +14,14 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import (
-    CorruptRecordException,
-    GroupAuthorizationFailedError,
-    IllegalStateError,
-    InconsistentGroupProtocolError,
-    KafkaError,
     OffsetOutOfRangeError,
-    TopicAuthorizationFailedError,
-    UnsupportedCodecError,
 )
 
 from consumer.decode import Record
-from consumer.errors import Fatal, SafeError, Transient
+from consumer.errors import SafeError, Transient
+from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
+from consumer.kafka.failures import FAILURES, answered, closed, translated
 from consumer.kafka.internals import (
     coordination_failed,
     generation_of,
@@ -46,7 +41,6 @@ _REBALANCE_TIMEOUT_MS = 60_000
 _FETCH_WAIT_MS = 200
 _PARTITION_FETCH_BYTES = 2 * 1024 * 1024
 _FETCH_BYTES = 16 * 1024 * 1024
-_CALL_TIMEOUT_SECONDS = 10.0
 
 
 class OffsetOutOfRange(SafeError):
@@ -82,11 +76,13 @@ class Subscription:
         self,
         connection: Connection,
         membership: Membership,
+        cluster: Cluster,
         *,
         on_revoked: Callable[[], Awaitable[None]],
         on_assigned: Callable[[frozenset[int], int], None],
     ) -> None:
         self._membership = membership
+        self._cluster = cluster
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned
         session_ms = int(membership.session_timeout_seconds * 1_000)
@@ -114,22 +110,15 @@ class Subscription:
     async def start(self) -> None:
         """Connect and subscribe; the assignment follows by callback. Raises Transient while no broker answers."""
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_SECONDS):
-                await self._consumer.start()
-        except (KafkaError, OSError, TimeoutError) as error:
+            await answered(self._consumer.start(), f"topic {self._membership.topic}")
+        except SafeError:
             await self.stop(0.5)
-            raise Transient(f"no broker answers: {type(error).__name__}") from error
+            raise
         self._consumer.subscribe([self._membership.topic], listener=_Listener(self))
 
     async def stop(self, deadline_seconds: float) -> None:
         """Leave the group; gives up waiting for a broker that does not answer."""
-        stopping = asyncio.ensure_future(self._consumer.stop())
-        await asyncio.wait([stopping], timeout=deadline_seconds)
-        if not stopping.done():
-            stopping.cancel()
-            await asyncio.wait([stopping], timeout=1.0)
-        if stopping.done() and not stopping.cancelled():
-            stopping.exception()  # leaving is a courtesy: the session timeout does the same
+        await closed(self._consumer.stop(), deadline_seconds)  # the session timeout does the same, later
 
     @property
     def is_broken(self) -> bool:
@@ -147,11 +136,10 @@ class Subscription:
         """Whether the current, settled assignment has the partition."""
         if is_rebalancing(self._consumer):
             return False
-        return TopicPartition(self._membership.topic, partition) in self._consumer.assignment()
+        return self._where(partition) in self._consumer.assignment()
 
     def heartbeat_is_fresh(self) -> bool:
-        """Whether the coordinator has answered within the session timeout, so that nobody else can own our
-        partitions."""
+        """Whether the coordinator has answered within the session timeout: nobody else can own our partitions then."""
         return time.monotonic() - self.last_heartbeat_at < self._membership.session_timeout_seconds
 
     async def heartbeat_after(self, moment: float) -> None:
@@ -193,12 +181,8 @@ class Subscription:
         except OffsetOutOfRangeError as error:
             (partition, offset), *_ = error.args[0].items()
             raise OffsetOutOfRange(partition.partition, offset) from error
-        except _FATAL as error:
-            raise Fatal(_FATAL_SENTENCES[type(error)].format(self._membership.topic, self._membership.group)) from error
-        except CorruptRecordException as error:
-            raise Transient(f"a record batch of {self._membership.topic} fails its checksum") from error
-        except (KafkaError, IllegalStateError) as error:
-            raise Transient(f"polling failed: {type(error).__name__}") from error
+        except FAILURES as error:
+            raise translated(error, f"topic {self._membership.topic}") from error
         return self._with_positions(batches)
 
     def _with_positions(self, batches: dict[TopicPartition, list[Any]]) -> dict[int, Fetched]:
@@ -212,65 +196,51 @@ class Subscription:
     def seek(self, partition: int, offset: int) -> None:
         """Read on from `offset`; a partition that is no longer ours is left alone."""
         if self.owns(partition):
-            self._consumer.seek(TopicPartition(self._membership.topic, partition), offset)
+            self._consumer.seek(self._where(partition), offset)
 
     def pause(self, partition: int) -> None:
         """Fetch no more for now; what had been fetched ahead is dropped and fetched again."""
         if self.owns(partition):
-            self._consumer.pause(TopicPartition(self._membership.topic, partition))
+            self._consumer.pause(self._where(partition))
 
     def resume(self, partition: int) -> None:
         """Fetch again from the position."""
         if self.owns(partition):
-            self._consumer.resume(TopicPartition(self._membership.topic, partition))
+            self._consumer.resume(self._where(partition))
 
     def end_seen(self, partition: int) -> int | None:
         """The last stable offset as of the latest fetch, None before the first."""
         if not self.owns(partition):
             return None
-        where = TopicPartition(self._membership.topic, partition)
-        stable = self._consumer.last_stable_offset(where)
+        stable = self._consumer.last_stable_offset(self._where(partition))
         return stable if stable is not None and stable >= 0 else None
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     async def committed(self, partition: int) -> int | None:
-        """The committed offset (the next one to read), None if the group has none; raises Transient."""
-        where = TopicPartition(self._membership.topic, partition)
-        committed: int | None = await self._answered(self._consumer.committed(where))
-        return committed
+        """The committed offset (the next one to read), None if the group has none; raises Transient or Fatal."""
+        # Not of the consumer's own `committed()`: see Cluster.committed_offsets.
+        offsets = await self._cluster.committed_offsets(self._membership.group, self._membership.topic, [partition])
+        return offsets.get(partition)
 
     async def commit(self, partition: int, next_offset: int) -> None:
         """Commit outside a transaction (`at_least_once`); raises what the client raises."""
-        await self._consumer.commit({TopicPartition(self._membership.topic, partition): next_offset})
+        await self._consumer.commit({self._where(partition): next_offset})
 
     async def beginning(self, partition: int) -> int:
-        """The earliest offset in the log; raises Transient."""
-        where = TopicPartition(self._membership.topic, partition)
-        return int((await self._answered(self._consumer.beginning_offsets([where])))[where])
+        """The earliest offset in the log; raises Transient or Fatal."""
+        where = self._where(partition)
+        offsets = await answered(self._consumer.beginning_offsets([where]), f"topic {where.topic}")
+        return int(offsets[where])
 
     async def end(self, partition: int) -> int:
-        """The last stable offset; raises Transient."""
-        where = TopicPartition(self._membership.topic, partition)
-        return int((await self._answered(self._consumer.end_offsets([where])))[where])
+        """The last stable offset; raises Transient or Fatal."""
+        where = self._where(partition)
+        offsets = await answered(self._consumer.end_offsets([where]), f"topic {where.topic}")
+        return int(offsets[where])
 
-    async def _answered(self, call: Awaitable[Any]) -> Any:
-        try:
-            async with asyncio.timeout(_CALL_TIMEOUT_SECONDS):
-                return await call
-        except (KafkaError, TimeoutError) as error:
-            raise Transient(f"the broker does not answer: {type(error).__name__}") from error
-
-
-_FATAL_SENTENCES: dict[type[BaseException], str] = {
-    TopicAuthorizationFailedError: "not authorised to read topic {0}: grant READ and DESCRIBE on it",
-    GroupAuthorizationFailedError: "not authorised for consumer group {1}: grant READ on it",
-    InconsistentGroupProtocolError: (
-        "consumer group {1} has members that are not SAFE: choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
-    ),
-    UnsupportedCodecError: "topic {0} holds a batch in a compression that is not installed here",
-}
-_FATAL = tuple(_FATAL_SENTENCES)
+    def _where(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._membership.topic, partition)
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types

@@ -1,29 +1,21 @@
 """How a partition's outputs reach Kafka: all of a slice, and its offset, or nothing.
 
-A writer belongs to one input partition of one stage. After any failure it is finished: sequence numbers are burnt,
-or an
-answer is still on its way that could end the next transaction. Whoever holds it drops it, starts a new one and
-restores.
+A writer belongs to one input partition of one stage. After any failure it is finished: sequence numbers are burnt, or
+an answer is still on its way that could end the next transaction. Whoever holds it drops it, starts another, restores.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.codec import zstd_encode
-from aiokafka.errors import (
-    GroupAuthorizationFailedError,
-    InvalidProducerEpoch,
-    KafkaError,
-    ProducerFenced,
-    TopicAuthorizationFailedError,
-    TransactionalIdAuthorizationFailed,
-)
+from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
-from consumer.errors import Fatal, PartitionLost, Transient
+from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
+from consumer.kafka.failures import answered, translated
 from consumer.kafka.internals import compressed_batch, dispose, note_lost_connections
 
 MAX_BATCH_BYTES = 512 * 1024
@@ -35,7 +27,6 @@ _COMPRESSIBLE_BYTES = 64 * 1024 * 1024
 _DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
 
-_REFUSED = (GroupAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
 _FENCED = (ProducerFenced, InvalidProducerEpoch)
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -123,6 +114,7 @@ class _ProducerOwner:
         self._deadline_seconds = deadline_seconds
         self._options = options
         self._producer: AIOKafkaProducer | None = None
+        self._disposal: asyncio.Task[None] | None = None
         self._lost_connections = 0
 
     async def start(self) -> None:
@@ -132,14 +124,10 @@ class _ProducerOwner:
         note_lost_connections(producer, self._note_lost_connection)
         self._producer = producer
         try:
-            async with asyncio.timeout(self._deadline_seconds):
-                await producer.start()
-        except _REFUSED as error:
+            await answered(producer.start(), f"group's producer for {self._source.topic}", self._deadline_seconds)
+        except SafeError:
             await self.dispose()
-            raise Fatal(f"not authorised to write for {self._source.topic}: {type(error).__name__}") from error
-        except (KafkaError, OSError, TimeoutError) as error:
-            await self.dispose()
-            raise Transient(f"the broker does not answer a producer: {type(error).__name__}") from error
+            raise
         except asyncio.CancelledError:
             await self.dispose()
             raise
@@ -158,7 +146,10 @@ class _ProducerOwner:
     async def dispose(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            await dispose(producer)
+            self._disposal = asyncio.create_task(dispose(producer))
+        if self._disposal is not None:
+            # Shielded: whoever is cancelled while waiting must not leave a producer half closed.
+            await asyncio.shield(self._disposal)
 
     async def _guarded(self, steps: Awaitable[None]) -> None:
         """Run the steps of a commit under the deadline; whatever goes wrong, the partition is lost to this writer."""
@@ -167,27 +158,25 @@ class _ProducerOwner:
                 await steps
         except TimeoutError as error:
             raise PartitionLost(f"no answer within {self._deadline_seconds:g} s") from error
-        except ExceptionGroup as group:
-            raise _lost(_first(group)) from group
-        except (KafkaError, OSError, AssertionError) as error:
+        except (ExceptionGroup, KafkaError, OSError, AssertionError) as error:
             # aiokafka reports misuse of a fenced producer as an AssertionError.
-            raise _lost(error) from error
+            raise self._failure(error) from error
 
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _lost(error: BaseException) -> Fatal | PartitionLost:
-    if isinstance(error, _REFUSED):
-        return Fatal(f"not authorised: {type(error).__name__}; grant the rights that the documentation lists")
-    chain: BaseException | None = error
-    while chain is not None:
-        if isinstance(chain, _FENCED):
+    def _failure(self, error: BaseException) -> Fatal | PartitionLost:
+        if isinstance(error, BaseExceptionGroup):
+            return self._failure(error.exceptions[0])
+        meaning = translated(error, f"the outputs of {self._source.topic}")
+        if isinstance(meaning, Fatal):
+            return meaning
+        if any(isinstance(cause, _FENCED) for cause in _causes(error)):
             return PartitionLost("another producer has taken over", fenced=True)
-        chain = chain.__cause__
-    return PartitionLost(f"a write failed: {type(error).__name__}")
+        return PartitionLost(f"a write failed: {type(error).__name__}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 class TransactionalWriter(_ProducerOwner):
@@ -218,8 +207,7 @@ class TransactionalWriter(_ProducerOwner):
         started_at = time.monotonic()
         await self._guarded(self._transaction(outgoing, next_offset))
         if self._lost_connections > lost_before or time.monotonic() - started_at > _DOUBTFUL_COMMIT_SECONDS:
-            # Committed, but a second EndTxn may still be under way: it must find a newer epoch, not our next
-            # transaction.
+            # Committed, but a second EndTxn may be under way: it must meet a newer epoch, not our next transaction.
             await self.dispose()
 
     async def _transaction(self, outgoing: Outgoing, next_offset: int) -> None:

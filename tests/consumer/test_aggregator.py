@@ -223,7 +223,7 @@ class Site:
         """Everything of a transaction but its commit."""
         outgoing = Kept()
         taken = await self.logic.process(records, outgoing)
-        if records:
+        if taken:
             self.next_offset = records[taken - 1].offset + 1
         self.logic.finish(outgoing, self.next_offset, at_end=at_end)
         return outgoing
@@ -255,7 +255,7 @@ def case_row(record: Fetched) -> Fetched:
 
 
 def batch_row(batch: str = "B", *, moved: int = 1, reported: int = 1, stage: str = "live", at: int = NOW) -> Fetched:
-    value = BatchRow(at, None, moved, reported, OURS, "0.1.0", stage).encode()
+    value = BatchRow(at, None, moved, reported, 0, OURS, "0.1.0", stage).encode()
     return row(f"S11/{batch}".encode(), value)
 
 
@@ -362,7 +362,7 @@ def test_a_fold_restored_from_its_rows_in_any_order_equals_the_fold(
 def aggregates(site: Site) -> dict[str, Any]:
     """Everything that a report would say of the one batch."""
     return build_report(
-        site.logic._batches["S11/B"].fold,
+        site.logic._state.batches["S11/B"].fold,
         concern_id="S11",
         batch_id="B",
         generated_at="",
@@ -399,7 +399,6 @@ async def test_a_winner_with_a_loser_behind_it_is_written_again_once(clock: Cloc
     assert (await site.restart()).logic.next_chore_at(at_end=False) is None
 
 
-@pytest.mark.xfail(reason="finish() writes the restored winner behind the one that has just beaten it", strict=True)
 async def test_a_winner_to_be_written_again_gives_way_to_one_that_beats_it_first(clock: Clock) -> None:
     winner, loser = scored("1", "Pass", at=20, offset=1), scored("1", "Fail", at=10, offset=0)
     site = await Site(clock, [case_row(winner), case_row(loser), batch_row(), progress_row()]).restart()
@@ -407,9 +406,6 @@ async def test_a_winner_to_be_written_again_gives_way_to_one_that_beats_it_first
     assert (await site.fold(latest)).rows()[b"S11/B/1"] == latest.value
 
 
-@pytest.mark.xfail(
-    reason="a tombstone leaves its key among the losers: KeyError in _find_winners", strict=True, raises=KeyError
-)
 async def test_a_loser_whose_case_was_forgotten_since_is_no_trouble(clock: Clock) -> None:
     winner, loser = scored("1", "Pass", at=20, offset=1), scored("1", "Fail", at=10, offset=0)
     gone = row(b"S11/B/1", None)
@@ -713,6 +709,9 @@ async def test_a_late_record_opens_a_forgotten_batch_anew_alone(
         await site.restart()
     late = scored("0", "Fail", at=-5, offset=9, timestamp=site.clock.ms)  # older than what was forgotten: it stands
     outgoing = await site.fold(late)
+    while not outgoing.summaries():  # what is left of the old batch is buried first, two rows a transaction
+        assert len(outgoing.of("state")) <= 2 + len([b"S11/B", PROGRESS_KEY])
+        outgoing = await site.fold(late)
     assert outgoing.summaries() == [(1, 0, 0, 1)]
     assert cases_left(site) == {b"S11/B/0"}
     assert stage_of(site) == "live"
@@ -743,6 +742,20 @@ async def test_a_report_that_is_owed_comes_before_its_batch_is_forgotten(clock: 
     done = await rest(site)
     assert [bool(each.of("report")) for each in done[:2]] == [True, False]
     assert stage_of(site) == "forgotten"
+
+
+async def test_a_batch_that_may_not_be_reported_yet_may_not_be_forgotten_yet(clock: Clock) -> None:
+    site = await Site(clock, batch_ttl_seconds=0.5).restart()
+    assert (await site.fold(scored("1", offset=0))).of("report")
+    last = scored("2", offset=1, timestamp=site.clock.ms)
+    assert not (await site.fold(last)).of("report")
+    site.clock.advance(0.7)  # idle for its time-to-live, within a second of the last report
+    assert not (await site.fold(at_end=True)).of("report")
+    assert stage_of(site) == "live"
+    site.clock.advance(0.5)
+    assert (await site.fold(at_end=True)).of("report")
+    await rest(site)
+    assert stage_of(site) in {"forgotten", None}
 
 
 # --- gauges and counters ----------------------------------------------------------------------------------------------

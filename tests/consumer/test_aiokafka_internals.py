@@ -9,20 +9,29 @@ import inspect
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
+from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
 from aiokafka.structs import TopicPartition as StructTopicPartition
 
 from consumer.kafka import internals
-from consumer.kafka.internals import dispose, generation_of, is_rebalancing, note_lost_connections, position_of
+from consumer.kafka.internals import (
+    dispose,
+    generation_of,
+    is_rebalancing,
+    note_lost_connections,
+    position_of,
+    topics_metadata,
+)
 
 NOWHERE = "127.0.0.1:1"
 WHERE = TopicPartition("input", 0)
@@ -71,12 +80,15 @@ GUARDED = {
     "_coordination_task",
     "_coordinator",
     "_do_heartbeat",
+    "_drain_waiter",
     "_message_accumulator",
     "_on_connection_closed",
     "_pending_batches",
     "_rejoin_needed_fut",
+    "_send_request",
     "_sender",
     "_subscription",
+    "_transaction_waiter",
     "_txn_manager",
 }
 
@@ -260,3 +272,31 @@ async def test_a_compressed_batch_is_one_of_the_producers_own_but_for_the_codec(
     assert bool(compressed & TRANSACTIONAL) is bool(own & TRANSACTIONAL) is (transactional_id is not None), (
         "the broker would refuse the batch, or show it before its transaction ends"
     )
+
+
+async def test_a_batch_and_a_transaction_have_the_futures_that_nobody_awaits_after_a_failure() -> None:
+    made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id="t")
+    manager = made._txn_manager
+    manager.set_pid_and_epoch(1, 0)
+    manager.begin_transaction()
+    batch = made._message_accumulator._append_batch(made.create_batch(), WHERE)
+    assert isinstance(batch.future, asyncio.Future)
+    assert isinstance(batch._drain_waiter, asyncio.Future), "a fenced producer would flood the log"
+    assert isinstance(manager._transaction_waiter, asyncio.Future), "a fenced producer would flood the log"
+    await dispose(made)
+    assert batch.future.cancelled()
+    assert batch._drain_waiter.cancelled()
+    assert manager._transaction_waiter.cancelled()
+
+
+async def test_topics_can_be_asked_for_without_making_them() -> None:
+    assert inspect.iscoroutinefunction(AIOKafkaAdminClient._send_request)
+    asked: list[Any] = []
+
+    class Admin:
+        async def _send_request(self, request: Any) -> Any:
+            asked.append(request.build(MetadataRequest_v5))
+            return MetadataResponse_v5(throttle_time_ms=0, brokers=[], cluster_id="c", controller_id=1, topics=[])
+
+    assert await topics_metadata(cast("Any", Admin()), ["input"]) == []
+    assert asked[0].allow_auto_topic_creation is False, "asking for a missing topic would make it"

@@ -706,7 +706,7 @@ async def test_a_gap_in_the_log_stops_the_service_and_names_the_setting(site: Si
             group_of(site).failures.append(OffsetOutOfRange(0, 7))
             await until(task.done)
 
-    with pytest.raises(Fatal, match=r"offset 7 of input/0 is gone .*SAFE_V0_OFFSET_OUT_OF_RANGE=earliest"):
+    with pytest.raises(Fatal, match=r"offset 7 of input/0 is not in its log.*SAFE_V0_OFFSET_OUT_OF_RANGE=earliest"):
         await serve()
 
 

@@ -73,7 +73,7 @@ class InMemoryCluster(Cluster):
         if topic in self._broker.topics:
             return False
         self._broker.durability[topic] = settings.get("min.insync.replicas")
-        self._broker.topics[topic] = TopicDescription(topic, partitions, dict(settings))
+        self._broker.topics[topic] = TopicDescription(topic, partitions, replication_factor, dict(settings))
         return True
 
 
@@ -89,14 +89,14 @@ def site() -> Settings:
 def right(site: Settings, partitions: int = 8) -> Broker:
     """A broker whose topics are all as they should be."""
     specs = topic_specs(site).values()
-    return Broker({spec.name: TopicDescription(spec.name, partitions, dict(spec.settings)) for spec in specs})
+    return Broker({spec.name: TopicDescription(spec.name, partitions, 1, dict(spec.settings)) for spec in specs})
 
 
 def changed(broker: Broker, name: str, partitions: int | None = None, **settings: str) -> Broker:
     topic = broker.topics[name]
     written = {key.replace("_", "."): content for key, content in settings.items()}
     count = topic.partitions if partitions is None else partitions
-    broker.topics[name] = TopicDescription(name, count, {**topic.settings, **written})
+    broker.topics[name] = TopicDescription(name, count, 1, {**topic.settings, **written})
     return broker
 
 
@@ -223,7 +223,7 @@ async def test_anything_else_is_a_warning_with_both_values(
 
 
 async def test_a_broker_that_tells_no_settings_is_taken_at_its_word(site: Settings) -> None:
-    broker = Broker({name: TopicDescription(name, 8, {}) for name in DEFAULT_NAMES.values()})
+    broker = Broker({name: TopicDescription(name, 8, 1, {}) for name in DEFAULT_NAMES.values()})
     verified = await verify_topics(InMemoryCluster(broker), site, "all")
     assert verified.warnings == ()
     assert verified.dead_letter_bytes == 1_048_588  # Kafka's default
@@ -264,7 +264,7 @@ async def test_making_them_twice_is_fine(site: Settings, broker: Broker) -> None
 
 
 async def test_one_that_is_there_and_wrong_is_named(site: Settings, broker: Broker) -> None:
-    broker.topics["safe.v0.state"] = TopicDescription("safe.v0.state", 2, COMPACTED)
+    broker.topics["safe.v0.state"] = TopicDescription("safe.v0.state", 2, 1, COMPACTED)
     with pytest.raises(ConfigurationError, match=r"safe\.v0\.state has 2 partitions"):
         await create_topics(site, 8, 1)
     assert broker.stopped == 1

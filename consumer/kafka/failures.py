@@ -1,0 +1,66 @@
+"""What a failed call to Kafka means: waiting helps, or it never will; and how long anything may take."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    CorruptRecordException,
+    GroupAuthorizationFailedError,
+    InconsistentGroupProtocolError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedCodecError,
+)
+
+from consumer.errors import Fatal, Transient
+
+T = TypeVar("T")
+
+CALL_SECONDS = 10.0
+"""The deadline of any one call: with the brokers down nothing raises, everything hangs."""
+
+# {0} is what the call was about: a topic, a group.
+_FATAL: dict[type[BaseException], str] = {
+    TopicAuthorizationFailedError: "not authorised for topic {0}: grant READ, WRITE and DESCRIBE as it needs",
+    GroupAuthorizationFailedError: "not authorised for consumer group {0}: grant READ on it",
+    TransactionalIdAuthorizationFailed: "not authorised for the transactional ids of {0}: grant WRITE on them",
+    ClusterAuthorizationFailedError: "not authorised by the cluster for {0}: grant IDEMPOTENT_WRITE and DESCRIBE",
+    InconsistentGroupProtocolError: (
+        "consumer group {0} has members that are not SAFE: choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
+    ),
+    UnsupportedCodecError: "{0} holds a batch in a compression that is not installed here",
+}
+FAILURES = (KafkaError, OSError, TimeoutError)
+
+
+def translated(error: BaseException, about: str) -> Fatal | Transient:
+    """The same failure, named for what the caller does next."""
+    for kind, sentence in _FATAL.items():
+        if isinstance(error, kind):
+            return Fatal(sentence.format(about))
+    if isinstance(error, CorruptRecordException):
+        return Transient(f"a record batch of {about} fails its checksum")
+    return Transient(f"no answer about {about}: {type(error).__name__}")
+
+
+async def answered(call: Awaitable[T], about: str, seconds: float = CALL_SECONDS) -> T:
+    """Await a call under a deadline; raises Transient or Fatal."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await call
+    except FAILURES as error:
+        raise translated(error, about) from error
+
+
+async def closed(closing: Awaitable[Any], seconds: float) -> None:
+    """Await the end of something whose ending is a courtesy: no longer than this, and whatever it raises."""
+    task = asyncio.ensure_future(closing)
+    await asyncio.wait([task], timeout=seconds)
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=1.0)
+    if task.done() and not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not complain
