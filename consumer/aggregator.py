@@ -29,20 +29,17 @@ from consumer.records import (
     BatchRow,
     NewerSchema,
     ProgressRow,
-    ScoredCase,
     Undecodable,
     case_key,
     ce_source,
     check_schema,
-    decode_scored,
-    encode_result,
     group_of,
     own_headers,
     report_headers,
-    result_headers,
     rfc_3339,
 )
 from consumer.report_size import fit_report
+from consumer.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
 from consumer.state import LiveBatch, PartitionState, ReadState
 from safe_core import build_report
 
@@ -199,7 +196,7 @@ class AggregatorPartition:
             self._fold(batch, record, scored, outgoing)
         return batch is not None
 
-    def _live_batch(self, scored: ScoredCase, outgoing: Outgoing) -> LiveBatch | None:
+    def _live_batch(self, scored: ScoredRecord, outgoing: Outgoing) -> LiveBatch | None:
         """The batch to fold into; None while an earlier one of that name is still being buried."""
         batch = self._state.batch(scored.concern_id, scored.batch_id)
         if batch.is_live and (not self._state.forgotten or self._state.forgotten.pop(batch.key, None) is None):
@@ -212,9 +209,10 @@ class AggregatorPartition:
         self._reopened.append(fresh)
         return fresh
 
-    def _fold(self, batch: LiveBatch, record: Record, scored: ScoredCase, outgoing: Outgoing) -> None:
-        won = batch.fold.offer(scored.test_id, scored.row)
-        key = case_key(scored.concern_id, scored.batch_id, scored.test_id).encode()
+    def _fold(self, batch: LiveBatch, record: Record, scored: ScoredRecord, outgoing: Outgoing) -> None:
+        test_id = scored.result.test_id
+        won = batch.fold.offer(test_id, row_of(scored))
+        key = case_key(scored.concern_id, scored.batch_id, test_id).encode()
         if won:
             self._state.rewrite.pop(key, None)
             outgoing.append(self._settings.state_topic, self._partition, key, record.value, self._headers)
@@ -222,21 +220,20 @@ class AggregatorPartition:
         value = encode_result(
             scored,
             batch.fold.summary(),
-            scored.expected_cases,
             complete=batch.is_complete(scored.expected_cases),
             mixed_runs=batch.fold.mixed_runs,
         )
         headers = result_headers(scored, key, self._ce_source)
         outgoing.append(self._settings.result_topic, self._partition, batch.key.encode(), value, headers)
-        self._published_at.append(scored.document["published_at"])
+        self._published_at.append(scored.published_at)
 
-    def _touch(self, batch: LiveBatch, record: Record, scored: ScoredCase, *, won: bool) -> None:
+    def _touch(self, batch: LiveBatch, record: Record, scored: ScoredRecord, *, won: bool) -> None:
         """Note what the batch's row says after this record; a loser changes the time of its last record alone."""
-        before, scorer = batch.row, scored.document["scorer"]
+        before, scorer = batch.row, scored.scorer
         if before is None:
-            row = BatchRow(record.timestamp, None, 0, 0, 0, scorer["fingerprint"], scorer["version"])
+            row = BatchRow(record.timestamp, None, 0, 0, 0, scorer.fingerprint, scorer.version)
         elif won:
-            row = before._replace(fingerprint=scorer["fingerprint"], version=scorer["version"])
+            row = before._replace(fingerprint=scorer.fingerprint, version=scorer.version)
         else:
             row = before
         moved = won or row.expected_cases != scored.expected_cases

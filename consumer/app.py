@@ -109,7 +109,8 @@ class Worker:
             self._announce(verified, pages.address)
             gc.freeze()  # what is loaded by now stays: no need to look at it again
             gc.set_threshold(*_GC_THRESHOLDS)
-            await self._serve(verified)
+            if not self._stopping.is_set():
+                await self._serve(verified)
         _log.info("stopped")
         return _EXIT_OK
 
@@ -269,6 +270,7 @@ class Worker:
             return PlainWriter(
                 connection, topic, partition,
                 deadline_seconds=session_seconds * _TRANSACTION_SHARE,
+                changelog=settings.state_topic,
                 commit_offset=partial(subscription.commit, partition),
             )  # fmt: skip
 

@@ -110,7 +110,7 @@ def parse_json(value: bytes) -> object:
     if text.count("{") + text.count("[") > DEPTH_LIMIT:
         _check_depth(text)
     try:
-        document: object = _DECODER.decode(text)
+        document = _parsed(text)
     except json.JSONDecodeError as error:
         raise Poison("invalid_json", f"not valid JSON at character {error.pos}") from None
     if "\\ud" in text or "\\uD" in text:
@@ -166,6 +166,15 @@ def _constant(_name: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant)
+
+
+def _parsed(text: str) -> object:
+    # raw_decode is decode without its care for white space around the document, which few producers write.
+    if text.startswith("{"):
+        document, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return document
+    return _DECODER.decode(text)
 
 
 # --- CloudEvents ------------------------------------------------------------------------------------------------------

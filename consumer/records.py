@@ -1,28 +1,24 @@
-"""What SAFE itself writes to Kafka: keys, headers and values of its six topics (contract, sections 3 and 4).
+"""What SAFE itself writes to Kafka: keys, headers, the changelog's rows (contract, sections 3 and 4).
 
-A scored record and the row of the changelog have the same value, so that the aggregator copies what won byte for byte.
+The values of `scored` and of results stand in `scored.py`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import orjson
 
-from consumer.decode import InputEvent, Record
+from consumer.decode import Record
 from consumer.errors import SafeError
-from consumer.ports import FoundExpectations
-from safe_core import CaseRow, CaseScore, Details, Label, Passed, Scores, Terms, Vacuous, result_document
 
 SCHEMA = 1
 """Version of the values in `scored` and `state`; a reader takes its own and the one before."""
 
 RESULT_TYPE = "safe:v0:result"
 REPORT_TYPE = "safe:v0:report"
-_RESULT_TYPE = RESULT_TYPE.encode()
-_REPORT_TYPE = REPORT_TYPE.encode()
 
 KafkaHeaders = Sequence[tuple[str, bytes | None]]
 
@@ -111,193 +107,25 @@ def check_schema(headers: KafkaHeaders) -> None:
     raise Undecodable("the header safe.schema is missing or not a number")
 
 
-# --- scored -----------------------------------------------------------------------------------------------------------
-
-
-class ScoredBy(NamedTuple):
-    """Who scored: version of the package and fingerprint of the policy."""
-
-    version: str
-    fingerprint: str
-
-
-def encode_scored(
-    record: Record,
-    event: InputEvent,
-    concern_id: str,
-    archetype: str | None,
-    found: FoundExpectations,
-    case: CaseScore,
-    output_digest: str,
-    scored_by: ScoredBy,
-    scored_at: int,
-) -> bytes:
-    """One scored case as the repartition topic and the changelog hold it."""
-    return orjson.dumps(
-        {
-            "concern_id": concern_id,
-            "batch_id": event.batch_id,
-            "run_id": event.run_id,
-            "result": result_document(event.test_id, archetype, case),
-            "source": {
-                "topic": record.topic,
-                "partition": record.partition,
-                "offset": record.offset,
-                "event_time": event.event_time,
-            },
-            "scorer": {"version": scored_by.version, "fingerprint": scored_by.fingerprint},
-            "expectations_digest": found.prepared.digest,
-            "output_digest": output_digest,
-            "expected_cases": found.expected_cases,
-            "in_batch": found.in_batch,
-            "passed": [*case.passed],  # orjson refuses named tuples
-            "vacuous": [*case.vacuous],
-            "empty_output": case.empty_output,
-            "published_at": record.timestamp,
-            "scored_at": scored_at,
-        }
-    )
-
-
-@dataclass(slots=True)
-class ScoredCase:
-    """A decoded scored record: what the fold keeps, and the document that its result event is made of."""
-
-    concern_id: str
-    batch_id: str
-    test_id: str
-    expected_cases: int | None
-    row: CaseRow
-    document: dict[str, Any]
-
-
-def decode_scored(value: bytes | None) -> ScoredCase:
-    """Read a scored record or a row of the changelog; raises Undecodable."""
-    try:
-        document = orjson.loads(value or b"")
-        result = document["result"]
-        source = document["source"]
-        details, scores, terms = result["details"], result["scores"], result["terms"]
-        recall, harm, content = details["CR"], details["AH"], details["AC"]
-        case = CaseScore(
-            scores=Scores(scores["CR"], scores["AH"], scores["AC"], scores["composite"]),
-            details=Details(
-                tuple(recall["found"]),
-                tuple(recall["missing"]),
-                tuple(harm["violations"]),
-                tuple(content["found"]),
-                tuple(content["missing"]),
-            ),
-            terms=Terms(terms["CR"], terms["AH"], terms["AC"]),
-            passed=Passed(*document["passed"]),
-            vacuous=Vacuous(*document["vacuous"]),
-            empty_output=document["empty_output"],
-            label=result["label"],
-        )
-        _check_case(case)
-        _check_document(document)
-        row = CaseRow.of(
-            version=(source["event_time"], source["partition"], source["offset"]),
-            archetype=result["archetype"],
-            run_id=document["run_id"],
-            fingerprint=document["scorer"]["fingerprint"],
-            expected=document["in_batch"],
-            case=case,
-        )
-        # Rebuilt from what was checked: a stranger's members, however deep, go no further.
-        document["result"] = result_document(result["test_id"], result["archetype"], case)
-        document["source"] = {name: source[name] for name in ("topic", "partition", "offset", "event_time")}
-        document["scorer"] = {name: document["scorer"][name] for name in ("version", "fingerprint")}
-        return ScoredCase(
-            document["concern_id"], document["batch_id"], result["test_id"], document["expected_cases"], row, document
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Undecodable(f"not a scored record: {type(error).__name__}") from error
-
-
-_LABELS = frozenset(get_args(Label))
-_END_OF_YEAR_9999_MS = 253_402_300_800_000
-
-
-def _check_case(case: CaseScore) -> None:
-    """Raise TypeError or ValueError for what the fold would choke on: it must not meet it halfway through a slice."""
-    "".join(term for terms in case.details for term in terms)  # nothing but text can be joined
-    if {*map(type, case.scores)} != {float} or not 0.0 <= min(case.scores) <= max(case.scores) <= 1.0:
-        raise ValueError("a score is not a number in [0, 1]")
-    if {*map(type, (*case.passed, *case.vacuous, case.empty_output))} != {bool} or {*map(type, case.terms)} != {int}:
-        raise TypeError("a flag or a count is of another type")
-    if case.label not in _LABELS:
-        raise ValueError("an unknown label")
-
-
-def _check_document(document: dict[str, Any]) -> None:
-    """Raise KeyError, TypeError or ValueError for what a result event could not be made of."""
-    result, source, scorer = document["result"], document["source"], document["scorer"]
-    "".join((document["concern_id"], document["batch_id"], result["test_id"], source["topic"], scorer["version"]))
-    "".join((scorer["fingerprint"], document["expectations_digest"], document["output_digest"]))
-    "".join(text for text in (result["archetype"], document["run_id"]) if text is not None)
-    expected = document["expected_cases"]
-    numbers = (document["scored_at"], document["published_at"], 0 if expected is None else expected)
-    if {*map(type, numbers)} != {int} or type(document["in_batch"]) is not bool:
-        raise TypeError("a number or a flag is of another type")
-    if not 0 <= document["scored_at"] < _END_OF_YEAR_9999_MS:
-        raise ValueError("scored_at is no time")
-
-
 # --- results and reports ----------------------------------------------------------------------------------------------
-
-
-def encode_result(
-    scored: ScoredCase, summary: dict[str, Any], expected_cases: int | None, *, complete: bool, mixed_runs: bool
-) -> bytes:
-    """Data of `safe:v0:result`: the case, and its batch's summary as of that case."""
-    document = scored.document
-    return orjson.dumps(
-        {
-            "concern_id": scored.concern_id,
-            "batch_id": scored.batch_id,
-            "timestamp": rfc_3339(document["scored_at"]),
-            "summary": summary,
-            "expected_cases": expected_cases,
-            "complete": complete,
-            "run_id": document["run_id"],
-            "mixed_runs": mixed_runs,
-            "result": document["result"],
-            "source": document["source"],
-            "scorer": document["scorer"],
-            "expectations_digest": document["expectations_digest"],
-            "output_digest": document["output_digest"],
-        }
-    )
-
-
-_FINGERPRINT_DIGITS = slice(len("sha256:"), len("sha256:") + 16)
-
-
-def result_headers(scored: ScoredCase, subject: bytes, ce_source: bytes) -> KafkaHeaders:
-    """CloudEvents headers of a result; its id depends on its source alone, so a replay gives the same."""
-    document = scored.document
-    source = document["source"]
-    digits = document["scorer"]["fingerprint"][_FINGERPRINT_DIGITS]
-    identity = f"{source['topic']}/{source['partition']}/{source['offset']}/{digits}"
-    return _cloudevent(_RESULT_TYPE, identity.encode(), ce_source, rfc_3339(document["scored_at"]).encode(), subject)
 
 
 def report_headers(key: str, partition: int, covers: int, generated_at: str, ce_source: bytes) -> KafkaHeaders:
     """CloudEvents headers of a report that covers `scored` up to, not including, offset `covers`."""
     identity = f"{key}@{partition}/{covers}"
-    return _cloudevent(_REPORT_TYPE, identity.encode(), ce_source, generated_at.encode(), key.encode())
+    return cloudevent(REPORT_TYPE, identity.encode(), ce_source, generated_at.encode(), key.encode())
 
 
 _SPEC_VERSION = ("ce_specversion", b"1.0")
 _JSON = ("content-type", b"application/json")
 
 
-def _cloudevent(type_: bytes, identity: bytes, source: bytes, time: bytes, subject: bytes) -> KafkaHeaders:
+def cloudevent(type_: str, identity: bytes, source: bytes, time: bytes, subject: bytes) -> KafkaHeaders:
+    """Headers of a CloudEvent in binary mode."""
     return [
         _SPEC_VERSION,
         ("ce_id", identity),
-        ("ce_type", type_),
+        ("ce_type", type_.encode()),
         ("ce_source", source),
         ("ce_time", time),
         ("ce_subject", subject),

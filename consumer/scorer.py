@@ -16,13 +16,8 @@ from consumer.kafka import Outgoing, Subscription, partition_for
 from consumer.metrics import Metrics
 from consumer.occasional import Occasional
 from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.records import (
-    ScoredBy,
-    batch_key,
-    case_key,
-    encode_scored,
-    own_headers,
-)
+from consumer.records import batch_key, case_key, own_headers
+from consumer.scored import ScoredBy, encode_scored
 from safe_core import CaseScore, Policy, score
 
 _log = structlog.get_logger("safe.scorer")

@@ -29,6 +29,7 @@ _BACKLOG_BYTES = 16 * 1024 * 1024
 _REVOKE_SECONDS = 15.0
 _MARKERS_SECONDS = 0.3
 """How long offsets of transaction markers wait for a record to be committed with."""
+_LOOK_AGAIN_SECONDS = 1.0
 _FENCES_WITHIN_SECONDS = 60.0
 _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 5.0
@@ -483,14 +484,17 @@ class Runner:
         self._woken.clear()
         if self._backlog.records:
             return
-        chore_at = self._logic.next_chore_at(at_end=self._at_end())
+        at_end = self._at_end()
+        chore_at = self._logic.next_chore_at(at_end=at_end)
         markers_at = self._backlog.markers_since
         if markers_at is not None:
             markers_at += _MARKERS_SECONDS
-        due = min((at for at in (chore_at, markers_at) if at is not None), default=None)
+        # That the end is reached may show in a fetch that brings nothing, and wakes nobody.
+        look_again_at = None if at_end else time.monotonic() + _LOOK_AGAIN_SECONDS
+        due = min((at for at in (chore_at, markers_at, look_again_at) if at is not None), default=None)
         wait = None if due is None else due - time.monotonic()
         if wait is None or wait > 0:
-            if self._at_end():
+            if at_end:
                 self._prove()
             try:
                 async with asyncio.timeout(wait):

@@ -26,10 +26,10 @@ from consumer.records import (
     check_schema,
     decode_batch_row,
     decode_progress_row,
-    decode_scored,
     group_of,
     parts_of,
 )
+from consumer.scored import decode_scored, row_of
 from safe_core import BatchFold
 
 _log = structlog.get_logger("safe.aggregator")
@@ -193,7 +193,7 @@ class PartitionState:
             self._behind.discard(record.key)
             if test_id in fold:
                 fold.remove(test_id)
-        elif fold.offer(test_id, decode_scored(record.value).row):
+        elif fold.offer(test_id, row_of(decode_scored(record.value))):
             self._behind.discard(record.key)
         else:
             self._behind.add(record.key)  # the compacted topic would keep this loser
@@ -205,7 +205,8 @@ class PartitionState:
                 if record.key in self._behind and record.value is not None:
                     scored = decode_scored(record.value)
                     fold = self.batch(scored.concern_id, scored.batch_id).fold
-                    if scored.test_id in fold and fold.row(scored.test_id).version == scored.row.version:
+                    test_id = scored.result.test_id
+                    if test_id in fold and fold.row(test_id).version == row_of(scored).version:
                         self.rewrite[record.key] = record.value
         self._behind.clear()
 

@@ -7,7 +7,8 @@ _UNITS_PER_ONE_BITS = 1074
 
 
 @lru_cache(maxsize=4096)  # scores are quotients of small numbers: few values, met again and again
-def _units(value: float) -> int:
+def units(value: float) -> int:
+    """Give a finite number as a whole number of 2**-1074; raises OverflowError or ValueError for one that is not."""
     numerator, denominator = value.as_integer_ratio()
     return numerator << (_UNITS_PER_ONE_BITS + 1 - denominator.bit_length())
 
@@ -22,7 +23,7 @@ class ExactSum:
 
     def add(self, value: float, times: int = 1) -> None:
         """Add a finite number, `times` over; raises OverflowError or ValueError for one that is not finite."""
-        self.units += times * _units(value)
+        self.units += times * units(value)
 
     def subtract(self, value: float) -> None:
         """Take back what add() was given."""

@@ -4,10 +4,11 @@ import marshal
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_args
 
-from safe_core.exact import ExactSum
+from safe_core.exact import ExactSum, units
 from safe_core.expectations import Terms
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
 from safe_core.ranking import LowestNames
@@ -150,27 +151,38 @@ class CaseRow:
         return self.kind.empty_output
 
 
+@lru_cache(maxsize=4096)  # few values, met again and again
+def _signed_units(scores: Scores, step: int) -> tuple[int, ...]:
+    """What counting a row in (step 1) or out (step -1) adds to the four sums."""
+    return tuple(step * units(score) for score in scores)
+
+
 class _Tally:
     """Counts and exact sums over a group of rows: the batch, or one archetype in it."""
 
-    __slots__ = ("cases", "labels", "passed", "sums")
+    __slots__ = ("cases", "labels", "passed", "units")
 
     def __init__(self) -> None:
         self.cases = 0
         self.labels: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
-        self.passed = [0, 0, 0]
-        self.sums = (ExactSum(), ExactSum(), ExactSum(), ExactSum())
+        self.passed = (0, 0, 0)
+        self.units = (0, 0, 0, 0)
 
     def move(self, row: CaseRow, step: int) -> None:
         """Count a row in (step 1) or out (step -1)."""
         kind = row.kind
         self.cases += step
         self.labels[kind.label] += step
-        for position, passed in enumerate(kind.passed):
-            if passed:
-                self.passed[position] += step
-        for total, value in zip(self.sums, row.scores):  # noqa: B905  both are four, by their types
-            total.add(value, step)
+        cr, ah, ac = self.passed
+        passed = kind.passed
+        self.passed = (cr + step * passed[0], ah + step * passed[1], ac + step * passed[2])
+        a, b, c, d = self.units
+        more = _signed_units(row.scores, step)
+        self.units = (a + more[0], b + more[1], c + more[2], d + more[3])
+
+    def means(self) -> tuple[float, ...]:
+        """Give the means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
+        return tuple(ExactSum(units).mean(self.cases) for units in self.units)
 
 
 class _Counts(dict[str, int]):
@@ -355,9 +367,7 @@ class BatchFold:
 
     def mean_scores(self) -> dict[str, float]:
         """Give the means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
-        return {
-            name: total.mean(self._total.cases) for name, total in zip(Scores._fields, self._total.sums, strict=True)
-        }
+        return dict(zip(Scores._fields, self._total.means(), strict=True))
 
     def pass_rates(self) -> dict[str, float]:
         """Give the share of cases that passed each criterion by their own thresholds, and overall (ruling 7)."""
@@ -394,8 +404,8 @@ class BatchFold:
         return BatchSnapshot(
             total_cases=total.cases,
             labels=tuple(total.labels.values()),
-            passed=tuple(total.passed),
-            units=tuple(sum_.units for sum_ in total.sums),
+            passed=total.passed,
+            units=total.units,
             vacuous=tuple(self._vacuous),
             empty_outputs=self._empty_outputs,
             expected_present=self._expected,
@@ -443,11 +453,11 @@ def _share(part: int, whole: int) -> float:
 
 
 def _breakdown(tally: _Tally) -> dict[str, Any]:
-    cr, ah, ac, _ = tally.sums
+    cr, ah, ac, _ = tally.means()
     return {
         "count": tally.cases,
-        "mean_CR": cr.mean(tally.cases),
-        "mean_AH": ah.mean(tally.cases),
-        "mean_AC": ac.mean(tally.cases),
+        "mean_CR": cr,
+        "mean_AH": ah,
+        "mean_AC": ac,
         "pass_rate": _share(tally.labels["Pass"], tally.cases),
     }

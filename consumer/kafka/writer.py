@@ -68,12 +68,16 @@ class Outgoing:
         self.records += 1
         return True
 
-    async def send(self) -> None:
-        """Send every batch and wait for each acknowledgement: a commit would not notice one that failed."""
-        if self._batches:
+    async def send(self, last: str | None = None) -> None:
+        """Send every batch and wait for each acknowledgement: a commit would not notice one that failed.
+
+        What goes to the topic `last` is sent when all else is acknowledged.
+        """
+        for is_last in (False, True):
             async with asyncio.TaskGroup() as sending:
                 for where, batches in self._batches.items():
-                    sending.create_task(self._send_in_order(where, batches))
+                    if (where.topic == last) is is_last:
+                        sending.create_task(self._send_in_order(where, batches))
 
     async def _send_in_order(self, where: TopicPartition, batches: list[Any]) -> None:
         for batch in batches:
@@ -219,7 +223,10 @@ class TransactionalWriter(_ProducerOwner):
 
 
 class PlainWriter(_ProducerOwner):
-    """`at_least_once`: outputs first, then the offset; a crash between the two repeats outputs, and loses none."""
+    """`at_least_once`: outputs first, then the offset; a crash between the two repeats outputs, and loses none.
+
+    The changelog comes between: its progress row says, as the offset does, that all before it has been published.
+    """
 
     def __init__(
         self,
@@ -228,9 +235,11 @@ class PlainWriter(_ProducerOwner):
         partition: int,
         *,
         deadline_seconds: float,
+        changelog: str,
         commit_offset: Callable[[int], Awaitable[None]],
     ) -> None:
         super().__init__(connection, topic, partition, deadline_seconds)
+        self._changelog = changelog
         self._commit_offset = commit_offset
 
     async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
@@ -238,5 +247,5 @@ class PlainWriter(_ProducerOwner):
 
     async def _send_then_commit(self, outgoing: Outgoing, next_offset: int) -> None:
         self._running()
-        await outgoing.send()
+        await outgoing.send(last=self._changelog)
         await self._commit_offset(next_offset)

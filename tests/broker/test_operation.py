@@ -3,9 +3,7 @@
 import json
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,13 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.support.cases import encoded, event_stream, make_batches, make_event, write_batches
-from tests.support.checker import batches_of, canonical, partition_of, quoted, result_source
+from tests.support.checker import batches_of, canonical, quoted, result_source
 from tests.support.feeder import Feeder
 from tests.support.oracle import Dead, Ignored, Scored, latest, summary_of
 from tests.support.outside import Outgoing, Outside, Record
 from tests.support.site import Site
 from tests.support.waiting import wait_until
-from tests.support.worker import Worker
+from tests.support.worker import Series, Worker
 
 pytestmark = pytest.mark.broker
 
@@ -165,7 +163,9 @@ def standing_rows(site: Site) -> dict[bytes, bytes]:
     """The rows of the batch and its cases that compaction would leave in the state topic."""
     rows = {record.key or b"": record.value for record in site.outside.read(site.topics.state)}
     own = (KEY.encode(), KEY.encode() + b"/")
-    return {key: value for key, value in rows.items() if value is not None and (key == own[0] or key.startswith(own[1]))}
+    return {
+        key: value for key, value in rows.items() if value is not None and (key == own[0] or key.startswith(own[1]))
+    }
 
 
 def case_rows(site: Site) -> dict[bytes, bytes]:
@@ -387,11 +387,12 @@ def assert_at_rest(site: Site, worker: Worker) -> None:
             what=f"the lag of {group} on {topic} is zero",
         )
     assert site.outside.hanging([site.topics.input, *site.topics.outputs()]) == []
-    lags = wait_until(
-        lambda: (found := worker.series("safe_consumer_lag_records")) and not any(found.values()) and found,
-        within_seconds=20,
-        what="the worker shows no lag",
-    )
+
+    def none_shown() -> Series | None:
+        found = worker.series("safe_consumer_lag_records")
+        return found if found and not any(found.values()) else None
+
+    lags = wait_until(none_shown, within_seconds=20, what="the worker shows no lag")
     partitions = {(dict(labels)["topic"], int(dict(labels)["partition"])) for labels in lags}
     assert partitions == {(topic, at) for topic in groups.values() for at in range(site.outside.partitions(topic))}
 
@@ -439,9 +440,7 @@ def test_at_least_once_comes_to_the_same_state_after_a_kill(just_after: str, wid
     assert_same_state(site, run.inputs, run.results, run.dead_letters)
 
 
-def assert_same_state(
-    site: Site, inputs: Sequence[Record], found: Sequence[Record], letters: Sequence[Record]
-) -> None:
+def assert_same_state(site: Site, inputs: Sequence[Record], found: Sequence[Record], letters: Sequence[Record]) -> None:
     """Every input has its outcome at least once, what came twice has one id, and the last word of a batch is right."""
     outcomes = {record.source: site.oracle.outcome(record) for record in inputs}
     ids: dict[tuple[str, int, int], set[str | None]] = {}
@@ -449,7 +448,9 @@ def assert_same_state(
         ids.setdefault(result_source(record), set()).add(record.header("ce_id"))
     assert set(ids) == {source for source, outcome in outcomes.items() if isinstance(outcome, Scored)}
     assert all(len(names) == 1 for names in ids.values())
-    dead = {tuple(int(letter.header(f"safe.dlq.{name}") or -1) for name in ("partition", "offset")) for letter in letters}
+    dead = {
+        tuple(int(letter.header(f"safe.dlq.{name}") or -1) for name in ("partition", "offset")) for letter in letters
+    }
     assert dead == {source[1:] for source, outcome in outcomes.items() if isinstance(outcome, Dead)}
     assert not [source for source, outcome in outcomes.items() if isinstance(outcome, Ignored) and source in ids]
     last = {record.key: record.json()["summary"] for record in found}
@@ -512,7 +513,12 @@ def test_more_partitions_of_scored_stop_the_worker_with_the_remedy(site: Site) -
 def test_partitions_added_to_the_input_are_read_from_their_first_record(grown: tuple[Site, Worker]) -> None:
     site, worker = grown
 
-    wait_until(lambda: len(results(site)) == 4, within_seconds=NEW_PARTITIONS_SECONDS, what="they are scored", every_seconds=0.5)
+    wait_until(
+        lambda: len(results(site)) == 4,
+        within_seconds=NEW_PARTITIONS_SECONDS,
+        what="they are scored",
+        every_seconds=0.5,
+    )
 
     assert [each["source"]["partition"] for each in results(site)] == [1, 1, 1, 1]
     assert [each["source"]["offset"] for each in results(site)] == [0, 1, 2, 3]

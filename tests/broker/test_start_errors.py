@@ -1,4 +1,4 @@
-"""What is wrong at start ends the worker at once, with one sentence that names the culprit and the remedy, and exit 3."""
+"""What is wrong at start ends the worker at once, with exit 3 and one sentence that names the culprit and the remedy."""
 
 import json
 import socket
@@ -9,10 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
-from tests.support.cases import make_batches, write_batches
+from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import free_port
-from tests.support.outside import Outside, Topics
+from tests.support.outside import Outgoing, Outside, Topics
+from tests.support.site import Site
+from tests.support.waiting import wait_until
 from tests.support.worker import Installation
 
 pytestmark = pytest.mark.broker
@@ -206,3 +209,135 @@ def test_an_address_without_a_broker_is_named(
 
     assert servers in said
     assert "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS" in said
+
+
+# --- what an earlier run has left -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def used(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """An installation that has scored something and has stopped in order."""
+    folder = tmp_path_factory.mktemp("used")
+    site = Site.build(outside, folder, write_batches(folder / "cases", BATCHES), partitions=2)
+    run_to_rest(site, 20)
+    return site
+
+
+def run_to_rest(site: Site, count: int) -> None:
+    """Have a worker score so many inputs, and stop it."""
+    site.send(inputs(site, count))
+    with site.worker() as worker:
+        site.await_rest()
+        assert worker.stop() == 0
+
+
+def inputs(site: Site, count: int) -> list[Outgoing]:
+    """Inputs of which none is poison, in the topic's partitions in turn."""
+    partitions = site.outside.partitions(site.topics.input)
+    stream = event_stream(17, BATCHES, count, partitions=1, poison=0.0)
+    return [replace(record, partition=at % partitions) for at, record in enumerate(stream)]
+
+
+def told(site: Site, **settings: str) -> Site:
+    """The same installation with other settings, listening anywhere."""
+    changed = {**site.installation.settings, "SAFE_V0_HTTP_ADDRESS": "127.0.0.1:0", **settings}
+    return Site(site.outside, site.folder, replace(site.installation, settings=changed), site.oracle, site.workers)
+
+
+@pytest.mark.parametrize("role", ["state", "result", "report"])
+def test_a_topic_of_another_group_is_named_with_both_groups(
+    role: str, used: Site, usable: Installation, tmp_path: Path
+) -> None:
+    topics = replace(usable.topics, input=used.topics.input, **{role: getattr(used.topics, role)})
+    second = replace(usable, topics=topics, group="a-second-group")
+
+    said = said_at_start(second, tmp_path)
+
+    for word in (getattr(used.topics, role), used.group, "a-second-group", "SAFE_V0_KAFKA_GROUP_ID"):
+        assert word in said
+
+
+@pytest.fixture
+def fresh(outside: Outside, tmp_path: Path) -> Iterator[Site]:
+    """An installation that has scored something, for one test to break."""
+    site = Site.build(outside, tmp_path, write_batches(tmp_path / "cases", BATCHES), partitions=1)
+    run_to_rest(site, 10)
+    yield site
+    site.discard()
+
+
+def test_a_state_that_was_deleted_under_its_offsets_is_not_begun_anew(fresh: Site) -> None:
+    offset = fresh.outside.committed(f"{fresh.group}.aggregator", fresh.topics.scored)[0]
+    fresh.outside.delete_topic(fresh.topics.state)
+    wait_until(lambda: fresh.outside.partitions(fresh.topics.state) == 0, within_seconds=30, what="it is gone")
+    fresh.outside.create_topic(fresh.topics.state, config={"cleanup.policy": "compact"})
+
+    said = said_at_start(told(fresh).installation, fresh.folder)
+
+    for word in (f"committed up to {offset}", fresh.topics.state, "reset the group's offsets", "new group"):
+        assert word in said
+    assert len(fresh.outside.read(fresh.topics.result)) == 10
+
+
+def forget_input_offsets(site: Site) -> None:
+    """Take the scorer's offsets away, as their expiry does."""
+    site.outside.admin.delete_consumer_groups([site.group])[site.group].result(30)
+    wait_until(
+        lambda: not site.outside.committed(site.group, site.topics.input), within_seconds=30, what="no offset is left"
+    )
+
+
+def test_input_offsets_that_have_expired_are_asked_for_and_begun_as_told(fresh: Site) -> None:
+    forget_input_offsets(fresh)
+
+    said = said_at_start(told(fresh).installation, fresh.folder)
+    for word in (fresh.group, fresh.topics.input, "SAFE_V0_INPUT_START=earliest", "latest"):
+        assert word in said
+
+    run_to_rest(told(fresh, SAFE_V0_INPUT_START="earliest"), 1)
+    ids = [record.header("ce_id") for record in fresh.outside.read(fresh.topics.result)]
+    assert ids == [*ids[:10], *ids[:10], ids[-1]]  # everything once more, and what is new
+    before, again = (fresh.outside.read(fresh.topics.result)[at].json()["summary"] for at in (9, 19))
+    assert before == again
+
+
+def test_from_the_latest_on_is_from_where_the_first_worker_began(outside: Outside, tmp_path: Path) -> None:
+    site = Site.build(outside, tmp_path, write_batches(tmp_path / "cases", BATCHES), partitions=2)
+    latest = told(site, SAFE_V0_INPUT_START="latest")
+    site.send([replace(record, partition=0) for record in inputs(site, 5)])
+    with latest.worker(name="first") as first:
+        wait_until(
+            lambda: site.outside.committed(site.group, site.topics.input) == {0: 5, 1: 0},
+            within_seconds=20,
+            what="both beginnings are noted",
+        )
+        assert first.stop() == 0
+    # While nobody listens: to the partition that had records, and to the one that had none.
+    site.send(inputs(site, 6))
+    with latest.worker(name="second"):
+        site.await_rest()
+
+    sources = [record.json()["source"] for record in outside.read(site.topics.result)]
+    assert sorted((source["partition"], source["offset"]) for source in sources) == [
+        *((0, offset) for offset in (5, 6, 7)),
+        *((1, offset) for offset in (0, 1, 2)),
+    ]
+
+
+def test_records_deleted_before_they_were_read_stop_the_worker_or_are_passed_over_as_told(fresh: Site) -> None:
+    fresh.send(inputs(fresh, 6))
+    # Fifteen of sixteen records are deleted; ten had been read.
+    deleted = fresh.outside.admin.delete_records([TopicPartition(fresh.topics.input, 0, 15)])
+    for future in deleted.values():
+        future.result(30)
+
+    worker = told(fresh).spawn("stopped")
+    assert worker.wait(within_seconds=START_ERROR_SECONDS) == EXIT_UNUSABLE
+    said = worker.log_text().splitlines()[-1]
+    for word in ("offset 10", f"{fresh.topics.input}/0", "SAFE_V0_OFFSET_OUT_OF_RANGE=earliest"):
+        assert word in said
+    assert "Traceback" not in worker.log_text()
+
+    run_to_rest(told(fresh, SAFE_V0_OFFSET_OUT_OF_RANGE="earliest"), 1)
+    offsets = [record.json()["source"]["offset"] for record in fresh.outside.read(fresh.topics.result)]
+    assert offsets == [*range(10), 15, 16]

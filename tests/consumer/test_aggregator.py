@@ -21,7 +21,8 @@ from consumer.errors import Fatal, Transient
 from consumer.kafka import Outgoing, Subscription
 from consumer.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.ports import FoundExpectations
-from consumer.records import PROGRESS_KEY, SCHEMA, BatchRow, ProgressRow, ScoredBy, encode_scored, own_headers, parts_of
+from consumer.records import PROGRESS_KEY, SCHEMA, BatchRow, ProgressRow, own_headers, parts_of
+from consumer.scored import ScoredBy, encode_scored
 from safe_core import (
     CaseScore,
     Details,

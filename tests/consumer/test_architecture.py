@@ -69,6 +69,7 @@ LAYERS: list[set[str]] = [
     {"consumer.ownership", "consumer.topics"},
     {"consumer.stage", "consumer.scorer", "consumer.aggregator", "consumer.http"},
     {"consumer.state"},
+    {"consumer.scored"},
     {"consumer.dead_letters", "consumer.records", "consumer.metrics", "consumer.report_size", "consumer.kafka"},
     {"consumer.occasional"},
     {"consumer.expectations", "consumer.reports"},

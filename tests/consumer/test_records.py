@@ -25,7 +25,6 @@ from consumer.records import (
     DeadLetter,
     NewerSchema,
     ProgressRow,
-    ScoredBy,
     Undecodable,
     batch_key,
     case_key,
@@ -33,16 +32,13 @@ from consumer.records import (
     check_schema,
     decode_batch_row,
     decode_progress_row,
-    decode_scored,
-    encode_result,
-    encode_scored,
     group_of,
     own_headers,
     parts_of,
     report_headers,
-    result_headers,
     rfc_3339,
 )
+from consumer.scored import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
 from safe_core import (
     CaseScore,
     Details,
@@ -266,8 +262,8 @@ def test_a_scored_record_comes_back_to_the_last_bit(
 ) -> None:
     event = EVENT._replace(event_time=event_time)
     back = decode_scored(scored_value(case, event, archetype, timestamp=timestamp, partition=2))
-    row = back.row
-    assert (back.concern_id, back.batch_id, back.test_id, back.expected_cases) == (
+    row = row_of(back)
+    assert (back.concern_id, back.batch_id, back.result.test_id, back.expected_cases) == (
         "I25",
         EVENT.batch_id,
         EVENT.test_id,
@@ -278,13 +274,13 @@ def test_a_scored_record_comes_back_to_the_last_bit(
     assert [number.hex() for number in row.scores] == [number.hex() for number in case.scores]
     assert (row.details, row.terms, row.passed, row.vacuous) == (case.details, case.terms, case.passed, case.vacuous)
     assert (row.empty_output, row.label) == (case.empty_output, case.label)
-    assert back.document["published_at"] == timestamp
+    assert back.published_at == timestamp
 
 
 def test_a_result_has_the_fields_of_the_contract_in_their_order() -> None:
     scored = decode_scored(scored_value())
     summary = {"total_cases": 5, "pass": 2, "review": 3, "fail": 0, "overall_pass_rate": 0.4}
-    value = encode_result(scored, summary, 5, complete=True, mixed_runs=False)
+    value = encode_result(scored, summary, complete=True, mixed_runs=False)
     expected = {
         "concern_id": "I25",
         "batch_id": "I25_batch_1",

@@ -17,7 +17,7 @@ from consumer.errors import Poison, Transient
 from consumer.kafka import Outgoing, Subscription, partition_for
 from consumer.metrics import Metrics
 from consumer.ports import ExpectationsKey, FoundExpectations
-from consumer.records import decode_scored
+from consumer.scored import ScoredBy, decode_scored, row_of
 from consumer.scorer import ScorerPartition, ScorerSettings
 from safe_core import Expectations, Policy, prepare
 
@@ -204,12 +204,12 @@ async def test_a_scored_case_goes_to_the_partition_of_its_batch(site: Site) -> N
     assert written.key == b"A%2FB/B/T"
     assert written.headers == {"safe.schema": b"1", "safe.group": b"safe-v0"}
     scored = decode_scored(written.value)
-    assert (scored.concern_id, scored.batch_id, scored.test_id, scored.expected_cases) == ("A/B", "B", "T", 5)
-    assert scored.row.version == (NOW - 40, 6, 41)
-    assert scored.document["output_digest"] == "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
-    assert scored.document["expectations_digest"] == FOUND.prepared.digest
-    assert scored.document["scorer"] == {"version": "0.1.0", "fingerprint": POLICY.fingerprint}
-    assert scored.document["scored_at"] == NOW
+    assert (scored.concern_id, scored.batch_id, scored.result.test_id, scored.expected_cases) == ("A/B", "B", "T", 5)
+    assert row_of(scored).version == (NOW - 40, 6, 41)
+    assert scored.output_digest == "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
+    assert scored.expectations_digest == FOUND.prepared.digest
+    assert scored.scorer == ScoredBy("0.1.0", POLICY.fingerprint)
+    assert scored.scored_at == NOW
 
 
 # Keys and what Java's murmur2 makes of them, from the tests of Apache Kafka's own client.

@@ -116,6 +116,12 @@ class ForeignBroker:
     bootstrap_servers: str
 
 
+def _with_ports(value: str, ports: dict[str, str]) -> str:
+    for name, port in ports.items():
+        value = value.replace(name, port)
+    return value
+
+
 class KafkaBroker:
     """One node with its own data and ports that stay; it may be stopped, killed, frozen and started again."""
 
@@ -134,7 +140,10 @@ class KafkaBroker:
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "log.dirs": str(folder / "data"),
         }
-        lines = [f"{name}={value}\n" for name, value in (everything | (settings or {})).items()]
+        # Further listeners stand beside the two that every broker has: settings may name their ports.
+        ports = {"{port}": str(self._port), "{controller_port}": str(controller_port)}
+        given = {name: _with_ports(value, ports) for name, value in (settings or {}).items()}
+        lines = [f"{name}={value}\n" for name, value in (everything | given).items()]
         self._configuration.write_text("".join(lines), encoding="utf-8")
         self._format()
 
