@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 
 class InvalidOutput(ValueError):
@@ -57,7 +57,7 @@ def _texts(document: Mapping[object, object], field: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _check_texts(field: str, texts: tuple[str, ...]) -> None:
+def _check_texts(field: str, texts: tuple[Any, ...]) -> None:
     try:
         "".join(texts)  # refuses all but strings, at the speed of C
     except TypeError:
