@@ -58,7 +58,7 @@ def main() -> None:
     """Load the input once, let each checkout read it in turn, print every run and the medians."""
     arguments = _arguments()
     checkouts = {"this": PROJECT} | ({"other": arguments.other.resolve()} if arguments.other else {})
-    with _bootstrap_servers() as servers, tempfile.TemporaryDirectory() as folder, Outside(servers) as outside:
+    with bootstrap_servers() as servers, tempfile.TemporaryDirectory() as folder, Outside(servers) as outside:
         source = _loaded(outside, Path(folder), arguments.events)
         settings = {"SAFE_V0_DELIVERY": arguments.delivery}
         measured: list[Measured] = []
@@ -81,7 +81,7 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def _bootstrap_servers() -> Iterator[str]:
+def bootstrap_servers() -> Iterator[str]:
     given = os.environ.get("SAFE_TEST_BOOTSTRAP_SERVERS")
     if given:
         yield given
