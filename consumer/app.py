@@ -123,8 +123,8 @@ class Worker:
                 self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
         except Transient as error:
             raise ConfigurationError(
-                f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); try again when it "
-                "is up"
+                f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); "
+                "try again when it is up"
             ) from error
         for warning in verified.warnings:
             _log.warning(warning)
@@ -296,8 +296,7 @@ class Worker:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     async def _watch_cluster(self, verified: Verified) -> None:
-        """Ask the cluster again and again: whether it answers, and whether partition counts still are what they
-        were."""
+        """Ask the cluster again and again whether it answers, and whether partition counts are what they were."""
         specs = topic_specs(self._settings)
         names = {specs[name].name: name for name in verified.partitions}
         while True:
@@ -314,9 +313,8 @@ class Worker:
                 was, is_ = verified.partitions[name], counts.get(topic)
                 if name != "input" and is_ is not None and is_ != was:
                     raise Fatal(
-                        f"{topic} now has {is_} partitions instead of {was}: keys would move to other partitions "
-                        "than their "
-                        "state; restore the count, or start a new group on new topics"
+                        f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
+                        "restore the count, or start a new group on new topics"
                     )
 
     async def _note_ends(self) -> None:

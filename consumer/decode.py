@@ -1,8 +1,7 @@
 """From a record's bytes to an input event, or to the one reason why not (contract, section 3).
 
 The first check that fails names the reason: empty_value, too_large, unsupported_version, not_utf8, then what the
-parser meets,
-not_object, invalid_event, invalid_id. No message repeats a byte of the input.
+parser meets, not_object, invalid_event, invalid_id. No message repeats a byte of the input.
 """
 
 import json
@@ -53,8 +52,7 @@ class InputEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InputRules:
-    """What is accepted as input: `types` are CloudEvents types (empty: any), `max_value_bytes` bounds a record's
-    value."""
+    """What is accepted as input: values up to `max_value_bytes`, CloudEvents of these `types` (empty: of any)."""
 
     max_value_bytes: int = 1_048_576
     types: frozenset[str] = frozenset()

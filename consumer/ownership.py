@@ -1,5 +1,4 @@
-"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract, section 4,
-"Ownership")."""
+"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract, section 4)."""
 
 import asyncio
 import contextlib

@@ -44,8 +44,7 @@ class ExpectationsSource(Protocol):
         """Answer every key of a slice at once.
 
         A key that can never be answered maps to the Poison to be dead-lettered. Raises Transient if the source
-        cannot be
-        asked now; then nothing of the slice may be decided.
+        cannot be asked now; then nothing of the slice may be decided.
         """
         ...
 

@@ -545,8 +545,7 @@ class Runner:
         self._prove()
 
     async def _fill(self, records: Sequence[Record]) -> tuple[Outgoing, int] | None:
-        """Process until it succeeds, or the partition is taken away: then whoever owns it next reads the records
-        again."""
+        """Process until it succeeds; None if the partition was taken away, whose next owner reads the records again."""
         assert self._logic is not None
         assert self._writer is not None
         while True:

@@ -1,5 +1,4 @@
-"""SAFE's topics: what they must be like, what is wrong with those that are there, and how to make them (contract,
-section 5)."""
+"""SAFE's topics: what they must be like, what is wrong with those that are there, how to make them (section 5)."""
 
 import asyncio
 import time
@@ -119,8 +118,8 @@ def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
         return
     if spec.compacted and policy != "compact":
         raise ConfigurationError(
-            f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: set "
-            "cleanup.policy=compact"
+            f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: "
+            "set cleanup.policy=compact"
         )
     if not spec.compacted and "compact" in policy:
         raise ConfigurationError(
@@ -146,8 +145,7 @@ def _differences(spec: TopicSpec, topic: TopicDescription) -> list[str]:
 
 
 async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
-    """Make the topics that are not there yet; returns a line for each. Raises ConfigurationError for one that is
-    wrong."""
+    """Make the topics that are not there yet, a line for each; raises ConfigurationError for one that is wrong."""
     specs = topic_specs(settings)
     durability = {"min.insync.replicas": str(max(1, replication_factor - 1))}
     cluster = Cluster(Connection.from_settings(settings))

@@ -15,8 +15,7 @@ _CLIENT_ID = "safe"
 _REQUEST_TIMEOUT_MS = 10_000
 _METADATA_MAX_AGE_MS = 30_000
 _RETRY_BACKOFF_MS = 20
-"""aiokafka waits this long between attempts, in transactions too: its default of 100 ms costs most of the
-throughput."""
+"""Between attempts, in transactions too: the client's default of 100 ms costs most of the throughput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,9 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
     password = settings.kafka_sasl_password
     if not settings.kafka_sasl_username or password is None:
         raise ConfigurationError(
-            f"SAFE_V0_KAFKA_SECURITY_PROTOCOL is {settings.kafka_security_protocol}: set SAFE_V0_KAFKA_SASL_USERNAME "
-            "and "
-            "SAFE_V0_KAFKA_SASL_PASSWORD (or a file of that name in SAFE_V0_SECRETS_DIR)"
+            f"SAFE_V0_KAFKA_SECURITY_PROTOCOL is {settings.kafka_security_protocol}: "
+            "set SAFE_V0_KAFKA_SASL_USERNAME and SAFE_V0_KAFKA_SASL_PASSWORD (or a file of that name in "
+            "SAFE_V0_SECRETS_DIR)"
         )
     return {
         "sasl_mechanism": settings.kafka_sasl_mechanism or "PLAIN",

@@ -110,9 +110,10 @@ def grown(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def test_a_restart_with_other_thresholds_is_told_and_counted(site: Site) -> None:
     site.send([scored_input(0, quality="review"), scored_input(1, quality="review")])
-    with site.worker(name="before"):
+    with site.worker(name="before") as before:
         site.await_rest()
         await_report(site, 2)
+        assert before.stop() == 0
     lower = reconfigured(site, SAFE_V0_CR_PASS="0.6")  # noqa: S106 # a threshold, not a password
 
     lower.send([scored_input(2, quality="review")])
@@ -359,8 +360,9 @@ def test_a_worker_asked_to_stop_while_it_starts_ends_in_order(wide_site: Site) -
     site = wide_site
     stream = list(event_stream(SEED, BATCHES, 600, partitions=4, repeated=0.5))
     site.send(stream[:300])
-    with site.worker(name="before"):
+    with site.worker(name="before") as before:
         site.await_rest()
+        assert before.stop() == 0
     site.send(stream[300:])
 
     for number, (moment, has_come) in enumerate(STARTING.items()):

@@ -1,4 +1,4 @@
-"""What is wrong at start ends the worker at once, with exit 3 and one sentence that names the culprit and the remedy."""
+"""What is wrong at start ends the worker at once: exit 3, and one sentence that names the culprit and the remedy."""
 
 import json
 import socket
