@@ -128,6 +128,8 @@ class AggregatorPartition:
     async def restore(self) -> None:
         """Rebuild the state from the changelog; raises Transient or Fatal."""
         await self._state.restore()
+        if self._settings.exactly_once:  # otherwise two owners at once may leave rows that neither has counted
+            self._state.check_counts()
         for batch in self._state.batches.values():
             if batch.is_live and batch.row is not None:
                 since_report = (self._now_ms() - batch.row.reported_at) / 1_000
@@ -231,7 +233,7 @@ class AggregatorPartition:
         """Note what the batch's row says after this record; a loser changes the time of its last record alone."""
         before, scorer = batch.row, scored.scorer
         if before is None:
-            row = BatchRow(record.timestamp, None, 0, 0, 0, scorer.fingerprint, scorer.version)
+            row = BatchRow(record.timestamp, 0, None, 0, 0, 0, scorer.fingerprint, scorer.version)
         elif won:
             row = before._replace(fingerprint=scorer.fingerprint, version=scorer.version)
         else:
@@ -262,6 +264,7 @@ class AggregatorPartition:
             batch = self._state.batches.get(key)
             row = batch.row if batch is not None else self._state.forgotten.get(key)
             assert row is not None
+            row = row._replace(cases=len(batch.fold) if batch is not None else 0)
             self._put_state(outgoing, key.encode(), row.encode())
         progress = ProgressRow(self._settings.group, SCHEMA, self._settings.partitions, next_offset)
         self._put_state(outgoing, PROGRESS_KEY, progress.encode())

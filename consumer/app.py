@@ -43,6 +43,9 @@ _log = structlog.get_logger("safe.worker")
 
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
+_MISSING_ANSWERS = 3
+"""One answer without a topic may come from a broker that has just started."""
+
 _CLUSTER_SILENT_SECONDS = 5.0
 _POLL_STALLED_SECONDS = 300.0
 _TRANSACTION_SHARE = 0.8
@@ -299,6 +302,7 @@ class Worker:
         """Ask the cluster again and again whether it answers, and whether partition counts are what they were."""
         specs = topic_specs(self._settings)
         names = {specs[name].name: name for name in verified.partitions}
+        missing_for = 0
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
@@ -308,6 +312,11 @@ class Worker:
             self._cluster_answered_at = time.monotonic()
             gone = [topic for topic in names if topic not in counts]
             self._cluster_trouble = f"missing topic: {', '.join(gone)}" if gone else None
+            missing_for = missing_for + 1 if gone else 0
+            if missing_for >= _MISSING_ANSWERS:
+                raise Fatal(
+                    f"{', '.join(gone)} disappeared while in use: whatever it held is gone; see why, then start anew"
+                )
             await self._note_ends()
             for topic, name in names.items():
                 was, is_ = verified.partitions[name], counts.get(topic)

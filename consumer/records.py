@@ -144,13 +144,15 @@ def ce_source(group: str) -> str:
 class BatchRow(NamedTuple):
     """What the changelog notes of a batch besides its cases.
 
-    `last_scored_at` (ms) is the timestamp of its last scored record, winner or not; `moved` is the next `scored` offset
+    `last_scored_at` (ms) is the timestamp of its last scored record, winner or not; `cases` how many rows it has, so
+    that a restore can tell when some are gone; `moved` is the next `scored` offset
     after the last record that changed it, `reported` the one that its last report covers (published at `reported_at`,
     ms): a report is owed while `moved` is greater. `stage` is live, forgetting (its rows are being tombstoned) or
     forgotten (they are gone).
     """
 
     last_scored_at: int
+    cases: int
     expected_cases: int | None
     moved: int
     reported: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
 from tests.support.cases import encoded, event_stream, make_batches, make_event, write_batches
 from tests.support.checker import batches_of, canonical, quoted, result_source
@@ -526,3 +526,38 @@ def test_partitions_added_to_the_input_are_read_from_their_first_record(grown: t
     assert [each["source"]["offset"] for each in results(site)] == [0, 1, 2, 3]
     site.await_rest()
     assert_at_rest(site, worker)
+
+
+# --- a topic that disappears ------------------------------------------------------------------------------------------
+
+
+def test_a_state_topic_that_disappears_under_a_running_worker_ends_it(
+    site_over: Callable[..., Site], tmp_path: Path
+) -> None:
+    site = site_over(write_batches(tmp_path / "cases", BATCHES), partitions=1)
+    site.send([scored_input(0)])
+    worker = site.spawn("robbed").await_ready()
+    site.await_rest()
+    site.outside.delete_topic(site.topics.state)
+    assert worker.wait() == EXIT_UNUSABLE
+    assert f"{site.topics.state} disappeared while in use" in worker.log_text()
+
+
+def test_a_state_topic_that_was_emptied_behind_a_running_worker_is_refused_by_whoever_restores_it(
+    site_over: Callable[..., Site], tmp_path: Path
+) -> None:
+    site = site_over(write_batches(tmp_path / "cases", BATCHES), partitions=1)
+    with site.worker() as worker:
+        site.send([scored_input(0), scored_input(1)])
+        site.await_rest()
+        ends = site.outside.ends(site.topics.state)[0]
+        site.outside.set_topic_config(site.topics.state, "cleanup.policy", "delete")  # else no record can be deleted
+        emptied = site.outside.admin.delete_records([TopicPartition(site.topics.state, 0, ends.log)])
+        assert all(future.result(10.0) is not None for future in emptied.values())
+        site.outside.set_topic_config(site.topics.state, "cleanup.policy", "compact")
+        site.send([scored_input(2)])
+        site.await_rest()
+        worker.stop()
+    again = site.spawn("again")
+    assert again.wait() == EXIT_UNUSABLE
+    assert f"the state of batch {KEY} has 1 rows of 3" in again.log_text()

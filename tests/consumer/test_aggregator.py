@@ -255,8 +255,10 @@ def case_row(record: Fetched) -> Fetched:
     return row(record.key, record.value)
 
 
-def batch_row(batch: str = "B", *, moved: int = 1, reported: int = 1, stage: str = "live", at: int = NOW) -> Fetched:
-    value = BatchRow(at, None, moved, reported, 0, OURS, "0.1.0", stage).encode()
+def batch_row(
+    batch: str = "B", *, cases: int = 1, moved: int = 1, reported: int = 1, stage: str = "live", at: int = NOW
+) -> Fetched:
+    value = BatchRow(at, cases, None, moved, reported, 0, OURS, "0.1.0", stage).encode()
     return row(f"S11/{batch}".encode(), value)
 
 
@@ -345,7 +347,10 @@ def test_a_fold_restored_from_its_rows_in_any_order_equals_the_fold(
     records = [scored(name, label, at=at, offset=offset) for offset, (name, label, at) in enumerate(history)]
     every_row = [case_row(record) for record in records]  # the losers too: compaction has not come by yet
     random.Random(seed).shuffle(every_row)
-    marks = [batch_row(moved=len(records), reported=len(records)), progress_row(len(records))]
+    marks = [
+        batch_row(cases=len({name for name, *_ in history}), moved=len(records), reported=len(records)),
+        progress_row(len(records)),
+    ]
 
     async def both() -> None:
         folded = await Site(Clock()).restart()
@@ -579,7 +584,11 @@ async def test_a_record_that_moves_nothing_owes_no_report(site: Site) -> None:
 
 
 async def test_whoever_takes_over_publishes_the_report_that_is_owed_and_no_other(clock: Clock) -> None:
-    rows = [case_row(scored("1", offset=3)), batch_row(moved=4, reported=2), batch_row("C", moved=5, reported=5)]
+    rows = [
+        case_row(scored("1", offset=3)),
+        batch_row(moved=4, reported=2),
+        batch_row("C", cases=0, moved=5, reported=5),
+    ]
     site = await Site(clock, [*rows, progress_row(6)]).restart()
     due = site.logic.next_chore_at(at_end=False)
     assert due is not None
@@ -757,6 +766,17 @@ async def test_a_batch_that_may_not_be_reported_yet_may_not_be_forgotten_yet(clo
     assert (await site.fold(at_end=True)).of("report")
     await rest(site)
     assert stage_of(site) in {"forgotten", None}
+
+
+async def test_a_changelog_that_has_lost_rows_is_refused(clock: Clock) -> None:
+    rows = [case_row(scored("1", offset=0)), batch_row(cases=2), progress_row()]
+    with pytest.raises(Fatal, match="the state of batch S11/B has 1 rows of 2"):
+        await Site(clock, rows).restart()
+
+
+async def test_two_owners_at_once_may_leave_rows_that_neither_has_counted(clock: Clock) -> None:
+    rows = [case_row(scored("1", offset=0)), batch_row(cases=2), progress_row()]
+    assert aggregates(await Site(clock, rows, exactly_once=False).restart())["total_cases"] == 1
 
 
 # --- gauges and counters ----------------------------------------------------------------------------------------------

@@ -370,7 +370,7 @@ def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> Non
 
 # --- rows of the changelog --------------------------------------------------------------------------------------------
 
-BATCH_ROW = BatchRow(1_795_291_200_000, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0")
+BATCH_ROW = BatchRow(1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0")
 PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18)
 
 
