@@ -130,7 +130,7 @@ class PartitionState:
     def check_counts(self) -> None:
         """Raise Fatal where a batch has not as many rows as its own row says: the topic has lost some."""
         for batch in self.batches.values():
-            if batch.row is not None and batch.row.cases != len(batch.fold):
+            if batch.row is not None and batch.is_live and batch.row.cases != len(batch.fold):
                 raise Fatal(
                     f"the state of batch {batch.key} has {len(batch.fold)} rows of {batch.row.cases}: the state topic "
                     "was emptied or made anew; restore it, or start a new group on new topics, which scores everything "
