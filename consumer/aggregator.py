@@ -67,6 +67,10 @@ _SHORTEST_MARK_MS = 86_400_000
 """The mark of a forgotten batch stays for one more time-to-live, and no shorter: else no reopening would be told."""
 
 
+_NO_ROW = BatchRow(0, 0, None, 0, 0, 0, "", "")
+"""What a new batch begins with."""
+
+
 @dataclass(frozen=True, slots=True)
 class AggregatorSettings:
     """Everything that an aggregator needs to know."""
@@ -231,25 +235,25 @@ class AggregatorPartition:
 
     def _touch(self, batch: LiveBatch, record: Record, scored: ScoredRecord, *, won: bool) -> None:
         """Note what the batch's row says after this record; a loser changes the time of its last record alone."""
-        before, scorer = batch.row, scored.scorer
-        if before is None:
-            row = BatchRow(record.timestamp, 0, None, 0, 0, 0, scorer.fingerprint, scorer.version)
-        elif won:
-            row = before._replace(fingerprint=scorer.fingerprint, version=scorer.version)
-        else:
-            row = before
-        moved = won or row.expected_cases != scored.expected_cases
-        batch.row = row._replace(
-            last_scored_at=max(record.timestamp, row.last_scored_at),
-            expected_cases=scored.expected_cases,
-            moved=record.offset + 1 if moved else row.moved,
+        before = batch.row or _NO_ROW
+        moved = won or before.expected_cases != scored.expected_cases
+        scorer = scored.scorer if won or batch.row is None else before
+        batch.row = row = BatchRow(
+            max(record.timestamp, before.last_scored_at),
+            before.cases,
+            scored.expected_cases,
+            record.offset + 1 if moved else before.moved,
+            before.reported,
+            before.reported_at,
+            scorer.fingerprint,
+            scorer.version,
         )
         self._touched[batch.key] = None
         batches = self._state.batches
         batches[batch.key] = batches.pop(batch.key)  # the latest stands last
-        if batch.row.moved > batch.row.reported:
+        if row.moved > row.reported:
             self._owe(batch)
-        if before is not None and before.fingerprint != row.fingerprint and not batch.warned_of_fingerprints:
+        if before.fingerprint not in ("", row.fingerprint) and not batch.warned_of_fingerprints:
             batch.warned_of_fingerprints = True
             self._mixed.append(batch)
 

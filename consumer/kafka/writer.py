@@ -38,12 +38,12 @@ class Outgoing:
     def __init__(self, producer: AIOKafkaProducer, now_ms: int) -> None:
         self._producer = producer
         self._now_ms = now_ms
-        self._batches: dict[TopicPartition, list[Any]] = {}
+        self._batches: dict[tuple[str, int], list[Any]] = {}
         self.records = 0
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Add one record, stamped with the time of writing: event times never stand in a record's timestamp."""
-        where = TopicPartition(topic, partition)
+        where = (topic, partition)  # a plain pair: this is done four times for each input
         batches = self._batches.get(where)
         if batches is None:
             batches = self._batches[where] = [self._producer.create_batch()]
@@ -62,9 +62,9 @@ class Outgoing:
             return False
         batch = compressed_batch(self._producer, MAX_BATCH_BYTES)
         batch.append(timestamp=self._now_ms, key=key, value=value, headers=list(headers))
-        self._batches.setdefault(TopicPartition(topic, partition), []).append(batch)
+        self._batches.setdefault((topic, partition), []).append(batch)
         # The next record must not join it.
-        self._batches[TopicPartition(topic, partition)].append(self._producer.create_batch())
+        self._batches[topic, partition].append(self._producer.create_batch())
         self.records += 1
         return True
 
@@ -75,15 +75,15 @@ class Outgoing:
         """
         for is_last in (False, True):
             async with asyncio.TaskGroup() as sending:
-                for where, batches in self._batches.items():
-                    if (where.topic == last) is is_last:
-                        sending.create_task(self._send_in_order(where, batches))
+                for (topic, partition), batches in self._batches.items():
+                    if (topic == last) is is_last:
+                        sending.create_task(self._send_in_order(topic, partition, batches))
 
-    async def _send_in_order(self, where: TopicPartition, batches: list[Any]) -> None:
+    async def _send_in_order(self, topic: str, partition: int, batches: list[Any]) -> None:
         for batch in batches:
             if batch.record_count() == 0:
                 continue
-            acknowledged = await self._producer.send_batch(batch, where.topic, partition=where.partition)
+            acknowledged = await self._producer.send_batch(batch, topic, partition=partition)
             await acknowledged
 
 
