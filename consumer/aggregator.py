@@ -116,8 +116,8 @@ class AggregatorPartition:
         self._ttl_ms = int(settings.batch_ttl_seconds * 1_000)
         self._mark_ms = self._ttl_ms + max(self._ttl_ms, _SHORTEST_MARK_MS)
         self._committed_at = 0.0
-        self._foreign = Occasional("scored records of another group were skipped")
-        self._undecodable = Occasional("scored records that cannot be decoded became dead letters")
+        self._foreign = Occasional("scored records of another group were skipped", partition=partition)
+        self._undecodable = Occasional("scored records that cannot be read became dead letters", partition=partition)
         self._begin_slice()
 
     def _begin_slice(self) -> None:
@@ -276,12 +276,12 @@ class AggregatorPartition:
     def _put_state(self, outgoing: Outgoing, key: bytes, value: bytes | None) -> None:
         outgoing.append(self._settings.state_topic, self._partition, key, value, self._headers)
 
-    def committed(self, next_offset: int) -> None:
+    def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
         """The slice is visible: move gauges and counters, and say what deserves it."""
         self._state.rewrite.clear()
         self._committed_at = time.monotonic()
         self._count()
-        self._warn(next_offset)
+        self._warn()
         for key in self._touched:
             batch = self._state.batches.get(key)
             if batch is None or not batch.is_live:
@@ -302,9 +302,9 @@ class AggregatorPartition:
             max(0, now_ms - published_at) / 1_000 for published_at in self._published_at if published_at >= 0
         )
 
-    def _warn(self, next_offset: int) -> None:
-        self._foreign.note(self._outcomes["foreign"], partition=self._partition, up_to_offset=next_offset)
-        self._undecodable.note(self._outcomes["dead_lettered"], partition=self._partition, up_to_offset=next_offset)
+    def _warn(self) -> None:
+        self._foreign.note(self._outcomes["foreign"])
+        self._undecodable.note(self._outcomes["dead_lettered"])
         for batch in self._reopened:
             _log.warning(
                 "a late record opened a forgotten batch anew", concern_id=batch.concern_id, batch_id=batch.batch_id
@@ -449,5 +449,7 @@ class AggregatorPartition:
         self._gauges.show(self._partition, restored)
 
     def drop(self) -> None:
-        """The partition is let go: nothing of it is exported any more."""
+        """The partition is let go: nothing of it is exported any more, and nothing left unsaid."""
+        self._foreign.flush()
+        self._undecodable.flush()
         self._gauges.drop(self._partition)

@@ -173,13 +173,10 @@ class Worker:
             group=settings.kafka_group_id,
             topics={name: spec.name for name, spec in topic_specs(settings).items()},
             partitions=dict(verified.partitions),
-            expectations=self._loaded_expectations(),
+            expectations=self._settings.expectations if self._source is not None else None,
             fingerprint=self._loaded.policy.fingerprint,
             http=address,
         )
-
-    def _loaded_expectations(self) -> object:
-        return self._source.name if self._source is not None else None
 
     # --- the object graph ---------------------------------------------------------------------------------------------
 
@@ -392,7 +389,7 @@ def expectations_source(settings: Settings) -> ExpectationsSource:
         )
     if "://" in where or where.startswith("topic:"):
         raise ConfigurationError(
-            f"SAFE_V0_EXPECTATIONS={where.split('@')[-1]}: this version reads expectations from a folder only"
+            f"SAFE_V0_EXPECTATIONS={where.split('@')[-1]}: this version reads test cases from a folder only"
         )
     return FolderSource(Path(where))
 

@@ -39,7 +39,7 @@ A flag beats its variable (SAFE_V0_…), a variable beats its key in safe.config
 
 app = typer.Typer(
     name="safe",
-    help="Score LLM outputs for clinical review by SAFE v0: from Kafka as they come, or from files.",
+    help="Score LLM outputs for clinical review by SAFE v0: the moment they are published to Kafka.",
     epilog=_EXAMPLES,
     rich_markup_mode=None,
     add_completion=False,
@@ -79,9 +79,7 @@ ConfigFile = Annotated[
 ]
 Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
 GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
-Expectations = Annotated[
-    str | None, typer.Option("--expectations", help="Where test cases are: a folder, an http(s):// URL or topic:NAME.")
-]
+Expectations = Annotated[str | None, typer.Option("--expectations", help="The folder of batch files, <batch_id>.json.")]
 Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
 HttpAddress = Annotated[
     str | None, typer.Option("--http-address", help="For /metrics, /livez, /readyz; default: 127.0.0.1:9464.")

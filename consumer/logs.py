@@ -44,7 +44,7 @@ LEVELS: Final[Mapping[Level, int]] = {
 _OURS: Final = ("safe", "consumer", "safe_core")
 # At DEBUG a Kafka client prints passwords and payloads; at INFO it comments on each join, so ask for debug to see that.
 _CLIENTS: Final = ("aiokafka", "kafka")
-_CLIENT_LEVELS: Final[Mapping[Level, int]] = {**LEVELS, "debug": logging.INFO, "info": logging.WARNING}
+_CLIENT_LEVELS: Final[Mapping[Level, int]] = {**LEVELS, "debug": logging.INFO, "info": logging.ERROR}
 _REQUESTS: Final = "aiohttp.access"  # at INFO a line for each scrape and probe
 
 

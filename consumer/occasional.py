@@ -1,4 +1,4 @@
-"""A warning that repeats itself at most every ten seconds, with what has come together since."""
+"""A warning that floods neither the log nor is lost: the first few at once, the rest together every ten seconds."""
 
 import time
 from collections import Counter
@@ -9,21 +9,32 @@ import structlog
 _log = structlog.get_logger("safe.worker")
 
 _EVERY_SECONDS = 10.0
+_AT_ONCE = 5
+"""Warnings that are given at once in any ten seconds."""
 
 
 class Occasional:
-    """Counts what happens in every slice, and warns of it now and then: a flood in the input is none in the log."""
+    """Counts what happens in every slice, and warns of it: a flood in the input is none in the log."""
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, sentence: str, **context: object) -> None:
         self._sentence = sentence
+        self._context = context
         self._counts: Counter[str] = Counter()
-        self._said_at = float("-inf")
+        self._since = float("-inf")
+        self._said = 0
 
-    def note(self, counts: int | Mapping[str, int], **context: object) -> None:
+    def note(self, counts: int | Mapping[str, int]) -> None:
         """Count on, and warn if it is time; `counts` is a number, or numbers by reason."""
         self._counts.update({"records": counts} if isinstance(counts, int) else counts)
         now = time.monotonic()
-        if self._counts.total() and now - self._said_at >= _EVERY_SECONDS:
-            _log.warning(self._sentence, counts=dict(self._counts), **context)
+        if now - self._since >= _EVERY_SECONDS:
+            self._since, self._said = now, 0
+        if self._said < _AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Say what has not been said yet."""
+        if self._counts.total():
+            _log.warning(self._sentence, counts=dict(+self._counts), **self._context)
             self._counts.clear()
-            self._said_at = now
+            self._said += 1

@@ -80,7 +80,9 @@ class ScorerPartition:
         self._counts = _SliceCounts()
         self._missing_since: dict[ExpectationsKey, float] = {}
         self._begun_at: float | None = None
-        self._buried = Occasional("records became dead letters")
+        self._buried = Occasional(
+            "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
+        )
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 
@@ -107,7 +109,8 @@ class ScorerPartition:
         """A scorer exports nothing of its own."""
 
     def drop(self) -> None:
-        """A scorer holds nothing."""
+        """A scorer holds nothing but what it has not said yet."""
+        self._buried.flush()
 
     # --- one slice ----------------------------------------------------------------------------------------------------
 
@@ -211,14 +214,14 @@ class ScorerPartition:
         self._counts.outcomes["dead_lettered"] += 1
         self._counts.reasons[poison.reason] += 1
 
-    def committed(self, next_offset: int) -> None:
+    def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
         """Move the counters, and say once per slice what was buried."""
         self._begun_at = None
         counts, self._counts = self._counts, _SliceCounts()
         self._metrics.count_slice(
             counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.scoring_seconds
         )
-        self._buried.note(counts.reasons, partition=self._partition, up_to_offset=next_offset)
+        self._buried.note(counts.reasons)
 
 
 def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:

@@ -293,7 +293,7 @@ def shown(name: str, value: object) -> object:
 
 
 def _quoted(name: str, value: object) -> str:
-    value = shown(name, value)
+    value = "" if value == "" else shown(name, value)
     plain = isinstance(value, str) and re.fullmatch(r"[!-~]+", value)
     text = str(value) if plain else json.dumps(value, default=lambda other: type(other).__name__)
     return text if len(text) <= 120 else text[:120] + "…"

@@ -109,6 +109,7 @@ class Stage:
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
         self._disposals: set[asyncio.Task[None]] = set()
+        self._told_serving = False
         self._poll_trouble: str | None = None
         self._poll_failed_at = float("-inf")
 
@@ -170,6 +171,13 @@ class Stage:
             if any(batch.records for batch in fetched.values()):
                 backoff.reset()
             self._check_silence(subscription)
+            self._tell_serving()
+
+    def _tell_serving(self) -> None:
+        """Say once for each assignment that all of it is served."""
+        if self.joined and not self._told_serving and not self.troubles():
+            self._told_serving = True
+            _log.info("serving", role=self.role.name, topic=self.role.topic, partitions=sorted(self.runners))
 
     def _note_failed_poll(self, error: Transient) -> None:
         if not self._polling_fails():
@@ -243,6 +251,7 @@ class Stage:
             for partition in sorted(partitions - self.runners.keys()):
                 self._take_up(partition)
             self.joined = True
+            self._told_serving = False
             _log.info(
                 "partitions assigned",
                 role=self.role.name, topic=self.role.topic, partitions=sorted(partitions), generation=generation,
@@ -453,7 +462,7 @@ class Runner:
         committed = await self._subscription.committed(self.partition)
         self.position = await self._logic.first_offset(self._subscription, committed)
         self._taken_up = True
-        _log.info(
+        _log.debug(
             "partition taken up",
             role=self._role.name, topic=self._role.topic, partition=self.partition,
             committed=committed, position=self.position,

@@ -5,6 +5,7 @@ forgets; a batch's row tells whether it is live, being forgotten, or forgotten.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -118,7 +119,8 @@ class PartitionState:
             await self._find_winners()
         self._put_in_order()
         cases = sum(len(batch.fold) for batch in self.batches.values())
-        _log.info(
+        _log.log(
+            logging.INFO if rows else logging.DEBUG,
             "restored",
             partition=self._partition,
             rows=rows,

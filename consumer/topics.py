@@ -151,12 +151,16 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
     cluster = Cluster(Connection.from_settings(settings))
     await connect(cluster, settings)
     try:
-        lines = []
-        for spec in specs.values():
-            made = await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
-            lines.append(f"{spec.name}: " + (f"created with {partitions} partitions" if made else "already there"))
+        made = {
+            name: await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
+            for name, spec in specs.items()
+        }
         await _wait_until_known(cluster, [spec.name for spec in specs.values()])
         verified = await verify_topics(cluster, settings, "all")
+        lines = [
+            f"{spec.name}: {'created' if made[name] else 'already there'} with {verified.partitions[name]} partitions"
+            for name, spec in specs.items()
+        ]
         return lines + [f"warning: {warning}" for warning in verified.warnings]
     except Transient as error:
         raise ConfigurationError(f"topics cannot be created: {error}") from error

@@ -619,11 +619,17 @@ class FolderSource:
         return self._index.followed_by(listing, self._wall), seconds
 
     def _adopt(self, index: FolderIndex) -> None:
-        before, self._index = self._index, index
+        before = self._index
+        if before.holders and not index.holders:
+            # A mount that has failed looks like this: what was there a moment ago is not a reason for dead letters.
+            self._note_trouble("has lost all of its test cases")
+            return
+        self._index = index
         told = before.problems()
         for name, (why, change) in index.problems().items():
             if told.get(name) != (why, change):
-                _log.warning("a batch file cannot be used", file=shown(name), why=why)
+                kept = "its last good version stays" if name in before.files else "its test cases are not there"
+                _log.warning("a batch file cannot be used", file=shown(name), why=why, until_it_is_repaired=kept)
         if index.holders is not before.holders:
             self._answers.clear()
             _log.info("batch files were read", files=len(index.files), test_ids=len(index.holders))
@@ -632,7 +638,10 @@ class FolderSource:
             _log.info("the expectations folder is back", folder=shown(str(self._path)))
 
     def _fail(self, error: OSError) -> None:
-        trouble = f"the expectations folder {shown(str(self._path))} cannot be read ({error.strerror})"
+        self._note_trouble(f"cannot be read ({error.strerror})")
+
+    def _note_trouble(self, what: str) -> None:
+        trouble = f"the expectations folder {shown(str(self._path))} {what}"
         if trouble != self._trouble:
-            _log.error("the expectations folder cannot be read", folder=shown(str(self._path)), why=error.strerror)
+            _log.error("look-ups wait for the expectations folder", why=trouble)
         self._trouble = trouble

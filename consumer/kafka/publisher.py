@@ -51,7 +51,8 @@ class EventPublisher:
                 acknowledged = await self._producer.send(topic, value, key)
         except (KafkaError, TimeoutError) as error:
             raise Fatal(
-                f"nothing can be published to {topic}: {type(error).__name__}; does the topic exist?"
+                f"nothing can be published to {topic} ({type(error).__name__}): if it does not exist, "
+                "`safe topics create` makes it"
             ) from error
         self._unacknowledged.add(acknowledged)
         acknowledged.add_done_callback(self._acknowledge)

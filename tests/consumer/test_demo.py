@@ -200,7 +200,7 @@ def test_a_signal_ends_everything_the_demo_has_started(tmp_path: Path, ending: s
 
 
 @needs_the_broker
-@pytest.mark.parametrize(("child", "last_words"), [("worker", "partition taken up"), ("broker", "ready in")])
+@pytest.mark.parametrize(("child", "last_words"), [("worker", "serving"), ("broker", "ready in")])
 def test_a_process_that_dies_ends_the_demo_with_its_last_lines(tmp_path: Path, child: str, last_words: str) -> None:
     with running_demo(tmp_path) as demo:
         until(demo, "Pass ")

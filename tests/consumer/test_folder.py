@@ -587,7 +587,8 @@ async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once
                 clock.now += 1
                 assert signals(await found(source, "a", "A-1")) == ("wheeze",)
 
-    warning = {"event": "a batch file cannot be used", "file": "a.json", "why": "not valid JSON (line 1)"}
+    kept = {"until_it_is_repaired": "its last good version stays"}
+    warning = {"event": "a batch file cannot be used", "file": "a.json", "why": "not valid JSON (line 1)"} | kept
     assert [entry for entry in logs if "file" in entry] == [warning | {"log_level": "warning"}] * 2
     assert source.bad_files == ("a.json",)
     written(tmp_path, "a.json", [case("A-1", "stridor")])
@@ -836,3 +837,22 @@ def test_expectations_that_nobody_holds_any_more_are_let_go(tmp_path: Path) -> N
         index = index.followed_by(list_folder(tmp_path), wall)
 
     assert len(index.shared) == 1_500
+
+
+async def test_a_folder_that_loses_all_its_test_cases_at_once_is_an_outage_not_a_reason_for_dead_letters(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, "a.json", [case("A-1", "wheeze")])
+    clock = Clock()
+    source = await started(tmp_path, clock)
+    assert signals(await found(source, "a", "A-1")) == ("wheeze",)
+    (tmp_path / "a.json").unlink()
+    clock.now += 2
+    with pytest.raises(Transient, match="has lost all of its test cases"):
+        await source.find([ExpectationsKey("a", "A-1")])
+    assert source.trouble() is not None
+    written(tmp_path, "a.json", [case("A-1", "stridor")])
+    clock.now += 2
+    assert signals(await found(source, "a", "A-1")) == ("stridor",)
+    assert source.trouble() is None
+    await source.stop()

@@ -291,7 +291,8 @@ LEVELS = [
     ("debug", "aiokafka.conn", "debug", False),  # passwords and payloads
     ("debug", "aiokafka.conn", "info", True),
     ("info", "aiokafka.conn", "info", False),
-    ("info", "aiokafka.conn", "warning", True),
+    ("info", "aiokafka.conn", "warning", False),  # each rebalance is one
+    ("info", "aiokafka.conn", "error", True),
     ("error", "aiokafka.conn", "warning", False),
     ("debug", "kafka", "debug", False),
     ("debug", "asyncio", "debug", False),  # any library's

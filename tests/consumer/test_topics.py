@@ -259,7 +259,9 @@ async def test_with_one_replica_one_in_sync_is_enough(site: Settings, broker: Br
 
 async def test_making_them_twice_is_fine(site: Settings, broker: Broker) -> None:
     await create_topics(site, 8, 1)
-    assert await create_topics(site, 8, 1) == [f"{name}: already there" for name in DEFAULT_NAMES.values()]
+    assert await create_topics(site, 8, 1) == [
+        f"{name}: already there with 8 partitions" for name in DEFAULT_NAMES.values()
+    ]
     assert broker.stopped == 2
 
 
