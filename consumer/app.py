@@ -58,7 +58,6 @@ looking for some in each slice costs a tenth of the throughput. The oldest gener
 for a million rows, and is left alone."""
 
 _EXIT_OK = 0
-_EXIT_UNUSABLE = 3
 _EXIT_FORCED = 1
 
 

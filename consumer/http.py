@@ -1,35 +1,20 @@
 """The worker's own pages: /metrics for Prometheus, /livez and /readyz for whoever restarts or routes."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry
-from prometheus_client.core import Metric
-from prometheus_client.exposition import generate_latest
-from typing_extensions import override
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from consumer.errors import ConfigurationError
-from consumer.metrics import Metrics
+from consumer.metrics import Metrics, page
 from consumer.settings import split_address
 
 _SHUTDOWN_SECONDS = 1.0
 """A client that does not read its answer must not hold up the end of the process."""
 
 Troubles = Callable[[], Sequence[str]]
-
-
-class _Collected(CollectorRegistry):
-    """Families that were gathered on the event loop, to be written out elsewhere."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        super().__init__()
-        self._families = list(families)
-
-    @override
-    def collect(self) -> Iterable[Metric]:
-        return self._families
 
 
 class Pages:
@@ -73,9 +58,9 @@ class Pages:
         await self._runner.cleanup()
 
     async def _show_metrics(self, _request: web.Request) -> web.Response:
-        families = _Collected(self._metrics.collect())
-        page = await asyncio.to_thread(generate_latest, families)
-        return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        families = list(self._metrics.collect())  # on the loop, so that nothing moves meanwhile
+        body = await asyncio.to_thread(page, families)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _show_liveness(self, _request: web.Request) -> web.Response:
         return _verdict("live", self._not_live())

@@ -17,6 +17,7 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import generate_latest
+from typing_extensions import override
 
 from safe_core import BatchSnapshot
 
@@ -193,12 +194,6 @@ class Metrics:
 
     # --- the page -----------------------------------------------------------------------------------------------------
 
-    def page(self) -> bytes:
-        """Everything in Prometheus' text format."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(self)
-        return generate_latest(registry)
-
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client asks a collector for."""
         for name, definition in _COUNTERS.items():
@@ -327,3 +322,20 @@ def _largest(archetypes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, 
     cases, passes = kept.get(OTHER, (0, 0))
     kept[OTHER] = (cases + sum(c for _, (c, _) in rest), passes + sum(p for _, (_, p) in rest))
     return kept
+
+
+class _Collected(CollectorRegistry):
+    """Families that have been gathered already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        super().__init__()
+        self._families = list(families)
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def page(families: Iterable[Metric]) -> bytes:
+    """Write gathered families in Prometheus' text format; may run in a thread, gathering them may not."""
+    return generate_latest(_Collected(families))

@@ -39,7 +39,6 @@ class Outgoing:
         self._producer = producer
         self._now_ms = now_ms
         self._batches: dict[tuple[str, int], list[Any]] = {}
-        self.records = 0
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Add one record, stamped with the time of writing: event times never stand in a record's timestamp."""
@@ -52,7 +51,6 @@ class Outgoing:
             fresh = self._producer.create_batch()
             fresh.append(timestamp=self._now_ms, key=key, value=value, headers=headers)
             batches.append(fresh)
-        self.records += 1
 
     def append_compressed(
         self, topic: str, partition: int, key: bytes | None, value: bytes, headers: Headers, max_bytes: int
@@ -65,7 +63,6 @@ class Outgoing:
         self._batches.setdefault((topic, partition), []).append(batch)
         # The next record must not join it.
         self._batches[topic, partition].append(self._producer.create_batch())
-        self.records += 1
         return True
 
     async def send(self, last: str | None = None) -> None:

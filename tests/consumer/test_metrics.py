@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from consumer.metrics import BatchGauges, ExportedBatch, Histogram, Metrics
+from consumer.metrics import BatchGauges, ExportedBatch, Histogram, Metrics, page
 from safe_core import BatchFold, CaseRow, CaseScore, Details, Label, Passed, Scores, Terms, Vacuous, id_problem
 
 # name, type, labels, help
@@ -118,7 +118,7 @@ def metrics_with(*batches: ExportedBatch, max_exported: int = 1_000, ours: Owner
 
 
 def samples(metrics: Metrics, name: str) -> list[Sample]:
-    families = text_string_to_metric_families(metrics.page().decode())
+    families = text_string_to_metric_families(page(metrics.collect()).decode())
     return [sample for family in families for sample in family.samples if sample.name == name]
 
 
@@ -143,14 +143,14 @@ def full() -> Metrics:
 
 @pytest.mark.parametrize(("name", "type_", "labels", "help_"), FAMILIES, ids=[row[0] for row in FAMILIES])
 def test_each_metric_has_its_name_type_labels_and_help(name: str, type_: str, labels: set[str], help_: str) -> None:
-    (family,) = [f for f in text_string_to_metric_families(full().page().decode()) if f.name == name]
+    (family,) = [f for f in text_string_to_metric_families(page(full().collect()).decode()) if f.name == name]
     assert (family.type, family.documentation) == (type_, help_)
     assert family.samples
     assert {frozenset(sample.labels) - {"le"} for sample in family.samples} == {frozenset(labels)}
 
 
 def test_there_is_no_other_metric() -> None:
-    families = {family.name for family in text_string_to_metric_families(full().page().decode())}
+    families = {family.name for family in text_string_to_metric_families(page(full().collect()).decode())}
     assert families == {name for name, *_ in FAMILIES}
 
 
@@ -220,8 +220,8 @@ def test_batches_of_concerns_beyond_a_hundred_are_shown_as_other() -> None:
 
 def test_no_series_comes_twice_where_batches_of_one_name_are_all_of_other_concerns() -> None:
     metrics = metrics_with(*(batch(f"C-{n}", "golden", ["Pass", "Fail"], archetypes=["A"]) for n in range(104)))
-    page = [line for line in metrics.page().decode().splitlines() if not line.startswith("#")]
-    series = [line.rpartition(" ")[0] for line in page]
+    lines = [line for line in page(metrics.collect()).decode().splitlines() if not line.startswith("#")]
+    series = [line.rpartition(" ")[0] for line in lines]
     assert len(series) == len(set(series))
     other = {"concern_id": "other", "batch_id": "golden"}
     assert value(metrics, "safe_batch_cases", **other, label="Pass") == 8
@@ -319,5 +319,5 @@ def test_what_would_break_the_page_is_no_id(unfit: str) -> None:
 
 
 def test_every_value_is_a_finite_number() -> None:
-    for family in text_string_to_metric_families(full().page().decode()):
+    for family in text_string_to_metric_families(page(full().collect()).decode()):
         assert all(math.isfinite(sample.value) for sample in family.samples)
