@@ -173,7 +173,7 @@ class KafkaBroker:
             )
         try:
             wait_until(self._answers, within_seconds=START_SECONDS, what="Kafka answers for its metadata")
-        except BaseException:
+        except BaseException:  # an interrupted start, too, must leave no process behind
             self.stop(kill=True)
             raise
         return self
