@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from consumer import __version__
-from consumer.errors import SafeError
+from consumer.errors import ConfigurationError, SafeError
 
 if TYPE_CHECKING:
     from consumer.settings import Loaded
@@ -32,14 +32,16 @@ _EXAMPLES: Final = """Examples:
   safe demo                                             see it run, without Kafka
   safe topics create --bootstrap-servers broker:9092    make the topics
   safe worker --bootstrap-servers broker:9092 --expectations ./test-cases
-  safe publish report.json --test-dir ./test-cases      send a report's outputs as events
+  safe score -c I25 -b "I25_batch_*" -o report.json --outputs run.json --test-dir ./test-cases
+  safe gate report.json --min-pass-rate 0.8             in CI: exit 1 below 80 %
+  safe publish run.json --test-dir ./test-cases         send a report's outputs as events
   safe config show                                      each setting and where it came from
 
 A flag beats its variable (SAFE_V0_…), a variable beats its key in safe.config.json."""
 
 app = typer.Typer(
     name="safe",
-    help="Score LLM outputs for clinical review by SAFE v0: the moment they are published to Kafka.",
+    help="Score LLM outputs for clinical review by SAFE v0: as they are published to Kafka, or from files.",
     epilog=_EXAMPLES,
     rich_markup_mode=None,
     add_completion=False,
@@ -73,6 +75,25 @@ class OnDuplicate(StrEnum):
     LAST = "last"
 
 
+class ReportFormat(StrEnum):
+    """What `score` writes; `all` is console, json and markdown."""
+
+    JSON = "json"
+    CONSOLE = "console"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    CSV = "csv"
+    ALL = "all"
+
+
+class FailOn(StrEnum):
+    """From which label on a case keeps the gate shut."""
+
+    FAIL = "fail"
+    REVIEW = "review"
+    NEVER = "never"
+
+
 # Options that several commands take; their values are read by consumer.settings, as those of every other source.
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="The configuration file; default: safe.config.json, if it is here.")
@@ -88,6 +109,27 @@ LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="json, or console (default on a terminal).")]
 StrictAH = Annotated[
     bool, typer.Option("--strict-ah", help="Any forbidden term makes AH 0, whatever an override says.")
+]
+
+
+TestDir = Annotated[
+    Path | None, typer.Option("--test-dir", "-t", help="Batch files; default: the folder of SAFE_V0_EXPECTATIONS.")
+]
+Outputs = Annotated[
+    list[Path],
+    typer.Option(
+        "--outputs", "--input", "-i", help="A factory-cli report, a JSONL file of events, or a folder of them; repeats."
+    ),
+]
+MinPassRate = Annotated[
+    float | None, typer.Option("--min-pass-rate", help="Exit 1 below this share of passing cases, from 0 to 1.")
+]
+FailOnOption = Annotated[
+    FailOn | None,
+    typer.Option("--fail-on", help="Exit 1 if any case has this label or a worse one; default without a rate: fail."),
+]
+OnDuplicateOption = Annotated[
+    OnDuplicate | None, typer.Option("--on-duplicate", help="Which answer counts where a file answers a test_id twice.")
 ]
 
 
@@ -182,12 +224,8 @@ def publish(
     batch: Annotated[
         str | None, typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or one batch's name.")
     ] = None,
-    test_dir: Annotated[
-        Path | None, typer.Option("--test-dir", "-t", help="Batch files; default: the folder of SAFE_V0_EXPECTATIONS.")
-    ] = None,
-    on_duplicate: Annotated[
-        OnDuplicate | None, typer.Option(help="Which answer counts where a file answers a test_id twice.")
-    ] = None,
+    test_dir: TestDir = None,
+    on_duplicate: OnDuplicateOption = None,
     whole_output: Annotated[
         bool, typer.Option("--whole-output", help="Send all of each output, the patient's narrative too.")
     ] = False,
@@ -220,6 +258,107 @@ def publish(
     )
 
 
+@app.command(name="score")
+def score_(
+    *,
+    concern: Annotated[str, typer.Option("--concern", "-c", help="The concern whose test cases are scored.")],
+    batch: Annotated[str, typer.Option("--batch", "-b", help="Which batches, as a glob over file names.")],
+    outputs: Outputs,
+    test_dir: TestDir = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", "-o", help="Where to write; .json, .md, .xml (JUnit), .csv or .txt; - is stdout; repeats."
+        ),
+    ] = None,
+    format_: Annotated[
+        ReportFormat | None, typer.Option("--format", "-f", help="Default: console, or the file's reportFormats.")
+    ] = None,
+    strict_ah: StrictAH = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what each case found and missed that does not pass.")
+    ] = False,
+    on_duplicate: OnDuplicateOption = None,
+    min_pass_rate: MinPassRate = None,
+    fail_on: FailOnOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that SAFE did not write.")] = False,
+    config_file: ConfigFile = None,
+) -> int:
+    """Score outputs from files: scorecard, reports, and an exit code for CI.
+
+    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some are to be reviewed, 3 if nothing could be
+    scored. With --min-pass-rate or --fail-on: 0 if that holds, 1 if not.
+
+    Examples:
+
+    \b
+      safe score -c I25 -b "I25_batch_*" --outputs run.json --test-dir ./test-cases
+      safe score -c I25 -b golden_set --outputs run.json -o report.json -o junit.xml --min-pass-rate 0.8
+      safe score -c I25 -b "*" --outputs run.json --format json | jq .summary
+    """
+    from consumer.offline.command import ScoreRequest, score_command
+    from consumer.offline.gate import Gate
+    from consumer.settings import surroundings
+
+    loaded = _load(config=config_file, ah_strict=strict_ah or None)
+    request = ScoreRequest(
+        concern=concern,
+        batch=batch,
+        outputs=outputs,
+        test_dir=_test_dir(test_dir, loaded),
+        files=output or [],
+        format=None if format_ is None else format_.value,
+        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+        gate=Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value),
+        verbose=verbose,
+        force=force,
+    )
+    return score_command(loaded.settings, loaded.policy, surroundings(), request)
+
+
+@app.command()
+def gate(
+    *,
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    min_pass_rate: MinPassRate = None,
+    fail_on: FailOnOption = None,
+) -> int:
+    """Decide by a report: exit 0 if it is good enough, 1 if not.
+
+    Where both rules are given, both must hold; equality with the rate passes.
+
+    Examples:
+
+    \b
+      safe gate report.json --min-pass-rate 0.8
+      safe gate report.json --fail-on review
+    """
+    from consumer.offline.command import gate_command
+    from consumer.offline.gate import Gate
+
+    return gate_command(report, Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value))
+
+
+@app.command()
+def verify(
+    *,
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    outputs: Outputs,
+    test_dir: TestDir = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not.
+
+    Example:
+
+    \b
+      safe verify report.json --test-dir ./test-cases --outputs run.json
+    """
+    from consumer.offline.command import verify_command
+
+    return verify_command(report, _test_dir(test_dir, _load(config=config_file)), outputs)
+
+
 @app.command()
 def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
     """See it run: broker, topics, worker and sample traffic in one, without Kafka, Java or containers."""
@@ -246,6 +385,13 @@ def _load(**flags: object) -> "Loaded":
     from consumer.settings import load
 
     return load(flags)
+
+
+def _test_dir(given: Path | None, loaded: "Loaded") -> Path:
+    folder = given or loaded.settings.expectations_folder
+    if folder is None:
+        raise ConfigurationError("where are the test cases? Give --test-dir, or SAFE_V0_EXPECTATIONS as a folder")
+    return folder
 
 
 def _prepare_for_kafka(loaded: "Loaded") -> None:

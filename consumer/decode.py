@@ -245,7 +245,7 @@ def _event(document: dict[str, Any], record_timestamp: int) -> InputEvent:
     except InvalidOutput as error:
         raise Poison("invalid_event", str(error)) from None
     generated_at = get("generated_at")
-    event_time = record_timestamp if generated_at is None else _milliseconds(generated_at)
+    event_time = record_timestamp if generated_at is None else milliseconds_of(generated_at)
     for position, identifier in enumerate(ids):
         if identifier is not None:
             problem = id_problem(identifier)
@@ -268,7 +268,7 @@ _EPOCH_ORDINAL = _EPOCH.toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def _milliseconds(text: object) -> int:
+def milliseconds_of(text: object) -> int:
     """Milliseconds since 1970 of an RFC 3339 time with a zone, fractions cut (contract, section 3, "Times")."""
     if not isinstance(text, str) or (match := _RFC_3339.fullmatch(text)) is None:
         raise Poison("invalid_event", "generated_at is not an RFC 3339 time with a zone")

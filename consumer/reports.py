@@ -29,6 +29,8 @@ from safe_core import (
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
 
+_OWN_REPORT = re.compile(rb'\s*\{\s*"report_type"\s*:\s*"SAFE_v0"')
+
 _BLOCK = 1 << 20
 _TEXTS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at")
 _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
@@ -66,11 +68,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file of outputs; `sha256` in hex. In a report a test case is answered once, of events the latest stands."""
+    """A file of outputs; `sha256` in hex. In a report a test case is answered once, of events the latest stands.
+
+    `lines` counts the lines of a file of events, the last one too where nothing ends it.
+    """
 
     path: Path
     kind: Literal["report", "events"]
     sha256: str
+    lines: int
 
     def entries(self) -> Iterator[Entry]:
         """Read the file anew, entry by entry; raises ConfigurationError at the first that cannot be used."""
@@ -78,14 +84,24 @@ class OutputFile:
 
 
 def output_files(path: Path) -> list[Path]:
-    """The files that a path stands for: itself, or those of a folder that may hold outputs, by name."""
+    """The files that a path stands for: itself, or those of a folder that may hold outputs, by name.
+
+    A report that SAFE wrote into the folder holds no outputs.
+    """
     if not path.is_dir():
         return [path]
     with _readable(path):
         found = sorted(file for file in path.iterdir() if file.suffix in OUTPUT_SUFFIXES and file.is_file())
+        found = [file for file in found if not is_own_report(file)]
     if not found:
         raise ConfigurationError(f"{shown(str(path))} holds neither reports (.json) nor events (.jsonl)")
     return found
+
+
+def is_own_report(path: Path) -> bool:
+    """Tell whether a file begins as the JSON reports do that SAFE writes; raises OSError."""
+    with path.open("rb") as file:
+        return _OWN_REPORT.match(file.read(256)) is not None
 
 
 def open_outputs(path: Path) -> OutputFile:
@@ -96,20 +112,23 @@ def open_outputs(path: Path) -> OutputFile:
         with path.open("rb") as file:
             first_line = next((line for line in file if line.strip()), b"")
             file.seek(0)
-            digest = hashlib.sha256()
+            digest, lines, last = hashlib.sha256(), 0, b"\n"
             while block := file.read(_BLOCK):
                 digest.update(block)
+                lines += block.count(b"\n")
+                last = block
     events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
-    return OutputFile(path, "events" if events else "report", digest.hexdigest())
+    lines += not last.endswith(b"\n")
+    return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines)
 
 
 def _is_event(line: bytes) -> bool:
-    """Tell whether a first line is a whole object, and no report written on one line."""
+    """Tell whether a first line is a whole event, and no report or other document written on one line."""
     try:
         document = parse_json(line)
     except Poison:
         return False
-    return isinstance(document, dict) and "raw_results" not in document
+    return isinstance(document, dict) and "test_id" in document
 
 
 def _report_entries(path: Path) -> Iterator[Entry]:
@@ -118,6 +137,8 @@ def _report_entries(path: Path) -> Iterator[Entry]:
     document = _parsed(raw, path, "the file")
     results = document.get("raw_results")
     if not isinstance(results, list):
+        if document.get("report_type") == "SAFE_v0":
+            raise _unusable(path, "is a report of SAFE, not the outputs that were scored")
         raise _unusable(path, "is no factory-cli report (it has no list raw_results), and no JSONL of events")
     for position, result in enumerate(results):
         place = f"raw_results[{position}]"
@@ -251,14 +272,21 @@ class Batches:
 
 def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
     """Load the batches of a folder whose names match a glob; raises ConfigurationError naming what cannot be used."""
-    with _readable(test_dir):
-        listing = list_folder(test_dir)
     matches = glob(pattern)
-    names = sorted(name for name in listing.files if matches(name.removesuffix(SUFFIX)) or matches(name))
-    return Batches(_load(test_dir / name) for name in names)
+    names = [name for name in batch_names(test_dir) if matches(name) or matches(name + SUFFIX)]
+    return Batches(load_batch(test_dir, name) for name in names)
 
 
-def _load(path: Path) -> LoadedBatch:
+def batch_names(test_dir: Path) -> list[str]:
+    """The names of a folder's batches, in the order of their files; a report that SAFE wrote there is none of them."""
+    with _readable(test_dir):
+        files = sorted(list_folder(test_dir).files)
+        return [name.removesuffix(SUFFIX) for name in files if not is_own_report(test_dir / name)]
+
+
+def load_batch(test_dir: Path, name: str) -> LoadedBatch:
+    """Load one batch of a folder; raises ConfigurationError naming what cannot be used."""
+    path = test_dir / (name + SUFFIX)
     with _readable(path):
         raw = path.read_bytes()
     try:
@@ -266,7 +294,6 @@ def _load(path: Path) -> LoadedBatch:
         batch = parse_batch(document)
     except InvalidBatch as error:
         raise _unusable(path, str(error)) from error
-    name = path.name.removesuffix(SUFFIX)
     return LoadedBatch(name, path, hashlib.sha256(raw).hexdigest(), _batch_index(document), batch, rows_of(batch))
 
 

@@ -511,6 +511,34 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     return Loaded(settings, _origins(given, file), policy, strict_everywhere)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What others than SAFE's users put into the environment.
+
+    `source_date_epoch` is the moment of a reproducible build, in seconds since 1970; `step_summary` the file that
+    GitHub Actions shows on the page of a run.
+    """
+
+    source_date_epoch: int | None
+    step_summary: Path | None
+
+
+_LAST_SECOND_OF_9999: Final = 253_402_300_799
+
+
+def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
+    """Read what surrounds a command; raises ConfigurationError for a moment that is none."""
+    variables = os.environ if environ is None else environ
+    moment = variables.get("SOURCE_DATE_EPOCH", "").strip()
+    if moment and not (re.fullmatch(r"[0-9]{1,12}", moment) and int(moment) <= _LAST_SECOND_OF_9999):
+        raise ConfigurationError(
+            f"SOURCE_DATE_EPOCH={_quoted('source_date_epoch', moment)} is no moment; "
+            "write the seconds since 1970, such as 1772438400, or unset it"
+        )
+    summary = variables.get("GITHUB_STEP_SUMMARY", "") if variables.get("GITHUB_ACTIONS") == "true" else ""
+    return Surroundings(int(moment) if moment else None, Path(summary) if summary else None)
+
+
 def debug_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:
     """Tell whether SAFE_V0_LOG_LEVEL asks for debug; answers even where the settings cannot be read."""
     variables = os.environ if environ is None else environ

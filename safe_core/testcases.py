@@ -43,6 +43,7 @@ class BadTestCase:
     test_id: str | None
     position: int
     problem: str
+    concern_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,10 @@ def _scenarios(plan: object) -> list[object]:
 
 
 def _read(case: object, position: int, plans: list[list[object]]) -> TestCase | BadTestCase:
-    test_id = case.get("test_id") if isinstance(case, Mapping) else None
-    named = test_id if isinstance(test_id, str) and not id_problem(test_id) else None
     try:
         return _test_case(case, [scenarios[position] for scenarios in plans if position < len(scenarios)])
     except (_InvalidTestCase, InvalidExpectations) as error:
-        return BadTestCase(named, position, str(error))
+        return BadTestCase(_good_id(case, "test_id"), position, str(error), _good_id(case, "concern_id"))
 
 
 def _test_case(case: object, scenarios: list[object]) -> TestCase:
@@ -118,6 +117,11 @@ def _test_case(case: object, scenarios: list[object]) -> TestCase:
         metric_id=_id(case, "metric_id"),
         expectations=Expectations.parse(case.get("expectations")),
     )
+
+
+def _good_id(case: object, field: str) -> str | None:
+    value = case.get(field) if isinstance(case, Mapping) else None
+    return value if isinstance(value, str) and not id_problem(value) else None
 
 
 def _id(case: Mapping[object, object], field: str) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from consumer.consoles import PipedConsole
 from consumer.demo.processes import (
     Child,
     ChildEnded,
@@ -25,7 +26,7 @@ from consumer.demo.processes import (
 )
 from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
-from consumer.demo.screen import PipedConsole, Screen, closing, tell
+from consumer.demo.screen import Screen, closing, tell
 from consumer.errors import Fatal, SafeError
 from consumer.kafka import Connection, EventPublisher, Follower
 from consumer.settings import Settings

@@ -12,7 +12,6 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
-from typing_extensions import override
 
 from consumer.demo.scorecard import LABELS, Arrival, BatchCard, Scorecard
 from consumer.logs import printable
@@ -24,14 +23,6 @@ _OTHER_LINES = 18
 
 _WIDEST = 96
 """Columns beyond which a row is hard to follow."""
-
-
-class PipedConsole(Console):
-    """A console that lets a closed pipe through to whoever gives the exit code; rich's own would exit with 1."""
-
-    @override
-    def on_broken_pipe(self) -> None:
-        raise  # noqa: PLE0704 - called while the BrokenPipeError is being treated
 
 
 class Screen:

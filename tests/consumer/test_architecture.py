@@ -65,7 +65,7 @@ def test_the_rule_book_imports_nothing_of_the_consumer_and_hardly_a_library(name
 LAYERS: list[set[str]] = [
     {"consumer.__main__"},
     {"consumer.cli"},
-    {"consumer.app", "consumer.demo", "consumer.publish"},
+    {"consumer.app", "consumer.demo", "consumer.publish", "consumer.offline"},
     {"consumer.ownership", "consumer.topics"},
     {"consumer.stage", "consumer.scorer", "consumer.aggregator", "consumer.http"},
     {"consumer.state"},
@@ -74,7 +74,7 @@ LAYERS: list[set[str]] = [
     {"consumer.occasional"},
     {"consumer.expectations", "consumer.reports"},
     {"consumer.ports", "consumer.decode"},
-    {"consumer.settings", "consumer.logs"},
+    {"consumer.settings", "consumer.logs", "consumer.consoles"},
     {"consumer.errors"},
     {"consumer"},
     {"safe_core"},

@@ -1,13 +1,6 @@
-"""Every score, term and label that factory-cli's own scorer gives for its users' real cases (contract, ruling 6).
+"""Every score, term and label that factory-cli's own scorer gives for its users' real cases (contract, ruling 6)."""
 
-The cases carry no licence to redistribute and stand beside the repository, where they are at hand at all.
-"""
-
-import json
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from safe_core import (
     DEFAULT_POLICY,
@@ -20,20 +13,12 @@ from safe_core import (
     result_document,
     score,
 )
+from tests.support.real_cases import REAL, expected_scores, load, real_cases_only
 
-REAL = Path(__file__).parents[2].parent / "shared" / "real"
-
-pytestmark = [
-    pytest.mark.real_cases,
-    pytest.mark.skipif(not REAL.is_dir(), reason=f"NOT CHECKED: the real cases are not there ({REAL})"),
-]
+pytestmark = real_cases_only
 
 # The entries of a file beyond these answer test cases that are not here.
 USABLE_ENTRIES = {"outputs_refinery_v9.json": 12}
-
-
-def load(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def batches() -> dict[str, dict[str, TestCase]]:
@@ -64,7 +49,7 @@ def scored_here() -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def test_all_rows_are_equal_to_the_last_bit() -> None:
-    expected = load(REAL / "expected_scores.json")
+    expected = expected_scores()
     results = scored_here()
     assert len(results) == len(expected) == 112
     for row in expected:

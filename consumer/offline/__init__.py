@@ -1,0 +1,1 @@
+"""Scoring without Kafka: from files of outputs to scorecards, reports, gate and recomputation (contract, section 5)."""

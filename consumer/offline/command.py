@@ -1,0 +1,179 @@
+"""`safe score`, `safe gate`, `safe verify` from beginning to end: what they read, say, write (contract, section 5)."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from consumer import __version__
+from consumer.consoles import PipedConsole
+from consumer.logs import printable
+from consumer.offline.destinations import (
+    Destination,
+    Format,
+    automatic_stem,
+    check_writable,
+    destinations,
+    write_whole,
+)
+from consumer.offline.gate import Gate, checked_summary, read_report
+from consumer.offline.junit import render_junit
+from consumer.offline.markdown import render_markdown
+from consumer.offline.scorecard import print_scorecard, scorecard_text
+from consumer.offline.scored_run import ScoredRun
+from consumer.offline.scoring import OnDuplicate, moment, score_files
+from consumer.offline.selection import select
+from consumer.offline.table_csv import render_csv
+from consumer.offline.verify import lines, verify
+from consumer.reports import OutputFile, open_outputs, output_files
+from consumer.settings import Settings, Surroundings
+from safe_core import Label, Policy
+
+EXIT_CODES: Final[Mapping[Label, int]] = {"Pass": 0, "Fail": 1, "Review": 2}
+"""Specification, 7.3."""
+
+GATE_CODES: Final = {True: 0, False: 1}
+
+_LONG_BYTES: Final = 8 * 1024 * 1024
+"""From here on scoring takes more than the blink of an eye, and a person wants to see how far it is."""
+
+_STEP_SUMMARY_BYTES: Final = 1024 * 1024
+"""What GitHub shows of a step's summary at most; a larger one is not shown at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRequest:
+    """What was asked for on the command line."""
+
+    concern: str
+    batch: str
+    outputs: Sequence[Path]
+    test_dir: Path
+    files: Sequence[str]
+    format: Format | Literal["all"] | None
+    on_duplicate: OnDuplicate | None
+    gate: Gate | None
+    verbose: bool
+    force: bool
+
+
+def score_command(settings: Settings, policy: Policy, surroundings: Surroundings, request: ScoreRequest) -> int:
+    """Score, write what was asked for, and give the exit code; raises ConfigurationError."""
+    generated_at = moment(surroundings.source_date_epoch)
+    selection = select(request.test_dir, request.concern, request.batch)
+    paths = [file for path in request.outputs for file in output_files(path)]
+    stem = automatic_stem(settings.report_dir, selection.concern_id, generated_at)
+    asked = destinations(request.format, request.files, settings.report_formats, stem)
+    check_writable(asked, [*paths, *(batch.path for batch in selection.batches)], force=request.force)
+    files = [open_outputs(path) for path in paths]
+    with _progress(files) as read:
+        run, remarks = score_files(
+            selection, files, policy, generated_at=generated_at, on_duplicate=request.on_duplicate, read=read
+        )
+    passed = None
+    if request.gate is not None:
+        decision = request.gate.decide(run.report["summary"])
+        run, passed = replace(run, decision=decision.line), decision.passed
+    _say(remarks)
+    _write(run, asked, request)
+    if surroundings.step_summary is not None:
+        _append_step_summary(run, surroundings.step_summary)
+    return EXIT_CODES[run.verdict] if passed is None else GATE_CODES[passed]
+
+
+def _say(remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        print(f"safe: {printable(remark)}", file=sys.stderr)
+
+
+@contextmanager
+def _progress(files: Sequence[OutputFile]) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr for long inputs, where that is a terminal; its total is known of files of events alone."""
+    console = Console(stderr=True)
+    is_long = sum(file.path.stat().st_size for file in files) > _LONG_BYTES
+    lines = sum(file.lines for file in files) if all(file.kind == "events" for file in files) else None
+    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not (is_long and console.is_terminal), transient=True) as progress:
+        task = progress.add_task("scoring", total=lines)
+        yield lambda count: progress.advance(task, count)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _json_text(run: ScoredRun) -> str:
+    return orjson.dumps(run.report, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def _write(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) -> None:
+    """Write the files, then standard output: a reader who closes a pipe early costs no file."""
+    for each in asked:
+        if each.path is not None:
+            write_whole(each.path, _text(run, each.format, request))
+            _say([f"wrote {each.path}"])
+    on_stdout = next((each.format for each in asked if each.path is None), None)
+    if on_stdout == "console":
+        print_scorecard(run, PipedConsole(highlight=False), verbose=request.verbose)
+        return
+    if on_stdout is not None:
+        sys.stdout.write(_text(run, on_stdout, request))
+    if run.decision is not None:
+        _say([run.decision])
+
+
+def _text(run: ScoredRun, format_: Format, request: ScoreRequest) -> str:
+    match format_:
+        case "json":
+            return _json_text(run)
+        case "markdown":
+            return render_markdown(run)
+        case "junit":
+            return render_junit(run, review_fails=request.gate is not None and request.gate.fail_on == "review")
+        case "csv":
+            return render_csv(run)
+        case "console":
+            return scorecard_text(run, verbose=request.verbose)
+
+
+def _append_step_summary(run: ScoredRun, path: Path) -> None:
+    """Show the report on the page of a GitHub Actions run; that this fails is no reason to fail the run."""
+    try:
+        there = path.stat().st_size if path.exists() else 0
+        room = _STEP_SUMMARY_BYTES - there - 1
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n" * bool(there) + render_markdown(run, max_bytes=room))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        _say([f"the step summary could not be written: {why}"])
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def gate_command(report: Path, gate: Gate | None) -> int:
+    """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
+    document = read_report(report)
+    decision = (gate or Gate(None, "fail")).decide(checked_summary(document, report))
+    if document.get("complete") is False:
+        _say([f"{report}: the batch is not complete, more results may come"])
+    print(decision.line)
+    return GATE_CODES[decision.passed]
+
+
+# --- the recomputation ------------------------------------------------------------------------------------------------
+
+
+def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int:
+    """Recompute a report, print the first differences, and give the exit code; raises ConfigurationError."""
+    verification = verify(read_report(report), report, test_dir, outputs)
+    if verification.written_by is not None:
+        _say([f"{report} was written by SAFE {verification.written_by}, this is {__version__}"])
+    for line in lines(verification):
+        print(line)
+    return 1 if verification.differences else 0

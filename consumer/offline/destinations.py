@@ -1,0 +1,201 @@
+"""Where each format goes: what `--format` and `--output` ask for, and files that appear whole or not at all."""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from consumer.errors import ConfigurationError
+from consumer.expectations.folder import shown
+from consumer.offline import junit, markdown, table_csv
+from consumer.reports import is_own_report
+
+Format = Literal["json", "console", "markdown", "junit", "csv"]
+
+STDOUT: Final = "-"
+SUFFIXES: Final[Mapping[str, Format]] = {
+    ".json": "json", ".md": "markdown", ".xml": "junit", ".csv": "csv", ".txt": "console",
+}  # fmt: skip
+_SUFFIX_OF: Final = {format_: suffix for suffix, format_ in SUFFIXES.items()}
+_ALL: Final[tuple[Format, ...]] = ("console", "json", "markdown")
+_TO_FOLDER: Final[Format] = "markdown"
+"""The format that goes to the folder of reports even if it is the only one: nobody reads it on a terminal."""
+
+# How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
+_MARKS: Final[Mapping[Format, str]] = {
+    "markdown": markdown.MARK,
+    "junit": junit.MARK,
+    "csv": ",".join(table_csv.HEADER),
+    "console": "SAFE v0 Scorecard",
+}
+_MARK_WITHIN_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One format and the file it goes to; None is standard output."""
+
+    format: Format
+    path: Path | None
+
+
+def destinations(
+    asked: Format | Literal["all"] | None, outputs: Sequence[str], usual: Sequence[Format], automatic: Path
+) -> tuple[Destination, ...]:
+    """Read `--format` and every `--output`; raises ConfigurationError where they contradict one another.
+
+    `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named.
+    """
+    if asked == "all":
+        return _everything(outputs, automatic)
+    named = [_named(output, asked) for output in outputs]
+    if asked is not None and asked != "console" and named and asked not in {each.format for each in named}:
+        raise ConfigurationError(
+            f"--format {asked}, but --output {shown(outputs[0])} is {named[0].format}; "
+            f"name it {_SUFFIX_OF[asked]}, or leave --format out"
+        )
+    wanted = (asked,) if asked is not None else usual
+    rest = [format_ for format_ in wanted if format_ not in {each.format for each in named}]
+    return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
+
+
+def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, ...]:
+    if len(outputs) > 1 or STDOUT in outputs:
+        raise ConfigurationError("--format all takes one --output, the stem of its files, such as reports/nightly")
+    stem = Path(outputs[0]) if outputs else automatic
+    if stem.suffix in SUFFIXES:
+        stem = stem.with_suffix("")
+    return _usual_places(_ALL, stem, alone=False)
+
+
+def _usual_places(formats: Iterable[Format], stem: Path, *, alone: bool) -> tuple[Destination, ...]:
+    """The console's is standard output, and so is that of a format asked for alone; all else becomes a file."""
+    return tuple(
+        Destination(
+            format_,
+            None
+            if format_ == "console" or (alone and format_ != _TO_FOLDER)
+            else stem.with_name(stem.name + _SUFFIX_OF[format_]),
+        )
+        for format_ in formats
+    )
+
+
+def _named(output: str, asked: Format | None) -> Destination:
+    if output == STDOUT:
+        return Destination(asked or "console", None)
+    path = Path(output)
+    by_suffix = SUFFIXES.get(path.suffix.lower())
+    if by_suffix is not None and not (by_suffix == "console" and asked is not None):
+        return Destination(by_suffix, path)
+    if asked is None:
+        known = ", ".join(SUFFIXES)
+        raise ConfigurationError(
+            f"--output {shown(output)}: its suffix names no format; end it in one of {known}, or give --format"
+        )
+    return Destination(asked, path)
+
+
+def _distinct(asked: Sequence[Destination]) -> tuple[Destination, ...]:
+    seen: set[Path | None] = set()
+    for each in asked:
+        if each.path in seen:
+            where = "standard output" if each.path is None else shown(str(each.path))
+            raise ConfigurationError(f"two formats would go to {where}; give one of them an --output of its own")
+        seen.add(each.path)
+    return tuple(asked)
+
+
+def automatic_stem(folder: Path, concern_id: str, generated_at: str) -> Path:
+    """`<folder>/SAFE_v0_<concern>_<time>`: UTC, without colons, and nothing that a file system objects to."""
+    concern = re.sub(r"[^\w.-]", "_", concern_id)[:100]
+    return folder / f"SAFE_v0_{concern}_{generated_at.replace(':', '')}"
+
+
+# --- what may be written ----------------------------------------------------------------------------------------------
+
+
+def check_writable(asked: Iterable[Destination], inputs: Sequence[Path], *, force: bool) -> None:
+    """Raise ConfigurationError for a file that must not be replaced, or whose folder cannot be had."""
+    for each in asked:
+        if each.path is not None:
+            _check_not_an_input(each.path, inputs)
+            if not force:
+                _check_own_or_new(each.path)
+            _make_folder(each.path)
+
+
+def _check_not_an_input(path: Path, inputs: Sequence[Path]) -> None:
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise ConfigurationError(f"--output {shown(str(path))} is an input; did you mean --outputs?")
+
+
+def _check_own_or_new(path: Path) -> None:
+    try:
+        foreign = path.exists() and not _may_be_replaced(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if foreign:
+        raise ConfigurationError(
+            f"--output {shown(str(path))} is there already, and SAFE did not write it; "
+            "did you mean --outputs? Name another file, or replace it by --force"
+        )
+
+
+def _may_be_replaced(path: Path) -> bool:
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a folder")
+    if not path.is_file() or path.stat().st_size == 0:  # a pipe or device holds nothing; an empty file neither
+        return True
+    with path.open("rb") as file:
+        head = file.read(_MARK_WITHIN_BYTES).decode("utf-8", "replace")
+    return is_own_report(path) or any(mark in head for mark in _MARKS.values())
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if not os.access(path.parent, os.W_OK):
+        raise ConfigurationError(f"--output {shown(str(path))} cannot be written: its folder is not writable")
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"--output {shown(str(path))} cannot be written: {error.strerror}")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that nobody ever sees a part of it; raises ConfigurationError.
+
+    A pipe or device is written into; of a symbolic link, the file that it leads to is replaced.
+    """
+    encoded = text.encode()
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(encoded)
+        else:
+            _replace(Path(os.path.realpath(path)), encoded)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    unfinished = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}")
+    try:
+        with unfinished.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, unfinished)
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise

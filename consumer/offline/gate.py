@@ -1,0 +1,141 @@
+"""`safe gate`: whether a report is good enough to go on (contract, section 5)."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from consumer.decode import parse_json
+from consumer.errors import ConfigurationError, Poison
+from consumer.logs import printable
+from safe_core import REPORT_TYPE
+
+FailOn = Literal["fail", "review", "never"]
+
+_WRITES_ONE: Final = "safe score --output report.json writes one"
+_COUNTS: Final = ("pass", "review", "fail", "total_cases")
+_COUNTED_BY: Final[Mapping[FailOn, tuple[str, ...]]] = {"fail": ("fail",), "review": ("fail", "review"), "never": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether the gate is passed, and the line that says which rule decided."""
+
+    passed: bool
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What is asked of a report; where both are asked, both must hold. Equality with the rate passes.
+
+    Raises ConfigurationError for a rate that is none.
+    """
+
+    min_pass_rate: float | None
+    fail_on: FailOn
+
+    def __post_init__(self) -> None:
+        rate = self.min_pass_rate
+        if rate is not None and not 0 <= rate <= 1:
+            more = "; 80 percent is 0.8" if 1 < rate < math.inf else ""
+            raise ConfigurationError(f"--min-pass-rate {rate} is not a fraction from 0 to 1{more}")
+
+    @classmethod
+    def asked(cls, min_pass_rate: float | None, fail_on: FailOn | None) -> Self | None:
+        """Read the two options: beside a rate alone, `fail_on` is "never"; None where neither is given."""
+        if min_pass_rate is None and fail_on is None:
+            return None
+        return cls(min_pass_rate, fail_on or "never")
+
+    def decide(self, summary: Mapping[str, Any]) -> Decision:
+        """Decide by a report's `summary`, which checked_summary() has found sound."""
+        rules = [rule for rule in (self._by_rate(summary), self._by_label(summary)) if rule is not None]
+        if not rules:
+            return Decision(passed=True, line="gate passed: --fail-on never asks for nothing")
+        failed = [line for passed, line in rules if not passed]
+        # Of a gate that is not passed, only the rules that decided so are of interest.
+        lines = failed or [line for _, line in rules]
+        return Decision(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}")
+
+    def _by_rate(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
+        if self.min_pass_rate is None:
+            return None
+        rate = summary["overall_pass_rate"]
+        passed = rate >= self.min_pass_rate
+        how = "is at least" if passed else "is below"
+        # As exact as it was compared: 79.99 % must not read as 80 %.
+        found = f"pass rate {rate} ({summary['pass']} of {_cases(summary)})"
+        return passed, f"{found} {how} --min-pass-rate {self.min_pass_rate}"
+
+    def _by_label(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
+        counted = _COUNTED_BY[self.fail_on]
+        if not counted:
+            return None
+        found = [f"{summary[name]} {name.capitalize()}" for name in counted if summary[name]]
+        what = " and ".join(found) or f"no {' or '.join(name.capitalize() for name in counted)}"
+        return not found, f"{what} among {_cases(summary)} (--fail-on {self.fail_on})"
+
+
+def _cases(summary: Mapping[str, Any]) -> str:
+    total = summary["total_cases"]
+    return f"{total} case{'' if total == 1 else 's'}"
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Read a JSON report; raises ConfigurationError where it cannot be read or is none."""
+    name = printable(str(path))
+    try:
+        written = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from error
+    if not written.strip():
+        # What `safe score > report.json` leaves behind when it fails.
+        raise ConfigurationError(f"{name}: is empty; look whether the step that writes it has succeeded")
+    try:
+        document = parse_json(written)
+    except Poison as error:
+        raise ConfigurationError(f"{name}: cannot be read: {error.detail}") from error
+    if isinstance(document, dict) and "raw_results" in document:
+        raise ConfigurationError(
+            f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {name}"
+        )
+    if not isinstance(document, dict) or document.get("report_type", REPORT_TYPE) != REPORT_TYPE:
+        raise ConfigurationError(f"{name}: is not a SAFE report; {_WRITES_ONE}")
+    if "summary" not in document:
+        raise ConfigurationError(f"{name}: is not a SAFE report, it has no summary; {_WRITES_ONE}")
+    return document
+
+
+def checked_summary(report: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Give a report's `summary`, sound in itself; raises ConfigurationError naming what is not."""
+    problem = next(_problems(report["summary"]), None)
+    if problem is not None:
+        raise ConfigurationError(f"{printable(str(path))}: summary{problem}")
+    summary: Mapping[str, Any] = report["summary"]
+    return summary
+
+
+def _problems(summary: object) -> Iterator[str]:
+    """Yield what is wrong; each check relies on those before it, so no more than the first may be asked for."""
+    if not isinstance(summary, dict):
+        yield " is not an object"
+        return
+    for name in _COUNTS:
+        if not _is_count(summary.get(name)):
+            yield f".{name} is {'not a count of cases' if name in summary else 'missing'}"
+    passes, reviews, fails, total = (summary[name] for name in _COUNTS)
+    if total == 0:
+        yield ".total_cases is 0: nothing was scored, so there is nothing to decide on"
+    if passes + reviews + fails != total:
+        yield f" contradicts itself: {passes} pass, {reviews} review and {fails} fail are not {total} cases"
+    rate = summary.get("overall_pass_rate")
+    if isinstance(rate, bool) or not isinstance(rate, int | float):
+        yield f".overall_pass_rate is {'not a number' if 'overall_pass_rate' in summary else 'missing'}"
+    if rate != passes / total:
+        yield f" contradicts itself: overall_pass_rate {rate} is not {passes} of {total} cases, {passes / total}"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

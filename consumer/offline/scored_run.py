@@ -1,0 +1,84 @@
+"""What one `safe score` has found: the report, and behind it each case with the rules that judged it.
+
+Every format is made from this alone, so that all of them say the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from safe_core import CRITERIA, CaseRow, Criterion, Label, Rules, Threshold
+
+LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLine:
+    """One scored test case; `answered` is False where no output stood for it, and it was scored as an empty one."""
+
+    batch_id: str
+    test_id: str
+    row: CaseRow
+    rules: Rules
+    answered: bool
+
+    @property
+    def archetype(self) -> str | None:
+        return self.row.archetype
+
+    @property
+    def label(self) -> Label:
+        return self.row.label
+
+    @property
+    def shortfalls(self) -> tuple["Shortfall", ...]:
+        """The criteria that did not pass, in the order CR, AH, AC; none for a case labelled Pass."""
+        return tuple(
+            Shortfall(criterion, score, threshold)
+            for criterion, score, threshold in self._judged()
+            if score < threshold.pass_
+        )
+
+    def _judged(self) -> Iterator[tuple[Criterion, float, Threshold]]:
+        for criterion in CRITERIA:
+            yield criterion, getattr(self.row.scores, criterion), getattr(self.rules.thresholds, criterion)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A criterion whose score is below its `pass`; where it is below `review` too, the case fails by it."""
+
+    criterion: Criterion
+    score: float
+    threshold: Threshold
+
+    @property
+    def fails(self) -> bool:
+        return self.score < self.threshold.review
+
+    @property
+    def bound(self) -> tuple[str, float]:
+        """The bound that was missed, by name: ("review", 0.5) for a failure, else ("pass", 0.8)."""
+        return ("review", self.threshold.review) if self.fails else ("pass", self.threshold.pass_)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun:
+    """A whole run: `report` is the JSON report (contract, ruling 13), `cases` are in the order of its `results`.
+
+    `decision` is the gate's line where one was asked for, else None.
+    """
+
+    report: Mapping[str, Any]
+    cases: Sequence[CaseLine]
+    decision: str | None = None
+
+    @property
+    def verdict(self) -> Label:
+        """The worst label of any case, which is what the exit code says (specification, 7.3)."""
+        present = {case.label for case in self.cases}
+        return next(label for label in reversed(LABELS) if label in present)
+
+    def worst_first(self) -> list[CaseLine]:
+        """The cases that fail, then those to review, then the passing ones; each lot in the order of the report."""
+        return sorted(self.cases, key=lambda case: -LABELS.index(case.label))

@@ -1,0 +1,280 @@
+"""From files of outputs to a scored run: find the case of each, score, fold, report (contract, section 5).
+
+Entries are read, scored and let go one by one: what is kept is a row for each test case.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from typing_extensions import override
+
+from consumer import __version__
+from consumer.decode import milliseconds_of
+from consumer.errors import ConfigurationError, Poison
+from consumer.expectations.folder import named, shown
+from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.offline.selection import Answers, SelectedCase, Selection
+from consumer.records import rfc_3339
+from consumer.reports import Entry, OutputFile
+from safe_core import (
+    EMPTY_OUTPUT,
+    MAX_ID_LENGTH,
+    BatchFold,
+    CaseRow,
+    Output,
+    Policy,
+    Rules,
+    build_report,
+    result_document,
+    score,
+)
+
+OnDuplicate = Literal["first", "last"]
+
+_LISTED: Final = 50
+
+
+class Origin(NamedTuple):
+    """Where the answer that stands for a case came from: the batch whose case it answers, and its file's place."""
+
+    rank: int
+    file: int
+    is_event: bool
+
+
+@dataclass(slots=True)
+class Unanswering:
+    """The outputs that answer no selected test case: how many, and the first of their test_ids."""
+
+    count: int = 0
+    test_ids: dict[str, None] = field(default_factory=dict)
+
+    def note(self, test_id: str) -> None:
+        """Count one; memory stays bounded however many there are."""
+        self.count += 1
+        if len(self.test_ids) < _LISTED:
+            self.test_ids[test_id] = None
+
+    @override
+    def __str__(self) -> str:
+        what = "1 output answers" if self.count == 1 else f"{self.count} outputs answer"
+        # The count of outputs is exact; of more test_ids than are listed nobody keeps count.
+        more = " …" if len(self.test_ids) == _LISTED and self.count > _LISTED else ""
+        listed = named(self.test_ids, _LISTED, MAX_ID_LENGTH)
+        return f"{what} no selected test case and {'is' if self.count == 1 else 'are'} not scored: {listed}{more}"
+
+
+class Scoring:
+    """The rolling state of one run; add_file() for each file in order, then finish()."""
+
+    def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None = None) -> None:
+        self._selection = selection
+        self._policy = policy
+        self._on_duplicate = on_duplicate
+        self._answers = Answers(selection)
+        self._fold = BatchFold()
+        self._rules: dict[str, Rules] = {}
+        self._origins: dict[str, Origin] = {}
+        self._twice: dict[str, None] = {}
+        self._files: list[OutputFile] = []
+        self.unanswering = Unanswering()
+        self.outputs = 0
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def add_file(self, file: OutputFile, read: Callable[[int], None] = lambda _count: None) -> None:
+        """Score a file's entries, telling `read` of each; raises ConfigurationError for one that cannot be used."""
+        place = len(self._files)
+        self._files.append(file)
+        if file.kind == "events":
+            self._add_events(file, place, read)
+        else:
+            self._add_report(file, place, read)
+
+    def _entries(self, file: OutputFile, read: Callable[[int], None]) -> Iterator[tuple[int, Entry, tuple[int, ...]]]:
+        """Each entry that answers a case, with its number and the ranks of the case's batches that it answers."""
+        for number, entry in enumerate(file.entries()):
+            self.outputs += 1
+            read(1)
+            ranks = self._answers.ranks(entry)
+            if ranks:
+                yield number, entry, ranks
+            else:
+                self.unanswering.note(entry.test_id)
+
+    def _add_events(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
+        """Of events for one test case the latest stands; without a time it is 0, ties go by line (ruling 16)."""
+        for number, entry, ranks in self._entries(file, read):
+            version = (_event_time(file, entry), place, number)
+            self._offer(entry, Origin(min(ranks), place, is_event=True), version)
+
+    def _add_report(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
+        """In a report, two entries may not answer the same case, unless it is said which of them counts."""
+        standing: dict[tuple[str, int], tuple[int, Entry]] = {}
+        for number, entry, ranks in self._entries(file, read):
+            for rank in ranks:
+                key = entry.test_id, rank
+                if key in standing and self._on_duplicate is None:
+                    self._twice[entry.test_id] = None
+                if key not in standing or self._on_duplicate == "last":
+                    standing[key] = number, entry
+        for (_, rank), (number, entry) in standing.items():
+            self._offer(entry, Origin(rank, place, is_event=False), (0, place, number))
+
+    # --- scoring ------------------------------------------------------------------------------------------------------
+
+    def _offer(self, entry: Entry, origin: Origin, version: tuple[int, int, int]) -> None:
+        """Score an answer, unless another one stands for its case before it."""
+        standing = self._origins.get(entry.test_id)
+        if standing is not None and standing != origin:
+            if not self._replaces(entry.test_id, origin, standing):
+                return
+            if not (standing.rank == origin.rank and standing.is_event and origin.is_event):
+                self._fold.remove(entry.test_id)  # else the fold itself knows which is the later event
+        row, rules = self._row(entry, version)
+        if self._fold.offer(entry.test_id, row):
+            self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
+
+    def _replaces(self, test_id: str, origin: Origin, standing: Origin) -> bool:
+        """Tell whether an answer may take another's place.
+
+        A case in several batches is answered in the first that has any answer. Within it, events of several files are
+        one stream; any other two files are two answers.
+        """
+        if origin.rank != standing.rank:
+            return origin.rank < standing.rank
+        if origin.is_event and standing.is_event:
+            return True
+        if self._on_duplicate is None:
+            self._twice[test_id] = None
+        return self._on_duplicate == "last"
+
+    def _row(self, entry: Entry, version: tuple[int, int, int]) -> tuple[CaseRow, Rules]:
+        selected = self._selection.cases[entry.test_id]
+        concern_id = entry.concern_id or selected.test_case.concern_id or self._selection.concern_id
+        metric_id = entry.metric_id or selected.test_case.metric_id or concern_id
+        archetype = entry.archetype or selected.test_case.archetype
+        return self._judged(selected, entry.output, metric_id, archetype, entry.run_id, version)
+
+    def _row_without_output(self, selected: SelectedCase) -> tuple[CaseRow, Rules]:
+        """A test case without an output scores as an empty one."""
+        case = selected.test_case
+        metric_id = case.metric_id or case.concern_id or self._selection.concern_id
+        return self._judged(selected, EMPTY_OUTPUT, metric_id, case.archetype, None, (0, 0, 0))
+
+    def _judged(
+        self,
+        selected: SelectedCase,
+        output: Output,
+        metric_id: str,
+        archetype: str | None,
+        run_id: str | None,
+        version: tuple[int, int, int],
+    ) -> tuple[CaseRow, Rules]:
+        rules = self._policy.rules_for(metric_id, archetype)
+        row = CaseRow.of(
+            version=version,
+            archetype=archetype,
+            run_id=run_id,
+            fingerprint=self._policy.fingerprint,
+            expected=True,
+            case=score(selected.prepared, output, rules),
+        )
+        return row, rules
+
+    # --- the report ---------------------------------------------------------------------------------------------------
+
+    def finish(self, generated_at: str) -> ScoredRun:
+        """Score the cases without an output, and report; raises ConfigurationError where a case is answered twice."""
+        self._refuse_twice()
+        if not self.outputs:
+            names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
+            raise ConfigurationError(f"{names}: no outputs in it, so there is nothing to score")
+        missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
+        for test_id in missing:
+            row, self._rules[test_id] = self._row_without_output(self._selection.cases[test_id])
+            self._fold.offer(test_id, row)
+        cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
+        report = build_report(
+            self._fold,
+            concern_id=self._selection.concern_id,
+            batch_id=self._selection.batch_id,
+            generated_at=generated_at,
+            scorer_version=__version__,
+            fingerprint=self._policy.fingerprint,
+            configuration=self._policy.configuration(),
+            expected_cases=len(cases),
+            complete=True,
+            missing_outputs=len(missing),
+            inputs=[*self._inputs()],
+            results=[result_document(case.test_id, case.archetype, case.row) for case in cases],
+        )
+        return ScoredRun(report | {"selection": self._described()}, cases)
+
+    def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
+        row, rules = self._fold.row(test_id), self._rules[test_id]
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins)
+
+    def _refuse_twice(self) -> None:
+        if self._twice:
+            count = f"{len(self._twice)} test_id{'' if len(self._twice) == 1 else 's'}"
+            listed = named(self._twice, _LISTED, MAX_ID_LENGTH)
+            raise ConfigurationError(
+                f"{count} answered more than once (choose by --on-duplicate first or last): {listed}"
+            )
+
+    def _inputs(self) -> Iterator[dict[str, str]]:
+        """The files that decided, batch files first; by name alone, since folders differ from machine to machine."""
+        for batch in self._selection.batches:
+            yield {"name": batch.path.name, "sha256": batch.sha256}
+        for file in self._files:
+            yield {"name": file.path.name, "sha256": file.sha256}
+
+    def _described(self) -> dict[str, object]:
+        """What `safe verify` needs to know to make the same selection again."""
+        return {
+            "concern_id": self._selection.concern_id,
+            "batches": [batch.name for batch in self._selection.batches],
+            "on_duplicate": self._on_duplicate,
+        }
+
+
+def _event_time(file: OutputFile, entry: Entry) -> int:
+    if entry.generated_at is None:
+        return 0
+    try:
+        return milliseconds_of(entry.generated_at)
+    except Poison as error:
+        raise ConfigurationError(f"{shown(str(file.path))}: {entry.place}: {error.detail}") from error
+
+
+def score_files(
+    selection: Selection,
+    files: Iterable[OutputFile],
+    policy: Policy,
+    *,
+    generated_at: str,
+    on_duplicate: OnDuplicate | None = None,
+    read: Callable[[int], None] = lambda _count: None,
+) -> tuple[ScoredRun, Sequence[str]]:
+    """Score files against a selection; gives the run, and remarks for the person who asked for it.
+
+    Raises ConfigurationError for what cannot be used.
+    """
+    scoring = Scoring(selection, policy, on_duplicate)
+    for file in files:
+        scoring.add_file(file, read)
+    run = scoring.finish(generated_at)
+    remarks = list(selection.remarks)
+    if scoring.unanswering.count:
+        remarks.append(str(scoring.unanswering))
+    if not any(case.answered for case in run.cases):
+        remarks.append("no output answers any selected test case: is --outputs the right file?")
+    return run, remarks
+
+
+def moment(source_date_epoch: int | None) -> str:
+    """The `generated_at` of a report: SOURCE_DATE_EPOCH, where one wants equal bytes from equal inputs, else now."""
+    return rfc_3339(time.time_ns() // 1_000_000 if source_date_epoch is None else source_date_epoch * 1_000)

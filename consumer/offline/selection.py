@@ -1,0 +1,210 @@
+"""Which test cases are scored, and which of them an output answers (contract, sections 2 and 5)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consumer.errors import ConfigurationError, Poison
+from consumer.expectations.folder import Row, named, shown, verdict
+from consumer.reports import Batches, Entry, LoadedBatch, batch_names, differ, glob, has_wildcard, load_batch
+from safe_core import MAX_ID_LENGTH, PreparedExpectations, TestCase, id_problem, prepare
+
+_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedCase:
+    """A test case to be scored; `batches` are the selected ones that hold it, all expecting the same, the first counts.
+
+    Its archetype and metric_id are those of the first.
+    """
+
+    test_case: TestCase
+    batches: tuple[LoadedBatch, ...]
+    prepared: PreparedExpectations
+
+    @property
+    def batch_id(self) -> str:
+        return self.batches[0].name
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The test cases of one concern in some batches, by test_id, in the order of the batch files.
+
+    `batches` are those that hold any of them; `remarks` are for the person who asked.
+    """
+
+    concern_id: str
+    test_dir: Path
+    batches: tuple[LoadedBatch, ...]
+    cases: Mapping[str, SelectedCase]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def batch_id(self) -> str:
+        """The name of the report's batch: the only one's, or the combination's."""
+        return self.batches[0].name if len(self.batches) == 1 else f"{self.concern_id}_combined"
+
+
+def select(test_dir: Path, concern: str, pattern: str) -> Selection:
+    """Select by `--concern`, whatever its case, and `--batch`, a glob over file names; raises ConfigurationError."""
+    names = batch_names(test_dir)
+    matches = glob(pattern)
+    chosen = [name for name in names if matches(name) or matches(name + ".json")]
+    if not chosen:
+        held = named(names, _NAMED, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
+        what = "no batch matches" if has_wildcard(pattern) else "there is no batch"
+        raise ConfigurationError(f"{what} --batch {shown(pattern)} in {shown(str(test_dir))}: it holds {held}")
+    return select_batches(test_dir, concern, chosen)
+
+
+def select_batches(test_dir: Path, concern: str, names: Iterable[str]) -> Selection:
+    """Select the test cases of a concern in batches by name; raises ConfigurationError naming each that is unusable."""
+    problem = id_problem(concern)
+    if problem is not None:
+        raise ConfigurationError(f"--concern {problem}")
+    loaded = [load_batch(test_dir, name) for name in names]
+    rows = {batch.name: list(_rows_of_concern(batch, concern)) for batch in loaded}
+    _refuse_unusable(loaded, rows)
+    batches = tuple(batch for batch in loaded if rows[batch.name])
+    if not batches:
+        raise ConfigurationError(_nothing_selected(loaded, concern))
+    cases = _merged(batches, rows)
+    twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
+    remarks = [_counted_once(twice)] if twice else []
+    return Selection(_as_spelled(concern, cases.values()), test_dir, batches, cases, tuple(remarks))
+
+
+def _is_of(concern: str, row: Row) -> bool:
+    """Tell whether a test case is of a concern; one that names none is of whichever is asked for."""
+    own = getattr(row, "concern_id", None)
+    return own is None or own.casefold() == concern.casefold()
+
+
+def _rows_of_concern(batch: LoadedBatch, concern: str) -> Iterator[tuple[str | None, Row]]:
+    for test_id, row in batch.rows.items():
+        if _is_of(concern, row):
+            yield test_id, row
+    # rows know a test case by its test_id, and so nothing of those that have none
+    for case in batch.batch.cases:
+        if case.test_id is None and _is_of(concern, case):
+            yield None, case
+
+
+def _refuse_unusable(batches: Iterable[LoadedBatch], rows: Mapping[str, Sequence[tuple[str | None, Row]]]) -> None:
+    """Refuse expectations that cannot be scored against, naming the case (contract, ruling 3)."""
+    problems: list[str] = []
+    for batch in batches:
+        for test_id, row in rows[batch.name]:
+            judged = verdict(row, shown(str(batch.path)))
+            if isinstance(judged, Poison):
+                problems.append(f"{'' if test_id is None else shown(test_id) + ': '}{judged.detail}")
+    if problems:
+        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
+        raise ConfigurationError("test cases that cannot be used: " + "; ".join(problems[:_NAMED]) + more)
+
+
+def _merged(
+    batches: Sequence[LoadedBatch], rows: Mapping[str, Sequence[tuple[str | None, Row]]]
+) -> dict[str, SelectedCase]:
+    holders: dict[str, list[tuple[LoadedBatch, TestCase]]] = {}
+    for batch in batches:
+        for test_id, row in rows[batch.name]:
+            assert test_id is not None, "one without a test_id was refused"
+            assert isinstance(row, TestCase), "one that is no test case was refused"
+            holders.setdefault(test_id, []).append((batch, row))
+    torn = [test_id for test_id, held in holders.items() if differ(case for _, case in held)]
+    if torn:
+        example = named([batch.path.name for batch, _ in holders[torn[0]]], longest=MAX_ID_LENGTH)
+        raise ConfigurationError(
+            f"{len(torn)} test_id{'' if len(torn) == 1 else 's'} in several batches with different expectations "
+            f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {shown(torn[0])} stands in {example}"
+        )
+    return {
+        test_id: SelectedCase(held[0][1], tuple(batch for batch, _ in held), prepare(held[0][1].expectations))
+        for test_id, held in holders.items()
+    }
+
+
+def _counted_once(test_ids: Sequence[str]) -> str:
+    count = len(test_ids)
+    stand, once = ("1 test_id stands", "counts") if count == 1 else (f"{count} test_ids stand", "count")
+    return (
+        f"{stand} in several batches with equal expectations and {once} once, in the first by file name: "
+        f"{named(test_ids, _NAMED, MAX_ID_LENGTH)}"
+    )
+
+
+def _nothing_selected(batches: Sequence[LoadedBatch], concern: str) -> str:
+    concerns = sorted({
+        case.concern_id for batch in batches for case in batch.batch.cases if case.concern_id is not None
+    })  # fmt: skip
+    what = f"they hold {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "they hold no test cases at all"
+    names = named([batch.path.name for batch in batches], longest=MAX_ID_LENGTH)
+    return f"no test case of --concern {shown(concern)} in {names}: {what}"
+
+
+def _as_spelled(concern: str, cases: Iterable[SelectedCase]) -> str:
+    """The concern as the test cases spell it, the first that does."""
+    spelled = (case.test_case.concern_id for case in cases)
+    return next((text for text in spelled if text is not None), concern)
+
+
+# --- whose case an output answers -------------------------------------------------------------------------------------
+
+
+class Answers:
+    """Finds the case that an entry answers; what else the folder holds is read only where it matters."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._chosen = Batches(selection.batches)
+        self._others: dict[str, LoadedBatch | None] | None = None
+
+    def ranks(self, entry: Entry) -> tuple[int, ...]:
+        """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
+
+        A batch_id, if the entry has one, decides; else its batch_index (contract, section 5).
+        """
+        selected = self._selection.cases.get(entry.test_id)
+        if selected is None or self._belongs_elsewhere(entry, selected):
+            return ()
+        if len(selected.batches) == 1:
+            return (0,)
+        answered = {batch.name for batch in self._chosen.answered_by(entry)}
+        return tuple(place for place, batch in enumerate(selected.batches) if batch.name in answered)
+
+    def _belongs_elsewhere(self, entry: Entry, selected: SelectedCase) -> bool:
+        """Tell whether an entry answers a case of a batch that was not selected."""
+        if entry.batch_id is not None:
+            if any(batch.name == entry.batch_id for batch in selected.batches):
+                return False
+            other = self._unselected().get(entry.batch_id)
+            return other is not None and entry.test_id in other.rows
+        if entry.batch_index is None or any(batch.batch_index == entry.batch_index for batch in selected.batches):
+            return False
+        # Where that batch expects the same, as a golden set does that repeats cases, its answer serves here too.
+        return any(
+            other is not None
+            and other.batch_index == entry.batch_index
+            and entry.test_id in other.rows
+            and differ((selected.test_case, other.rows[entry.test_id]))
+            for other in self._unselected().values()
+        )
+
+    def _unselected(self) -> Mapping[str, LoadedBatch | None]:
+        """The folder's other batches; None for one that cannot be used, which concerns nobody here."""
+        if self._others is None:
+            selected = {batch.name for batch in self._selection.batches}
+            names = batch_names(self._selection.test_dir)
+            self._others = {name: _if_usable(self._selection.test_dir, name) for name in names if name not in selected}
+        return self._others
+
+
+def _if_usable(test_dir: Path, name: str) -> LoadedBatch | None:
+    try:
+        return load_batch(test_dir, name)
+    except ConfigurationError:
+        return None

@@ -1,0 +1,95 @@
+"""`safe verify`: recompute a report from its inputs and show what differs (contract, section 5)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from consumer import __version__
+from consumer.errors import ConfigurationError
+from consumer.expectations.folder import shown
+from consumer.offline.differences import Difference, differences
+from consumer.offline.scoring import OnDuplicate, score_files
+from consumer.offline.selection import Selection, select_batches
+from consumer.reports import open_outputs, output_files
+from safe_core import InvalidPolicy, Policy
+
+_NEEDED: Final = ("concern_id", "configuration", "generated_at", "inputs", "results", "scorer", "selection")
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the recomputation found; `written_by` is another version's name where that wrote the report."""
+
+    differences: Sequence[Difference]
+    recomputed: Mapping[str, Any]
+    written_by: str | None
+
+
+def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Sequence[Path]) -> Verification:
+    """Score the inputs again by the configuration that the report names; raises ConfigurationError if that cannot be.
+
+    When the report was written and by which version are the only things that nothing else bears out.
+    """
+    missing = [name for name in _NEEDED if name not in report]
+    if missing:
+        raise _unusable(path, f"{', '.join(missing)} missing: this is no report of safe score")
+    selection, on_duplicate = _selected(report, path, test_dir)
+    files = [open_outputs(file) for folder in outputs for file in output_files(folder)]
+    policy = _policy(report, path)
+    run, _ = score_files(selection, files, policy, generated_at=str(report["generated_at"]), on_duplicate=on_duplicate)
+    version = report["scorer"].get("version") if isinstance(report["scorer"], dict) else None
+    recomputed = {**run.report, "scorer": {**run.report["scorer"], "version": version}}
+    found = list(differences(report, recomputed))
+    return Verification(found, recomputed, version if isinstance(version, str) and version != __version__ else None)
+
+
+def _selected(report: Mapping[str, Any], path: Path, test_dir: Path) -> tuple[Selection, OnDuplicate | None]:
+    selection = report["selection"]
+    if not isinstance(selection, dict):
+        raise _unusable(path, "selection is not an object")
+    concern, names = selection.get("concern_id"), selection.get("batches")
+    if not isinstance(concern, str):
+        raise _unusable(path, "selection.concern_id is not a text")
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and _is_name(name) for name in names):
+        raise _unusable(path, "selection.batches is no list of batch names")
+    on_duplicate = selection.get("on_duplicate")
+    if on_duplicate is not None and on_duplicate not in get_args(OnDuplicate):
+        raise _unusable(path, "selection.on_duplicate is neither first nor last nor null")
+    return select_batches(test_dir, concern, names), on_duplicate
+
+
+def _is_name(name: str) -> bool:
+    """Tell whether a batch's name stays inside its folder; what a report says is not to be trusted."""
+    return bool(name) and "/" not in name and "\0" not in name
+
+
+def _policy(report: Mapping[str, Any], path: Path) -> Policy:
+    configuration = report["configuration"]
+    if not isinstance(configuration, dict):
+        raise _unusable(path, "configuration is not an object")
+    try:
+        return Policy.from_document(configuration)
+    except InvalidPolicy as error:
+        raise _unusable(path, f"configuration: {error}") from error
+
+
+def _unusable(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{shown(str(path))}: {why}")
+
+
+def lines(verification: Verification, most: int = 20) -> Iterator[str]:
+    """What to print of a verification, the first differences first."""
+    found = verification.differences
+    if not found:
+        report = verification.recomputed
+        yield (
+            f"verified: {len(report['results'])} results and every aggregate equal, "
+            f"{len(report['inputs'])} input files unchanged, rules {report['scorer']['fingerprint']}"
+        )
+        return
+    for difference in found[:most]:
+        yield str(difference)
+    if len(found) > most:
+        yield f"… and {len(found) - most} more"
+    yield f"NOT verified: {len(found)} difference{'' if len(found) == 1 else 's'}"

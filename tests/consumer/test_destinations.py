@@ -1,0 +1,199 @@
+"""Where each format goes, and what may be replaced by it (contract, section 5)."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from consumer.errors import ConfigurationError
+from consumer.offline.destinations import (
+    Destination,
+    automatic_stem,
+    check_writable,
+    destinations,
+    write_whole,
+)
+from consumer.offline.junit import render_junit
+from consumer.offline.markdown import render_markdown
+from consumer.offline.scorecard import scorecard_text
+from consumer.offline.table_csv import render_csv
+from tests.support.scored_runs import SMALL, scored_run
+
+AUTOMATIC = Path("reports/SAFE_v0_K07_2026-03-02T080000.000Z")
+CONSOLE = ("console",)
+
+PLACES = [
+    # (--format, --output…, reportFormats, what goes where; None is stdout)
+    (None, [], CONSOLE, {"console": None}),
+    ("console", [], CONSOLE, {"console": None}),
+    # alone, json goes to stdout too; so do the other formats that programs read
+    ("json", [], CONSOLE, {"json": None}),
+    ("junit", [], CONSOLE, {"junit": None}),
+    ("csv", [], CONSOLE, {"csv": None}),
+    ("json", ["-"], CONSOLE, {"json": None}),
+    # Markdown goes to the folder of reports
+    ("markdown", [], CONSOLE, {"markdown": f"{AUTOMATIC}.md"}),
+    ("markdown", ["-"], CONSOLE, {"markdown": None}),
+    ("all", [], CONSOLE, {"console": None, "json": f"{AUTOMATIC}.json", "markdown": f"{AUTOMATIC}.md"}),
+    ("all", ["out/nightly"], CONSOLE, {"console": None, "json": "out/nightly.json", "markdown": "out/nightly.md"}),
+    ("all", ["out/nightly.json"], CONSOLE, {"console": None, "json": "out/nightly.json", "markdown": "out/nightly.md"}),
+    ("all", ["v1.2"], CONSOLE, {"console": None, "json": "v1.2.json", "markdown": "v1.2.md"}),
+    # the suffix picks the format
+    (None, ["r.json"], CONSOLE, {"console": None, "json": "r.json"}),
+    (None, ["r.JSON", "j.xml", "t.csv", "m.md"], CONSOLE,
+        {"console": None, "json": "r.JSON", "junit": "j.xml", "csv": "t.csv", "markdown": "m.md"}),
+    (None, ["s.txt"], CONSOLE, {"console": "s.txt"}),
+    ("json", ["golden.json"], CONSOLE, {"json": "golden.json"}),
+    ("json", ["golden.json", "junit.xml"], CONSOLE, {"json": "golden.json", "junit": "junit.xml"}),
+    ("console", ["r.json"], CONSOLE, {"console": None, "json": "r.json"}),
+    # a format that was asked for names what no suffix does
+    ("json", ["report"], CONSOLE, {"json": "report"}),
+    ("json", ["report.txt"], CONSOLE, {"json": "report.txt"}),
+    # what the configuration file says, where no --format does
+    (None, [], ("json",), {"json": None}),
+    (None, [], ("json", "console"), {"json": f"{AUTOMATIC}.json", "console": None}),
+    (None, ["r.json"], ("json", "markdown"), {"json": "r.json", "markdown": f"{AUTOMATIC}.md"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "outputs", "usual", "places"), PLACES)
+def test_where_each_format_goes(
+    asked: object, outputs: list[str], usual: object, places: dict[str, str | None]
+) -> None:
+    found = destinations(asked, outputs, usual, AUTOMATIC)  # type: ignore[arg-type]  # literals, of a table
+
+    assert {each.format: None if each.path is None else str(each.path) for each in found} == places
+
+
+CONTRADICTIONS = [
+    ("json", ["r.md"], "--format json, but --output r.md is markdown; name it .json, or leave --format out"),
+    ("markdown", ["r.json"], "--format markdown, but --output r.json is json; name it .md, or leave --format out"),
+    (
+        None,
+        ["report"],
+        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .txt, or",
+    ),
+    (None, ["-"], None),
+    (None, ["r.json", "r.json"], "two formats would go to r.json; give one of them an --output of its own"),
+    ("json", ["-", "-"], "two formats would go to standard output"),
+    ("all", ["a", "b"], "--format all takes one --output, the stem of its files, such as reports/nightly"),
+    ("all", ["-"], "--format all takes one --output"),
+    ("console", ["-", "-"], "two formats would go to standard output"),
+]
+
+
+@pytest.mark.parametrize(("asked", "outputs", "why"), CONTRADICTIONS)
+def test_what_contradicts_itself_is_refused(asked: object, outputs: list[str], why: str | None) -> None:
+    if why is None:  # standard output is where the console's format goes anyhow
+        assert destinations(None, outputs, ["console"], AUTOMATIC) == (Destination("console", None),)
+        return
+    with pytest.raises(ConfigurationError) as caught:
+        destinations(asked, outputs, ["console"], AUTOMATIC)  # type: ignore[arg-type]  # literals, of a table
+    assert str(caught.value).startswith(why)
+
+
+STEMS = [
+    ("K07", "SAFE_v0_K07_2026-03-02T080000.000Z"),
+    ("a/b:c d", "SAFE_v0_a_b_c_d_2026-03-02T080000.000Z"),
+    ("Hüfte", "SAFE_v0_Hüfte_2026-03-02T080000.000Z"),
+    ("x" * 256, f"SAFE_v0_{'x' * 100}_2026-03-02T080000.000Z"),
+]
+
+
+@pytest.mark.parametrize(("concern", "name"), STEMS)
+def test_a_file_that_nobody_named_has_the_concern_and_the_time_in_utc_without_colons(concern: str, name: str) -> None:
+    assert automatic_stem(Path("reports"), concern, "2026-03-02T08:00:00.000Z") == Path("reports") / name
+
+
+# --- what may be written ----------------------------------------------------------------------------------------------
+
+
+def check(path: Path, *inputs: Path, force: bool = False) -> None:
+    check_writable([Destination("json", path)], inputs, force=force)
+
+
+def test_a_new_file_is_written_into_a_folder_that_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deeper" / "r.json"
+    check(path)
+    write_whole(path, "text")
+    assert path.read_text() == "text"
+
+
+def test_an_input_is_never_replaced(tmp_path: Path) -> None:
+    source = tmp_path / "run.json"
+    source.write_text("{}")
+    link = tmp_path / "link.json"
+    link.symlink_to(source)
+    for force in (False, True):
+        for path in (source, link, tmp_path / "." / "run.json"):
+            with pytest.raises(ConfigurationError, match=r"run\.json is an input; did you mean --outputs\?|link\.json"):
+                check(path, source, force=force)
+
+
+def test_what_somebody_else_wrote_is_replaced_only_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "notes.json"
+    path.write_text('{"mine": true}')
+    with pytest.raises(ConfigurationError, match=r"notes\.json is there already, and SAFE did not write it; did you"):
+        check(path)
+    check(path, force=True)
+
+
+OWN = {
+    "report.json": '{\n  "report_type": "SAFE_v0",\n  "generated_at": ""}',
+    "report.md": render_markdown(scored_run(SMALL)),
+    "junit.xml": render_junit(scored_run(SMALL)),
+    "cases.csv": render_csv(scored_run(SMALL)),
+    "card.txt": scorecard_text(scored_run(SMALL), verbose=False),
+    "empty.json": "",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_safe_wrote_may_be_replaced_and_so_may_an_empty_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(OWN[name])
+    check(tmp_path / name)
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be written: it is a folder"):
+        check(tmp_path)
+
+
+def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("")
+    with pytest.raises(ConfigurationError, match=r"reports/r\.json cannot be written: (File exists|Not a directory)"):
+        check(tmp_path / "reports" / "r.json")
+
+
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.json"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    check(path)
+    write_whole(path, "text")
+    assert os.read(reading, 100) == b"text"
+    os.close(reading)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("before")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "after \ud800")
+    with pytest.raises(ConfigurationError, match=r"nowhere/r\.json cannot be written: No such file or directory"):
+        write_whole(tmp_path / "nowhere" / "r.json", "after")
+    assert path.read_text() == "before"
+    assert [each.name for each in tmp_path.iterdir()] == ["r.json"], "nothing unfinished is left"
+
+
+def test_a_replaced_file_keeps_its_mode_and_a_link_keeps_leading_to_it(tmp_path: Path) -> None:
+    path, link = tmp_path / "r.json", tmp_path / "latest.json"
+    path.write_text("before")
+    path.chmod(0o640)
+    link.symlink_to("r.json")
+
+    write_whole(link, "after")
+
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode), link.is_symlink()) == ("after", 0o640, True)

@@ -1,0 +1,292 @@
+"""Whether a report is good enough to go on, and what is said of one that cannot be used (contract, section 5)."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumer.errors import ConfigurationError
+from consumer.offline.gate import Decision, FailOn, Gate, checked_summary, read_report
+from tests.support.scored_runs import SMALL, scored_run
+
+
+def summary(passes: int, reviews: int, fails: int) -> dict[str, Any]:
+    total = passes + reviews + fails
+    return {
+        "total_cases": total,
+        "pass": passes,
+        "review": reviews,
+        "fail": fails,
+        "overall_pass_rate": passes / total if total else 0.0,
+    }
+
+
+# --- the options ------------------------------------------------------------------------------------------------------
+
+ASKED: list[tuple[float | None, FailOn | None, Gate | None]] = [
+    # no gate at all: `safe score` then exits by the labels, `safe gate` has a rule of its own
+    (None, None, None),
+    # a rate alone does not look at the labels
+    (0.8, None, Gate(0.8, "never")),
+    (0.0, None, Gate(0.0, "never")),
+    # one rule alone
+    (None, "fail", Gate(None, "fail")),
+    (None, "review", Gate(None, "review")),
+    (None, "never", Gate(None, "never")),
+    # both
+    (0.8, "fail", Gate(0.8, "fail")),
+    (1.0, "never", Gate(1.0, "never")),
+]
+
+
+@pytest.mark.parametrize(("min_pass_rate", "fail_on", "gate"), ASKED)
+def test_what_is_asked_follows_from_the_options(
+    min_pass_rate: float | None, fail_on: FailOn | None, gate: Gate | None
+) -> None:
+    assert Gate.asked(min_pass_rate, fail_on) == gate
+
+
+BAD_RATES: list[tuple[float, str]] = [
+    (math.nan, "--min-pass-rate nan is not a fraction from 0 to 1"),
+    (-math.inf, "--min-pass-rate -inf is not a fraction from 0 to 1"),
+    (math.inf, "--min-pass-rate inf is not a fraction from 0 to 1"),
+    (-0.1, "--min-pass-rate -0.1 is not a fraction from 0 to 1"),
+    (1.1, "--min-pass-rate 1.1 is not a fraction from 0 to 1; 80 percent is 0.8"),
+    # percent
+    (80.0, "--min-pass-rate 80.0 is not a fraction from 0 to 1; 80 percent is 0.8"),
+    # it must not read as 1
+    (math.nextafter(1, 2), "--min-pass-rate 1.0000000000000002 is not a fraction from 0 to 1; 80 percent is 0.8"),
+]
+
+
+@pytest.mark.parametrize(("rate", "message"), BAD_RATES)
+def test_a_rate_that_is_no_fraction_is_refused(rate: float, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Gate.asked(rate, None)
+    assert str(refused.value) == message
+
+
+# --- the decision -----------------------------------------------------------------------------------------------------
+
+DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
+    # the rate alone: above, equal, below
+    (Gate(0.8, "never"), summary(9, 0, 1), True, "pass rate 0.9 (9 of 10 cases) is at least --min-pass-rate 0.8"),
+    (Gate(0.8, "never"), summary(4, 0, 1), True, "pass rate 0.8 (4 of 5 cases) is at least --min-pass-rate 0.8"),
+    (Gate(0.8, "never"), summary(3, 2, 0), False, "pass rate 0.6 (3 of 5 cases) is below --min-pass-rate 0.8"),
+    # equality where binary64 has no exact fraction
+    (Gate(0.1, "never"), summary(1, 9, 0), True, "pass rate 0.1 (1 of 10 cases) is at least --min-pass-rate 0.1"),
+    # both ends
+    (Gate(0.0, "never"), summary(0, 0, 1), True, "pass rate 0.0 (0 of 1 case) is at least --min-pass-rate 0.0"),
+    (Gate(1.0, "never"), summary(1, 0, 0), True, "pass rate 1.0 (1 of 1 case) is at least --min-pass-rate 1.0"),
+    (Gate(1.0, "never"), summary(999, 1, 0), False, "pass rate 0.999 (999 of 1000 cases) is below --min-pass-rate 1.0"),
+    # the labels alone: fail looks at Fail, review at both
+    (Gate(None, "fail"), summary(1, 2, 0), True, "no Fail among 3 cases (--fail-on fail)"),
+    (Gate(None, "fail"), summary(8, 1, 1), False, "1 Fail among 10 cases (--fail-on fail)"),
+    (Gate(None, "review"), summary(3, 0, 0), True, "no Fail or Review among 3 cases (--fail-on review)"),
+    (Gate(None, "review"), summary(2, 1, 0), False, "1 Review among 3 cases (--fail-on review)"),
+    (Gate(None, "review"), summary(0, 0, 1), False, "1 Fail among 1 case (--fail-on review)"),
+    (Gate(None, "review"), summary(2, 1, 3), False, "3 Fail and 1 Review among 6 cases (--fail-on review)"),
+    # nothing is asked for
+    (Gate(None, "never"), summary(0, 0, 3), True, "--fail-on never asks for nothing"),
+    # both must hold, and both are said where they do
+    (
+        Gate(0.5, "fail"),
+        summary(1, 1, 0),
+        True,
+        "pass rate 0.5 (1 of 2 cases) is at least --min-pass-rate 0.5; no Fail among 2 cases (--fail-on fail)",
+    ),
+    # else only what decided
+    (Gate(0.5, "fail"), summary(9, 0, 1), False, "1 Fail among 10 cases (--fail-on fail)"),
+    (Gate(0.5, "fail"), summary(1, 4, 0), False, "pass rate 0.2 (1 of 5 cases) is below --min-pass-rate 0.5"),
+    (
+        Gate(0.5, "review"),
+        summary(1, 4, 0),
+        False,
+        "pass rate 0.2 (1 of 5 cases) is below --min-pass-rate 0.5; 4 Review among 5 cases (--fail-on review)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("gate", "of", "passed", "why"), DECISIONS)
+def test_the_gate_decides_and_says_by_which_rule(gate: Gate, of: dict[str, Any], passed: bool, why: str) -> None:
+    assert gate.decide(of) == Decision(passed, f"gate {'passed' if passed else 'NOT passed'}: {why}")
+
+
+@given(st.integers(1, 10**9).flatmap(lambda total: st.tuples(st.integers(1, total), st.just(total))))
+def test_the_nearest_rate_above_is_not_reached_and_reads_so(counts: tuple[int, int]) -> None:
+    passes, total = counts
+    found = summary(passes, total - passes, 0)
+    rate = found["overall_pass_rate"]
+    assert Gate(rate, "never").decide(found).passed
+    above = math.nextafter(rate, 2)
+    if above <= 1:
+        decision = Gate(above, "never").decide(found)
+        assert not decision.passed
+        shown, _, asked = decision.line.removeprefix("gate NOT passed: pass rate ").partition(" ")
+        assert float(shown) == rate < above == float(asked.split("--min-pass-rate ")[1])
+
+
+@given(passes=st.integers(0, 10_000), per_ten_thousand=st.integers(0, 10_000))
+def test_a_rate_written_as_a_decimal_is_reached_exactly_when_the_counts_say_so(
+    passes: int, per_ten_thousand: int
+) -> None:
+    gate = Gate(float(f"{per_ten_thousand / 10_000:.4f}"), "never")
+    assert gate.decide(summary(passes, 0, 10_000 - passes)).passed is (passes >= per_ten_thousand)
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, document: object) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+def with_summary(path: Path, **changes: object) -> Path:
+    """A sound report but for some fields of its summary; ... leaves a field out."""
+    merged = summary(4, 0, 1) | changes
+    kept = {name: value for name, value in merged.items() if value is not ...}
+    return written(path, {"report_type": "SAFE_v0", "summary": kept})
+
+
+def refusal(path: Path) -> str:
+    """What is said of a report that cannot be used, behind its name."""
+    with pytest.raises(ConfigurationError) as refused:
+        checked_summary(read_report(path), path)
+    return str(refused.value).removeprefix(f"{path}: ")
+
+
+def test_a_report_that_safe_score_writes_is_decided_on(tmp_path: Path) -> None:
+    path = written(tmp_path / "report.json", scored_run(SMALL).report)
+    found = checked_summary(read_report(path), path)
+    line = "gate NOT passed: pass rate 0.2857142857142857 (2 of 7 cases) is below --min-pass-rate 0.8"
+    assert Gate(0.8, "never").decide(found) == Decision(passed=False, line=line)
+
+
+SOUND: list[tuple[str, Mapping[str, Any]]] = [
+    # as jq writes numbers
+    ("1 for 1.0", {"pass": 5, "fail": 0, "overall_pass_rate": 1}),
+    ("0 for 0.0", {"pass": 0, "fail": 5, "overall_pass_rate": 0}),
+    # more than SAFE knows today
+    ("another field", {"skipped": 3}),
+]
+
+
+@pytest.mark.parametrize("changes", [row[1] for row in SOUND], ids=[row[0] for row in SOUND])
+def test_a_report_that_another_tool_has_rewritten_is_decided_on(changes: Mapping[str, Any], tmp_path: Path) -> None:
+    path = with_summary(tmp_path / "report.json", **changes)
+    assert checked_summary(read_report(path), path)["total_cases"] == 5
+
+
+def test_a_report_of_the_specification_without_a_type_is_decided_on(tmp_path: Path) -> None:
+    path = written(tmp_path / "report.json", {"summary": summary(1, 0, 0)})
+    assert checked_summary(read_report(path), path) == summary(1, 0, 0)
+
+
+WRITES_ONE = "safe score --output report.json writes one"
+
+UNREADABLE: list[tuple[bytes, str]] = [
+    # what a failed `safe score > report.json` leaves behind
+    (b"", "is empty; look whether the step that writes it has succeeded"),
+    (b" \n", "is empty; look whether the step that writes it has succeeded"),
+    # a scorecard instead of JSON
+    ("╔═══╗".encode(), "cannot be read: not valid JSON at character 0"),
+    (b'{"summary": ', "cannot be read: not valid JSON at character 12"),
+    # a shell that writes UTF-16
+    ('{"summary": {}}'.encode("utf-16"), "cannot be read: byte 0 is not UTF-8"),
+    (b"\xef\xbb\xbf{}", "cannot be read: the value begins with a byte order mark"),
+    # a reader of JSON may take either of two
+    (b'{"summary": {}, "summary": {}}', "cannot be read: a key stands twice in one object"),
+    (b"[" * 65 + b"]" * 65, "cannot be read: nested deeper than 64 at character 64"),
+    (b'{"summary": {"overall_pass_rate": NaN}}', "cannot be read: NaN and Infinity are not JSON"),
+    # JSON, but no report
+    (b"[]", f"is not a SAFE report; {WRITES_ONE}"),
+    (b"0.8", f"is not a SAFE report; {WRITES_ONE}"),
+    (b"null", f"is not a SAFE report; {WRITES_ONE}"),
+    (b'{"report_type": "SAFE_v1", "summary": {}}', f"is not a SAFE report; {WRITES_ONE}"),
+    (b'{"report_type": null, "summary": {}}', f"is not a SAFE report; {WRITES_ONE}"),
+    (b"{}", f"is not a SAFE report, it has no summary; {WRITES_ONE}"),
+    # a batch file, say
+    (b'{"test_cases": []}', f"is not a SAFE report, it has no summary; {WRITES_ONE}"),
+]
+
+
+@pytest.mark.parametrize(("content", "why"), UNREADABLE)
+def test_a_file_that_is_no_report_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_bytes(content)
+    assert refusal(path) == why
+
+
+def test_outputs_in_place_of_a_report_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = written(tmp_path / "run.json", {"raw_results": [], "summary": {}})
+    assert refusal(path) == f"is not a SAFE report but outputs; score them first: safe score --outputs {path}"
+
+
+def test_a_report_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "report.json") == "cannot be read (No such file or directory)"
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == "cannot be read (Is a directory)"
+
+
+def test_the_name_of_a_file_cannot_harm_a_terminal(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"\\u001b\[2J\\u202e\.json: cannot be read"):
+        read_report(tmp_path / "\x1b[2J\u202e.json")
+
+
+UNSOUND: list[tuple[Mapping[str, Any], str]] = [
+    # no counts
+    ({"total_cases": ...}, ".total_cases is missing"),
+    ({"pass": ...}, ".pass is missing"),
+    ({"pass": -1, "fail": 6}, ".pass is not a count of cases"),
+    ({"review": True}, ".review is not a count of cases"),
+    ({"fail": 1.0}, ".fail is not a count of cases"),
+    ({"fail": "1"}, ".fail is not a count of cases"),
+    ({"total_cases": None}, ".total_cases is not a count of cases"),
+    # nothing to decide on
+    (summary(0, 0, 0), ".total_cases is 0: nothing was scored, so there is nothing to decide on"),
+    # counts of which one must be wrong
+    ({"total_cases": 6}, " contradicts itself: 4 pass, 0 review and 1 fail are not 6 cases"),
+    ({"total_cases": 0}, ".total_cases is 0: nothing was scored, so there is nothing to decide on"),
+    # the rate
+    ({"overall_pass_rate": ...}, ".overall_pass_rate is missing"),
+    ({"overall_pass_rate": None}, ".overall_pass_rate is not a number"),
+    ({"overall_pass_rate": "0.8"}, ".overall_pass_rate is not a number"),
+    ({"pass": 5, "fail": 0, "overall_pass_rate": True}, ".overall_pass_rate is not a number"),
+    ({"overall_pass_rate": 1.0}, " contradicts itself: overall_pass_rate 1.0 is not 4 of 5 cases, 0.8"),
+    # percent, and rounded
+    ({"overall_pass_rate": 80}, " contradicts itself: overall_pass_rate 80 is not 4 of 5 cases, 0.8"),
+    (
+        summary(2, 0, 1) | {"overall_pass_rate": 0.67},
+        " contradicts itself: overall_pass_rate 0.67 is not 2 of 3 cases, 0.6666666666666666",
+    ),
+    # counts beyond binary64, which no division may trip over
+    (
+        {"pass": 10**400, "fail": 0, "total_cases": 10**400, "overall_pass_rate": 0.5},
+        f" contradicts itself: overall_pass_rate 0.5 is not {2**64} of {2**64} cases, 1.0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "why"), UNSOUND)
+def test_a_summary_that_cannot_be_true_is_refused(changes: Mapping[str, Any], why: str, tmp_path: Path) -> None:
+    path = with_summary(tmp_path / "report.json", **changes)
+    assert refusal(path) == f"summary{why}"
+
+
+@pytest.mark.parametrize("found", [None, [], "80 %", 0.8])
+def test_a_summary_that_is_no_object_is_refused(found: object, tmp_path: Path) -> None:
+    assert refusal(written(tmp_path / "report.json", {"summary": found})) == "summary is not an object"
+
+
+def test_a_rate_that_is_no_number_at_all_is_refused() -> None:
+    unsound = summary(4, 0, 1) | {"overall_pass_rate": math.nan}
+    with pytest.raises(ConfigurationError, match="overall_pass_rate nan is not 4 of 5 cases"):
+        checked_summary({"summary": unsound}, Path("report.json"))

@@ -1,0 +1,96 @@
+"""The cases as a table for a spreadsheet."""
+
+import csv
+import io
+
+import pytest
+
+from consumer.offline.table_csv import HEADER, render_csv
+from safe_core import Expectations, Output
+from tests.support.golden import matches_golden
+from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def row_of(*signals: str, output: Output | None = None, archetype: str | None = "A_B") -> dict[str, str]:
+    """Give the row of a case that expects some signals and nothing else."""
+    sample = Sample("T-1", Expectations(signals, (), ()), output, archetype)
+    (row,) = rows(render_csv(scored_run([sample])))
+    return row
+
+
+def test_a_small_run() -> None:
+    matches_golden("small.csv", render_csv(scored_run(SMALL)))
+
+
+def test_texts_that_try_to_break_out() -> None:
+    matches_golden("nasty.csv", render_csv(scored_run(nasty_samples())))
+
+
+def test_each_case_is_one_line_below_the_fixed_header() -> None:
+    first, *lines, last = render_csv(scored_run(nasty_samples())).split("\r\n")
+    assert (first, len(lines), last) == (",".join(HEADER), len(NASTY), "")
+
+
+def test_scores_are_exact() -> None:
+    row = row_of("fever", "rash", "cough", output=Output(("a rash",), ""))
+    assert float(row["CR"]) == 1 / 3
+    assert (row["AH"], row["CR_terms"], row["AH_terms"]) == ("1.0", "3", "0")
+
+
+def test_terms_are_listed_in_their_order() -> None:
+    row = row_of("fever", "rash", "cough", output=Output(("a rash",), ""))
+    assert (row["CR_found"], row["CR_missing"]) == ("rash", "fever; cough")
+
+
+OUTPUTS = [
+    # (output, what the table says of it)
+    (Output(("fever",), "x"), "answered"),
+    (Output((" ",), ""), "answered"),  # white space is not empty
+    (Output(), "empty"),
+    (None, "missing"),
+]
+
+
+@pytest.mark.parametrize(("output", "said"), OUTPUTS)
+def test_an_empty_output_is_told_from_a_missing_one(output: Output | None, said: str) -> None:
+    assert row_of("fever", output=output)["output"] == said
+
+
+def test_no_archetype_is_an_empty_cell() -> None:
+    assert row_of("fever", archetype=None)["archetype"] == ""
+
+
+CELLS = [
+    # (a text from outside, its cell)
+    ("fever", "fever"),
+    ("a = b", "a = b"),
+    ("=1+1", "'=1+1"),
+    ("+1", "'+1"),
+    ("-1", "'-1"),
+    ("@SUM(A1)", "'@SUM(A1)"),
+    ("  =1", "'  =1"),  # some trim a cell before they look
+    ("\u00a0=1", "'\u00a0=1"),
+    ("＝1", "'＝1"),
+    ("＋1", "'＋1"),
+    ("－1", "'－1"),
+    ("＠x", "'＠x"),
+    ("\t=1", r"\u0009=1"),
+    ("\r=1", r"\u000d=1"),
+    ("one\ntwo", r"one\u000atwo"),
+    ('say "x", or y', 'say "x", or y'),
+]
+
+
+@pytest.mark.parametrize(("text", "cell"), CELLS)
+def test_a_cell_is_never_a_formula(text: str, cell: str) -> None:
+    assert row_of(text)["CR_missing"] == cell
+
+
+def test_an_id_is_no_formula_either() -> None:
+    sample = Sample("=1", Expectations((), (), ()), None, archetype="-a", batch_id="@b")
+    (row,) = rows(render_csv(scored_run([sample], concern_id="+c")))
+    assert [row[name] for name in HEADER[:4]] == ["'+c", "'@b", "'=1", "'-a"]

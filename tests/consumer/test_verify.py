@@ -1,0 +1,217 @@
+"""`safe verify`: a report is recomputed from its inputs, and whatever was changed is found (contract, section 5)."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumer.errors import ConfigurationError
+from consumer.offline.scoring import OnDuplicate, score_files
+from consumer.offline.selection import select
+from consumer.offline.verify import Verification, lines, verify
+from consumer.reports import open_outputs
+from safe_core import DEFAULT_POLICY, Policy
+from tests.support.case_files import HARMFUL, a_case, answer, write_batch, write_report
+
+AT = "2026-03-02T08:00:00.000Z"
+Json = Any
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    """Two batches of one concern."""
+    folder = tmp_path / "cases"
+    write_batch(folder, "asthma_1", a_case("A-1", archetype="Handover"), a_case("A-2"), index=1)
+    write_batch(folder, "asthma_2", a_case("A-3", signals=["wheeze", "stridor"]), index=2)
+    return folder
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    """One passes, one is harmful, one is half there."""
+    return write_report(tmp_path / "run.json", answer("A-1"), answer("A-2", HARMFUL), answer("A-3"))
+
+
+def report(
+    cases: Path, outputs: Path, *, policy: Policy = DEFAULT_POLICY, on_duplicate: OnDuplicate | None = None
+) -> Json:
+    """A report as it is read back from its file."""
+    run, _ = score_files(
+        select(cases, "K07", "*"), [open_outputs(outputs)], policy, generated_at=AT, on_duplicate=on_duplicate
+    )
+    return json.loads(json.dumps(run.report))
+
+
+def verified(document: Json, cases: Path, outputs: Path) -> Verification:
+    return verify(document, Path("report.json"), cases, [outputs])
+
+
+def test_a_report_that_nobody_touched_is_verified(cases: Path, outputs: Path) -> None:
+    found = verified(report(cases, outputs), cases, outputs)
+
+    assert found.differences == []
+    assert list(lines(found)) == [
+        f"verified: 3 results and every aggregate equal, 3 input files unchanged, rules {DEFAULT_POLICY.fingerprint}"
+    ]
+
+
+def test_the_rules_are_those_that_the_report_names_not_those_in_force(cases: Path, outputs: Path) -> None:
+    policy = Policy.from_document({
+        "strictAH": True,
+        "weights": {"AH": 2.5},
+        "thresholds": {"CR": {"pass": 0.9}},
+        "overrides": {"archetype": {"Handover": {"weights": {"CR": 0}}}},
+    })  # fmt: skip
+
+    assert verified(report(cases, outputs, policy=policy), cases, outputs).differences == []
+
+
+@pytest.mark.parametrize("on_duplicate", ["first", "last"])
+def test_the_choice_between_two_answers_is_made_again(cases: Path, tmp_path: Path, on_duplicate: OnDuplicate) -> None:
+    outputs = write_report(tmp_path / "run.json", answer("A-1"), answer("A-1", HARMFUL))
+
+    document = report(cases, outputs, on_duplicate=on_duplicate)
+
+    assert verified(document, cases, outputs).differences == []
+    assert document["results"][0]["label"] == {"first": "Pass", "last": "Fail"}[on_duplicate]
+
+
+def numbers_and_texts(document: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of each leaf."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield from numbers_and_texts(value, (*path, key))
+    elif isinstance(document, list):
+        for place, value in enumerate(document):
+            yield from numbers_and_texts(value, (*path, place))
+    else:
+        yield path
+
+
+def changed(value: Json) -> Json:
+    """The same kind of thing, slightly different: the last digit, the last letter."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + 1
+        case float():
+            return value + 2**-40
+        case str():
+            return value[:-1] + ("x" if value[-1:] != "x" else "y")
+        case _:
+            return "something"
+
+
+# Nothing else bears these out, or the recomputation itself goes by them.
+NOT_RECOMPUTED = {("generated_at",), ("scorer", "version")}
+GIVEN = {"configuration", "selection"}
+
+
+def test_whatever_is_changed_is_found(cases: Path, outputs: Path) -> None:
+    whole = report(cases, outputs)
+    paths = [path for path in numbers_and_texts(whole) if path not in NOT_RECOMPUTED and path[0] not in GIVEN]
+    assert len(paths) > 100
+    for path in paths:
+        document = json.loads(json.dumps(whole))
+        within = document
+        for step in path[:-1]:
+            within = within[step]
+        within[path[-1]] = changed(within[path[-1]])
+        assert verified(document, cases, outputs).differences, path
+
+
+CHANGES: list[tuple[str, Callable[[Json], object], str]] = [
+    # a digit of a score
+    ("a score", lambda r: r["results"][2]["scores"].update(CR=0.51), "(A-3) scores.CR: the report says 0.51"),
+    ("a label", lambda r: r["results"][1].update(label="Pass"), 'results[1] (A-2) label: the report says "Pass"'),
+    ("a count", lambda r: r["summary"].update({"pass": 3}), "summary.pass: the report says 3, recomputed 1"),
+    # rules that would have given other numbers
+    ("a threshold", lambda r: r["configuration"]["thresholds"]["CR"].update(review=0.6), "scorer.fingerprint: "),
+    ("a result taken out", lambda r: r["results"].pop(), "results"),
+    ("a field taken out", lambda r: r.pop("vacuous"), "vacuous is missing from the report"),
+    ("a field put in", lambda r: r.update(approved=True), "approved stands only in the report"),
+    ("another digest", lambda r: r["inputs"][0].update(sha256="0" * 64), "inputs[0] (asthma_1.json) sha256: "),
+    ("a batch left out", lambda r: r["selection"]["batches"].pop(), "asthma_2.json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "told"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
+def test_a_change_is_told_by_its_place(cases: Path, outputs: Path, change: Callable[[Json], object], told: str) -> None:
+    document = report(cases, outputs)
+    change(document)
+
+    printed = list(lines(verified(document, cases, outputs), most=1_000))
+
+    assert any(told in line for line in printed), printed
+    assert re.fullmatch(r"NOT verified: \d+ differences?", printed[-1])
+
+
+def test_inputs_that_have_changed_since_are_found(cases: Path, outputs: Path) -> None:
+    document = report(cases, outputs)
+    write_batch(cases, "asthma_2", a_case("A-3", signals=["wheeze", "stridor", "cyanosis"]), index=2)
+
+    printed = list(lines(verified(document, cases, outputs)))
+
+    assert printed[0].startswith("inputs[1] (asthma_2.json) sha256: ")
+    assert printed[0].endswith("the file has changed since")
+    assert any("results[2] (A-3) " in line for line in printed)
+
+
+def test_only_the_first_differences_are_shown(cases: Path, outputs: Path) -> None:
+    document = report(cases, outputs)
+    for result in document["results"]:
+        result["scores"] = dict.fromkeys(("CR", "AH", "AC", "composite"), 0.123)
+
+    printed = list(lines(verified(document, cases, outputs), most=5))
+
+    assert len(printed) == 7
+    assert re.fullmatch(r"… and \d+ more", printed[5])
+
+
+def test_a_report_of_another_version_is_compared_and_named(cases: Path, outputs: Path) -> None:
+    document = report(cases, outputs)
+    document["scorer"]["version"] = "0.0.1"
+
+    found = verified(document, cases, outputs)
+
+    assert (found.differences, found.written_by) == ([], "0.0.1")
+
+
+UNUSABLE: list[tuple[Callable[[Json], object], str]] = [
+    # a batch's report from Kafka has neither results nor inputs
+    (
+        lambda r: [r.pop(name) for name in ("results", "inputs", "selection")],
+        "inputs, results, selection missing",
+    ),
+    (lambda r: r.update(selection=[]), "selection is not an object"),
+    (lambda r: r["selection"].update(concern_id=None), "selection.concern_id is not a text"),
+    (lambda r: r["selection"].update(batches=[]), "selection.batches is no list of batch names"),
+    (lambda r: r["selection"].update(batches=["../secret"]), "selection.batches is no list of batch names"),
+    (lambda r: r["selection"].update(batches="asthma_1"), "selection.batches is no list of batch names"),
+    (lambda r: r["selection"].update(on_duplicate="both"), "selection.on_duplicate is neither first nor last nor null"),
+    (lambda r: r.update(configuration=None), "configuration is not an object"),
+    (lambda r: r["configuration"]["weights"].update(CR=-1), "configuration: weights: CR -1.0 is below 0"),
+    (lambda r: r["configuration"].update(weight={}), 'configuration: unknown key "weight"; did you mean "weights"?'),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), UNUSABLE)
+def test_a_report_that_cannot_be_recomputed_is_refused(
+    cases: Path, outputs: Path, change: Callable[[Json], object], why: str
+) -> None:
+    document = report(cases, outputs)
+    change(document)
+    with pytest.raises(ConfigurationError) as caught:
+        verified(document, cases, outputs)
+    assert str(caught.value).startswith(f"report.json: {why}")
+
+
+def test_inputs_that_are_gone_are_named(cases: Path, outputs: Path) -> None:
+    document = report(cases, outputs)
+    (cases / "asthma_2.json").unlink()
+    with pytest.raises(ConfigurationError, match=r"asthma_2\.json: cannot be read \(No such file or directory\)"):
+        verified(document, cases, outputs)

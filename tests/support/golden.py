@@ -1,0 +1,26 @@
+"""Golden files: whole outputs kept beside the tests, so that a reviewer sees what a change does to them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+UPDATE = "SAFE_TEST_UPDATE_GOLDEN"
+_FOLDER = Path(__file__).parents[1] / "golden" / "offline"
+
+
+def matches_golden(name: str, text: str) -> None:
+    """Fail unless the golden file of that name holds exactly this text.
+
+    With SAFE_TEST_UPDATE_GOLDEN=1 the file is written instead, and the test fails all the same: nothing passes by it.
+    """
+    path = _FOLDER / name
+    if os.environ.get(UPDATE) == "1":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        pytest.fail(f"{name} was written anew: read what `git diff tests/golden` shows, then run without {UPDATE}")
+    # Bytes, since reading as text would take one kind of line end for another.
+    kept = path.read_bytes().decode() if path.exists() else None
+    if kept != text:
+        how = "is not there" if kept is None else "differs from what is made now"
+        pytest.fail(f"tests/golden/offline/{name} {how}; to see how, run with {UPDATE}=1 and `git diff tests/golden`")
