@@ -5,12 +5,12 @@ What a command needs is imported when it runs, so that help comes at once.
 # ruff: noqa: PLC0415
 
 import asyncio
+import errno
 import io
 import json
 import os
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,6 +18,31 @@ import typer
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, SafeError
+from consumer.options import (
+    Batch,
+    Concern,
+    ConfigFile,
+    Delivery,
+    Expectations,
+    FailOnOption,
+    Force,
+    Format,
+    GroupId,
+    HttpAddress,
+    LogFormat,
+    LogLevel,
+    MinPassRate,
+    Once,
+    OnDuplicateOption,
+    OutputFiles,
+    Outputs,
+    Role,
+    Servers,
+    ShowFormat,
+    StrictAH,
+    TestDir,
+    Verbose,
+)
 
 if TYPE_CHECKING:
     from consumer.settings import Loaded
@@ -31,8 +56,8 @@ _EXAMPLES: Final = """Examples:
 \b
   safe demo                                             see it run, without Kafka
   safe topics create --bootstrap-servers broker:9092    make the topics
-  safe worker --bootstrap-servers broker:9092 --expectations ./test-cases
-  safe score -c I25 -b "I25_batch_*" -o report.json --outputs run.json --test-dir ./test-cases
+  safe worker --bootstrap-servers broker:9092 --expectations ./cases
+  safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases -o report.json
   safe gate report.json --min-pass-rate 0.8             in CI: exit 1 below 80 %
   safe publish run.json --test-dir ./test-cases         send a report's outputs as events
   safe config show                                      each setting and where it came from
@@ -51,86 +76,6 @@ topics = typer.Typer(help="Make the topics that the worker needs.", rich_markup_
 config = typer.Typer(help="Look at the settings in force.", rich_markup_mode=None)
 app.add_typer(topics, name="topics")
 app.add_typer(config, name="config")
-
-
-class Role(StrEnum):
-    """Which of the worker's two stages to run."""
-
-    SCORER = "scorer"
-    AGGREGATOR = "aggregator"
-    ALL = "all"
-
-
-class ShowFormat(StrEnum):
-    """How `config show` prints."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class OnDuplicate(StrEnum):
-    """Which of two answers to one test case counts."""
-
-    FIRST = "first"
-    LAST = "last"
-
-
-class ReportFormat(StrEnum):
-    """What `score` writes; `all` is console, json and markdown."""
-
-    JSON = "json"
-    CONSOLE = "console"
-    MARKDOWN = "markdown"
-    JUNIT = "junit"
-    CSV = "csv"
-    ALL = "all"
-
-
-class FailOn(StrEnum):
-    """From which label on a case keeps the gate shut."""
-
-    FAIL = "fail"
-    REVIEW = "review"
-    NEVER = "never"
-
-
-# Options that several commands take; their values are read by consumer.settings, as those of every other source.
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="The configuration file; default: safe.config.json, if it is here.")
-]
-Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
-GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
-Expectations = Annotated[str | None, typer.Option("--expectations", help="The folder of batch files, <batch_id>.json.")]
-Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
-HttpAddress = Annotated[
-    str | None, typer.Option("--http-address", help="For /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
-]
-LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error or critical.")]
-LogFormat = Annotated[str | None, typer.Option("--log-format", help="json, or console (default on a terminal).")]
-StrictAH = Annotated[
-    bool, typer.Option("--strict-ah", help="Any forbidden term makes AH 0, whatever an override says.")
-]
-
-
-TestDir = Annotated[
-    Path | None, typer.Option("--test-dir", "-t", help="Batch files; default: the folder of SAFE_V0_EXPECTATIONS.")
-]
-Outputs = Annotated[
-    list[Path],
-    typer.Option(
-        "--outputs", "--input", "-i", help="A factory-cli report, a JSONL file of events, or a folder of them; repeats."
-    ),
-]
-MinPassRate = Annotated[
-    float | None, typer.Option("--min-pass-rate", help="Exit 1 below this share of passing cases, from 0 to 1.")
-]
-FailOnOption = Annotated[
-    FailOn | None,
-    typer.Option("--fail-on", help="Exit 1 if any case has this label or a worse one; default without a rate: fail."),
-]
-OnDuplicateOption = Annotated[
-    OnDuplicate | None, typer.Option("--on-duplicate", help="Which answer counts where a file answers a test_id twice.")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -153,7 +98,7 @@ def _help_without_command(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(cls=Once)
 def worker(
     *,
     role: Annotated[Role, typer.Option(help="Which stages to run.")] = Role.ALL,
@@ -172,7 +117,7 @@ def worker(
     Examples:
 
     \b
-      safe worker --bootstrap-servers broker:9092 --expectations ./test-cases
+      safe worker --bootstrap-servers broker:9092 --expectations ./cases
       safe worker --role aggregator
     """
     loaded = _load(
@@ -194,7 +139,7 @@ def worker(
     return run_worker(loaded, role.value)
 
 
-@topics.command()
+@topics.command(cls=Once)
 def create(
     *,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
@@ -217,7 +162,7 @@ def create(
         typer.echo(line)
 
 
-@app.command()
+@app.command(cls=Once)
 def publish(
     *,
     paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
@@ -258,43 +203,36 @@ def publish(
     )
 
 
-@app.command(name="score")
+@app.command(cls=Once, name="score", short_help="Score outputs from files, for people and for CI.")
 def score_(
     *,
-    concern: Annotated[str, typer.Option("--concern", "-c", help="The concern whose test cases are scored.")],
-    batch: Annotated[str, typer.Option("--batch", "-b", help="Which batches, as a glob over file names.")],
+    concern: Concern,
+    batch: Batch,
     outputs: Outputs,
     test_dir: TestDir = None,
-    output: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output", "-o", help="Where to write; .json, .md, .xml (JUnit), .csv or .txt; - is stdout; repeats."
-        ),
-    ] = None,
-    format_: Annotated[
-        ReportFormat | None, typer.Option("--format", "-f", help="Default: console, or the file's reportFormats.")
-    ] = None,
+    output: OutputFiles = None,
+    format_: Format = None,
     strict_ah: StrictAH = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show what each case found and missed that does not pass.")
-    ] = False,
+    verbose: Verbose = False,
     on_duplicate: OnDuplicateOption = None,
     min_pass_rate: MinPassRate = None,
     fail_on: FailOnOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that SAFE did not write.")] = False,
+    force: Force = False,
     config_file: ConfigFile = None,
 ) -> int:
     """Score outputs from files: scorecard, reports, and an exit code for CI.
 
-    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some are to be reviewed, 3 if nothing could be
-    scored. With --min-pass-rate or --fail-on: 0 if that holds, 1 if not.
+    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some are to be reviewed, 3 for wrong options or
+    files. With --min-pass-rate or --fail-on: 0 if that holds, 1 if not.
+
+    In GitHub Actions the report also goes to the page of the run; unset GITHUB_STEP_SUMMARY to keep it out.
 
     Examples:
 
     \b
-      safe score -c I25 -b "I25_batch_*" --outputs run.json --test-dir ./test-cases
-      safe score -c I25 -b golden_set --outputs run.json -o report.json -o junit.xml --min-pass-rate 0.8
-      safe score -c I25 -b "*" --outputs run.json --format json | jq .summary
+      safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
+      safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
+      safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
     """
     from consumer.offline.command import ScoreRequest, score_command
     from consumer.offline.gate import Gate
@@ -316,7 +254,7 @@ def score_(
     return score_command(loaded.settings, loaded.policy, surroundings(), request)
 
 
-@app.command()
+@app.command(cls=Once, short_help="Decide by a report whether it is good enough.")
 def gate(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
@@ -325,7 +263,7 @@ def gate(
 ) -> int:
     """Decide by a report: exit 0 if it is good enough, 1 if not.
 
-    Where both rules are given, both must hold; equality with the rate passes.
+    Where both rules are given, both must hold; equality with the rate passes. Exits with 3 for an unusable report.
 
     Examples:
 
@@ -339,7 +277,7 @@ def gate(
     return gate_command(report, Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value))
 
 
-@app.command()
+@app.command(cls=Once, short_help="Recompute a report from its inputs.")
 def verify(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
@@ -347,7 +285,9 @@ def verify(
     test_dir: TestDir = None,
     config_file: ConfigFile = None,
 ) -> int:
-    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not.
+    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if it cannot be told.
+
+    The rules are those that the report names; where they are not the default ones, they are shown.
 
     Example:
 
@@ -359,7 +299,7 @@ def verify(
     return verify_command(report, _test_dir(test_dir, _load(config=config_file)), outputs)
 
 
-@app.command()
+@app.command(cls=Once, short_help="See it run, without Kafka, Java or containers.")
 def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
     """See it run: broker, topics, worker and sample traffic in one, without Kafka, Java or containers."""
     from consumer.demo import run_demo
@@ -367,7 +307,7 @@ def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running u
     return run_demo(keep=keep)
 
 
-@config.command()
+@config.command(cls=Once)
 def show(
     *,
     format_: Annotated[
@@ -379,6 +319,20 @@ def show(
     """Print each setting, its value and where it came from; secrets are hidden."""
     loaded = _load(config=config_file, ah_strict=strict_ah or None)
     typer.echo(_settings_as_json(loaded) if format_ is ShowFormat.JSON else _settings_as_table(loaded))
+
+
+@config.command(cls=Once)
+def schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors.
+
+    Example:
+
+    \b
+      safe config schema > safe.config.schema.json
+    """
+    from consumer.config_schema import configuration_schema
+
+    typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
 def _load(**flags: object) -> "Loaded":
@@ -441,8 +395,7 @@ def _cell(value: object) -> str:
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     command = typer.main.get_command(app)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+    _prepare_output()
     try:
         # Not command.main(): that one answers a broken pipe with 1, which here is a verdict.
         with command.make_context("safe", list(sys.argv[1:] if args is None else args)) as context:
@@ -462,6 +415,14 @@ def main(args: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _prepare_output() -> None:
+    """A terminal without UTF-8 is no reason to fail, and neither is an output that the shell has closed (`>&-`)."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _explain(error: Exception) -> None:
     from consumer.logs import exception_lines, printable, raised_at, said
     from consumer.settings import debug_is_asked_for
@@ -469,6 +430,10 @@ def _explain(error: Exception) -> None:
     more: list[str] = []
     if isinstance(error, SafeError):
         sentence = str(error)
+    elif isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG}:
+        # A file that cannot be written is named where it is written; what is left is what the shell has opened.
+        sentence = f"standard output cannot be written: {error.strerror}"
+        sys.stdout = None  # else the interpreter would complain once more when it ends
     elif isinstance(error, typer.TyperException):
         sentence = _usage_problem(error)
     else:  # a defect, whose words may quote an input: only its type and its frames are shown

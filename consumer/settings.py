@@ -4,7 +4,6 @@ A flag beats a variable, which beats a secrets file, which beats the configurati
 origin of each value is kept: `safe config show` prints it, and every error begins with it.
 """
 
-import difflib
 import ipaddress
 import json
 import os
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
@@ -29,11 +28,11 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
+from consumer.configuration_file import FILE_NAME, ConfigurationFile, Keys, read_configuration_file, suggestion
 from consumer.errors import ConfigurationError
 from safe_core import CRITERIA, InvalidPolicy, Policy
 
 PREFIX: Final = "SAFE_V0_"
-FILE_NAME: Final = "safe.config.json"
 HIDDEN: Final = "********"
 
 
@@ -65,24 +64,35 @@ def _comma_separated(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+# In what Python and ECMAScript have in common: the JSON Schema has them too.
+_TOPIC_NAME: Final = r"[a-zA-Z0-9._-]{1,249}"
+_GROUP_ID: Final = r"[a-zA-Z0-9._:/@+-]{1,200}"
+_ADDRESS: Final = r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):([0-9]{1,5})"
+
+
+def _pattern(expression: str) -> WithJsonSchema:
+    """Tell editors what a validator checks; they see the form alone, not every rule."""
+    return WithJsonSchema({"type": "string", "pattern": f"^{expression}$"})
+
+
 def _topic_name(value: str) -> str:
     if ":" in value:
         raise ValueError("holds a colon, which Kafka allows in no topic name")
-    if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", value) or value in {".", ".."}:
+    if not re.fullmatch(_TOPIC_NAME, value) or value in {".", ".."}:
         raise ValueError("is no legal topic name")
     return value
 
 
 def _group_id(value: str) -> str:
     # It stands in ce_source, a URI reference; and `<group>.aggregator` is the name of the aggregator's group.
-    if not re.fullmatch(r"[a-zA-Z0-9._:/@+-]{1,200}", value) or value.endswith(".aggregator"):
+    if not re.fullmatch(_GROUP_ID, value) or value.endswith(".aggregator"):
         raise ValueError("is no usable group id")
     return value
 
 
 def split_address(address: str) -> tuple[str, int]:
     """Split host:port or [IPv6]:port, the brackets taken off; raises ValueError."""
-    matched = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):([0-9]{1,5})", address)
+    matched = re.fullmatch(_ADDRESS, address)
     if matched is None or int(matched[3]) > 65535:
         raise ValueError("is not host:port")
     if matched[1] is None:
@@ -129,6 +139,14 @@ def _base_url(value: str) -> None:
         raise ValueError("has a query or a fragment, which a base URL cannot have")
 
 
+def _some_and_distinct(formats: tuple[str, ...]) -> tuple[str, ...]:
+    if not formats:
+        raise ValueError("is empty")
+    if len(set(formats)) < len(formats):
+        raise ValueError("names one twice")
+    return formats
+
+
 def _one_of(choices: object) -> str:
     *others, last = get_args(choices)
     return f"{', '.join(others)} or {last}"
@@ -143,7 +161,10 @@ _Text = Annotated[str | None, _Optional, Expects("a text")]
 _File = Annotated[Path | None, _Optional, Expects("the path of a file")]
 _Folder = Annotated[Path | None, _Optional, Expects("the path of a folder")]
 _Topic = Annotated[
-    str, AfterValidator(_topic_name), Expects("1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'")
+    str,
+    AfterValidator(_topic_name),
+    _pattern(rf"(?!\.{{1,2}}$){_TOPIC_NAME}"),
+    Expects("1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"),
 ]
 
 ReportFormat = Literal["json", "console", "markdown"]
@@ -158,73 +179,108 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix=PREFIX, hide_input_in_errors=True)
 
-    cr_pass: _Score = 0.8
-    cr_review: _Score = 0.5
-    ah_pass: _Score = 1.0
-    ah_review: _Score = 0.5
-    ac_pass: _Score = 0.8
-    ac_review: _Score = 0.5
-    ah_strict: _Flag = False
-    report_dir: Annotated[Path, Expects("the path of a folder")] = Path("reports")
+    cr_pass: _Score = Field(0.8, description="The lowest CR that passes.")
+    cr_review: _Score = Field(0.5, description="The lowest CR that is to be reviewed, not failed; not above pass.")
+    ah_pass: _Score = Field(1.0, description="The lowest AH that passes.")
+    ah_review: _Score = Field(0.5, description="The lowest AH that is to be reviewed, not failed; not above pass.")
+    ac_pass: _Score = Field(0.8, description="The lowest AC that passes.")
+    ac_review: _Score = Field(0.5, description="The lowest AC that is to be reviewed, not failed; not above pass.")
+    ah_strict: _Flag = Field(default=False, description="Whether one forbidden term makes AH 0.")
+    report_dir: Annotated[Path, Expects("the path of a folder")] = Field(
+        Path("reports"), description="Where safe score puts Markdown and, of several formats, JSON."
+    )
 
     # "" where none is given: `Loaded.require` asks for it where a command cannot do without.
-    kafka_bootstrap_servers: Annotated[str, AfterValidator(_servers), Expects("host:port,host:port,…")] = ""
+    kafka_bootstrap_servers: Annotated[
+        str,
+        AfterValidator(_servers),
+        _pattern(rf"\s*({_ADDRESS}(\s*,\s*{_ADDRESS})*\s*)?"),
+        Expects("host:port,host:port,…"),
+    ] = Field("", description="Brokers of the Kafka cluster: host:port,host:port. worker, publish and topics need it.")
     kafka_group_id: Annotated[
         str,
         AfterValidator(_group_id),
+        _pattern(rf"(?!.*\.aggregator$){_GROUP_ID}"),
         Expects("1 to 200 of a-z, A-Z, 0-9 and . _ - : / @ +, not ending in .aggregator"),
-    ] = "safe-v0"
-    kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = "PLAINTEXT"
-    kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = None
-    kafka_sasl_username: _Text = None
-    kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a text")] = None
-    kafka_ssl_cafile: _File = None
-    kafka_ssl_certfile: _File = None
-    kafka_ssl_keyfile: _File = None
-    kafka_session_timeout_seconds: _Count = 10
-    secrets_dir: _Folder = None
+    ] = Field("safe-v0", description="Consumer group of the scorer; the aggregator's is this and .aggregator.")
+    kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = Field(
+        "PLAINTEXT", description="How to talk to the brokers."
+    )
+    kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = Field(
+        None, description="How to log in; the SASL protocols need it, the others refuse it."
+    )
+    kafka_sasl_username: _Text = Field(None, description="Who logs in; as kafkaSaslMechanism.")
+    kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a text")] = Field(
+        None, description="Better kept in a file SAFE_V0_KAFKA_SASL_PASSWORD in the folder secretsDir than here."
+    )
+    kafka_ssl_cafile: _File = Field(None, description="Certificates (PEM) to trust; for the SSL protocols alone.")
+    kafka_ssl_certfile: _File = Field(None, description="SAFE's own certificate (PEM); for the SSL protocols alone.")
+    kafka_ssl_keyfile: _File = Field(None, description="The key (PEM) of kafkaSslCertfile, which it needs beside it.")
+    kafka_session_timeout_seconds: _Count = Field(
+        10, description="A worker that is silent for this long loses its partitions."
+    )
+    secrets_dir: _Folder = Field(
+        None, description="Folder of secrets: files named as the variables, each with its value."
+    )
 
-    input_topic: _Topic = "factory.generation.output"
-    scored_topic: _Topic = "safe.v0.scored"
-    state_topic: _Topic = "safe.v0.state"
-    result_topic: _Topic = "safe.v0.result"
-    report_topic: _Topic = "safe.v0.report"
-    dead_letter_topic: _Topic = "safe.v0.dead-letter"
+    input_topic: _Topic = Field(
+        "factory.generation.output", description="Outputs to score. No two topics may be the same one."
+    )
+    scored_topic: _Topic = Field("safe.v0.scored", description="Internal: scored cases, by batch.")
+    state_topic: _Topic = Field("safe.v0.state", description="Internal, compacted: the aggregator's state.")
+    result_topic: _Topic = Field("safe.v0.result", description="A result for each scored case.")
+    report_topic: _Topic = Field("safe.v0.report", description="Compacted: the latest report of each batch.")
+    dead_letter_topic: _Topic = Field("safe.v0.dead-letter", description="Records that can never be scored.")
 
-    delivery: Annotated[Literal["exactly_once", "at_least_once"], Expects("exactly_once or at_least_once")] = (
-        "exactly_once"
+    delivery: Annotated[Literal["exactly_once", "at_least_once"], Expects("exactly_once or at_least_once")] = Field(
+        "exactly_once", description="at_least_once is for brokers without transactions."
     )
     expectations: Annotated[
         str | None, _Optional, AfterValidator(_expectations), Expects("a folder, an http(s):// URL or topic:NAME")
-    ] = None
+    ] = Field(None, description="Where the test cases are: a folder of batch files, <batch_id>.json.")
     expectations_grace_seconds: Annotated[
         int, Field(ge=0, le=10**10), _Number, Expects("a whole number, at least 0")
-    ] = 0
-    input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
-    # Accepted `ce_type`s; none means any.
+    ] = Field(0, description="How long a partition waits for a test case that is not there yet.")
+    input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = Field(
+        None, description="Where to begin when the group's offsets have expired; unset, SAFE stops and asks."
+    )
+    offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = Field(
+        "stop", description="What to do when the offset to read next is gone."
+    )
     input_types: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
         NoDecode,  # else pydantic-settings would read the variable as JSON
         BeforeValidator(_comma_separated),
         Expects("event types, separated by commas"),
-    ] = ()
+    ] = Field((), description="Accepted types (ce_type) of CloudEvents; none means any.")
     # A scored record may be 16 KiB below this limit (contract, section 3): the lower bound leaves room for it.
     max_value_bytes: Annotated[
         int, Field(ge=32_768, le=104_857_600), _Number, Expects("a whole number from 32768 to 104857600")
-    ] = 1_048_576
+    ] = Field(1_048_576, description="The largest value of a record that is read or written.")
 
-    batch_ttl_seconds: _Count = 604_800
-    max_exported_batches: _Count = 1000
+    batch_ttl_seconds: _Count = Field(604_800, description="A batch without news for this long is forgotten.")
+    max_exported_batches: _Count = Field(1000, description="How many batches have metrics of their own.")
     http_address: Annotated[
-        str, AfterValidator(_address), Expects("host:port, as 127.0.0.1:9464, [::1]:9464 or 0.0.0.0:9464 for everyone")
-    ] = "127.0.0.1:9464"
-    shutdown_seconds: _Count = 20
-    log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = "info"
-    log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None
+        str,
+        AfterValidator(_address),
+        _pattern(_ADDRESS),
+        Expects("host:port, as 127.0.0.1:9464, [::1]:9464 or 0.0.0.0:9464 for everyone"),
+    ] = Field("127.0.0.1:9464", description="host:port of /metrics, /livez and /readyz.")
+    shutdown_seconds: _Count = Field(20, description="How long a worker may take to stop.")
+    log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = Field(
+        "info", description="The least severe records that are logged."
+    )
+    log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = Field(
+        None, description="Unset: console on a terminal, else json."
+    )
 
     # From the configuration file alone, as are `weights` and `overrides`, which only the policy knows.
-    report_formats: Annotated[tuple[ReportFormat, ...], Expects(f"a list of {_one_of(ReportFormat)}")] = ("console",)
+    report_formats: Annotated[
+        tuple[ReportFormat, ...],
+        AfterValidator(_some_and_distinct),
+        Field(json_schema_extra={"minItems": 1, "uniqueItems": True}),
+        Expects(f"a list of {_one_of(ReportFormat)}"),
+    ] = Field(("console",), description="What safe score writes where no --format is given.")
 
     @property
     def expectations_folder(self) -> Path | None:
@@ -262,7 +318,6 @@ _FLAGS: Final = {
 }
 _SECRETS: Final = frozenset({"kafka_sasl_password"})
 _POLICY_KEYS: Final = ("weights", "overrides")
-_OBJECT_KEYS: Final = frozenset({"thresholds", *(f"thresholds.{criterion}" for criterion in CRITERIA)})
 
 
 def _file_key(name: str) -> str:
@@ -273,6 +328,7 @@ def _file_key(name: str) -> str:
 
 
 FILE_KEYS: Final = {name: _file_key(name) for name in Settings.model_fields}
+_KEYS: Final = Keys((*FILE_KEYS.values(), *_POLICY_KEYS), {to_camel(name): key for name, key in FILE_KEYS.items()})
 
 
 def _flag(name: str) -> str:
@@ -311,14 +367,6 @@ class Given:
 
 
 _Layer = dict[str, Given]
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigurationFile:
-    """The configuration file as parsed, {} where there is none; thresholds by dotted keys (specification, 6.2)."""
-
-    name: str
-    entries: Mapping[str, object]
 
 
 def _from_flags(flags: Mapping[str, object]) -> _Layer:
@@ -369,77 +417,8 @@ def _refuse_unknown(names: Iterator[str], what: str) -> None:
             advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
         else:
             # Without the prefix, which makes all of them look alike.
-            advice = _suggestion(name.removeprefix(PREFIX), {other.removeprefix(PREFIX): other for other in known})
+            advice = suggestion(name.removeprefix(PREFIX), {other.removeprefix(PREFIX): other for other in known})
         raise ConfigurationError(f"{name} is not a {what} that SAFE knows; {advice}")
-
-
-def _suggestion(name: str, known: Mapping[str, str]) -> str:
-    """Advise on an unknown name; `known` maps each spelling one might have meant to the right one."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {known[close[0]]}?" if close else "remove it"
-
-
-def _read_file(path: str | Path | None, folder: Path) -> ConfigurationFile:
-    if path is None and not (folder / FILE_NAME).exists():
-        return ConfigurationFile(FILE_NAME, {})
-    name = FILE_NAME if path is None else str(path)
-    try:
-        text = (folder / name).read_text(encoding="utf-8-sig")  # editors on Windows write the mark
-    except OSError as error:
-        origin = name if path is None else f"--config {name}"
-        raise ConfigurationError(f"{origin} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{name} is not UTF-8 text; save it as UTF-8") from error
-    return ConfigurationFile(name, dict(_leaves(_parse(text, name), name)))
-
-
-def without_comments(text: str) -> str:
-    """Blank out // comments, so that lines and columns stay; what stands in a string stays too."""
-    pattern = r'"(?:[^"\\\r\n]|\\.)*"|//[^\r\n]*'
-    return re.sub(pattern, lambda found: found[0] if found[0].startswith('"') else " " * len(found[0]), text)
-
-
-def _parse(text: str, name: str) -> dict[str, object]:
-    try:
-        document = json.loads(without_comments(text), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ConfigurationError(f"{name} is not JSON with // comments: {error.msg} at {place}") from error
-    except ValueError as error:
-        raise ConfigurationError(f"{name} cannot be used: {error}") from error
-    except RecursionError as error:
-        raise ConfigurationError(f"{name} is nested too deeply") from error
-    if not isinstance(document, dict):
-        raise ConfigurationError(f"{name} must hold one JSON object: begin it with {{")
-    return document
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {json.dumps(twice)} stands twice in one object; remove one")
-    return document
-
-
-def _no_constant(constant: str) -> object:
-    raise ValueError(f"{constant} is not a number of JSON")
-
-
-def _leaves(document: Mapping[str, object], file: str, parent: str = "") -> Iterator[tuple[str, object]]:
-    """Walk the entries with their dotted keys, refusing those that no setting has."""
-    known = {**{to_camel(name): key for name, key in FILE_KEYS.items()}, **{key: key for key in FILE_KEYS.values()}}
-    for key, value in ((parent + key, value) for key, value in document.items()):
-        if key in _OBJECT_KEYS:
-            if not isinstance(value, dict):
-                raise ConfigurationError(f"{file}: {key} is not an object; write it as in the specification, 6.2")
-            yield from _leaves(value, file, f"{key}.")
-        elif key in FILE_KEYS.values() or key in _POLICY_KEYS:
-            yield key, value
-        else:
-            advice = _suggestion(key, known | {key: key for key in (*_POLICY_KEYS, *_OBJECT_KEYS)})
-            raise ConfigurationError(f"{file}: {json.dumps(key)} is not a key that SAFE knows; {advice}")
 
 
 def _from_file(file: ConfigurationFile) -> _Layer:
@@ -499,7 +478,7 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     """
     folder = cwd or Path.cwd()
     path = flags.get("config")
-    file = _read_file(None if path is None else str(path), folder)
+    file = read_configuration_file(None if path is None else str(path), folder, _KEYS)
     above = _from_environment(os.environ if environ is None else environ)
     above |= _from_flags({name: value for name, value in flags.items() if name != "config"})
     below = _from_file(file)
@@ -641,7 +620,9 @@ def _policy(settings: Settings, given: _Layer, file: ConfigurationFile, *, stric
     try:
         return Policy.from_document(document, strict_ah_everywhere=strict_everywhere)
     except InvalidPolicy as error:  # the thresholds by themselves are right: the file's weights or overrides are not
-        raise ConfigurationError(f"{file.name}: {error}{_layer_beneath(str(error), settings, given)}") from error
+        problem = str(error)
+        beneath = _layer_beneath(problem, settings, given)
+        raise ConfigurationError(f"{file.name}: {problem}{beneath}{_remedy(problem)}") from error
 
 
 def _threshold(settings: Settings, criterion: str) -> dict[str, float]:
@@ -656,6 +637,24 @@ def _layer_beneath(problem: str, settings: Settings, given: _Layer) -> str:
     bounds = (f"{found[1].lower()}_{bound}" for bound in ("pass", "review"))
     named = [_named(name, settings, given, default=name.replace("_", " ")) for name in bounds]
     return f" (the default layer has {' and '.join(named)})"
+
+
+_POLICY_EXPECTS: Final = {
+    "thresholds": "0 <= review <= pass <= 1",
+    "weights": "numbers from 0 up, not all 0",
+    "strictAH": "true or false",
+}
+
+
+def _remedy(problem: str) -> str:
+    """Say what to write instead, where the policy's words do not."""
+    if "; " in problem:  # an unknown key, with a suggestion
+        return ""
+    if problem.endswith("not an object"):
+        return "; write { … } there"
+    # The last one: the name of an override, which precedes it, may hold any word.
+    named = re.findall("|".join(_POLICY_EXPECTS), problem)
+    return f"; write {_POLICY_EXPECTS[named[-1]] if named else 'a name of 1 to 256 printable characters'}"
 
 
 def _origins(given: _Layer, file: ConfigurationFile) -> dict[str, str]:

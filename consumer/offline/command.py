@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from consumer import __version__
 from consumer.consoles import PipedConsole
 from consumer.logs import printable
 from consumer.offline.destinations import (
@@ -31,6 +30,7 @@ from consumer.offline.scoring import OnDuplicate, moment, score_files
 from consumer.offline.selection import select
 from consumer.offline.table_csv import render_csv
 from consumer.offline.verify import lines, verify
+from consumer.offline.wording import own_rules, why
 from consumer.reports import OutputFile, open_outputs, output_files
 from consumer.settings import Settings, Surroundings
 from safe_core import Label, Policy
@@ -82,6 +82,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
         run, passed = replace(run, decision=decision.line), decision.passed
     _say(remarks)
     _write(run, asked, request)
+    _say(f"wrote {each.path}" for each in asked if each.path is not None)
     if surroundings.step_summary is not None:
         _append_step_summary(run, surroundings.step_summary)
     return EXIT_CODES[run.verdict] if passed is None else GATE_CODES[passed]
@@ -116,15 +117,13 @@ def _write(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) 
     for each in asked:
         if each.path is not None:
             write_whole(each.path, _text(run, each.format, request))
-            _say([f"wrote {each.path}"])
     on_stdout = next((each.format for each in asked if each.path is None), None)
     if on_stdout == "console":
         print_scorecard(run, PipedConsole(highlight=False), verbose=request.verbose)
         return
     if on_stdout is not None:
-        sys.stdout.write(_text(run, on_stdout, request))
-    if run.decision is not None:
-        _say([run.decision])
+        print(_text(run, on_stdout, request), end="")
+    _say([f"{run.verdict.upper()}: {why(run)}", *([] if run.decision is None else [run.decision])])
 
 
 def _text(run: ScoredRun, format_: Format, request: ScoreRequest) -> str:
@@ -160,10 +159,21 @@ def gate_command(report: Path, gate: Gate | None) -> int:
     """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
     document = read_report(report)
     decision = (gate or Gate(None, "fail")).decide(checked_summary(document, report))
-    if document.get("complete") is False:
-        _say([f"{report}: the batch is not complete, more results may come"])
+    _say(_worth_knowing(document))
     print(decision.line)
     return GATE_CODES[decision.passed]
+
+
+def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
+    """What the number that a gate goes by does not tell."""
+    if report.get("complete") is False:
+        yield "the batch is not complete, more results may come"
+    if missing := report.get("missing_outputs"):
+        yield f"{missing} of {report['summary']['total_cases']} test cases without an output, scored as an empty one"
+    configuration = report.get("configuration")
+    rules = own_rules(configuration) if isinstance(configuration, dict) else None
+    if rules is not None:
+        yield f"the report's rules are not the default ones: {rules}"
 
 
 # --- the recomputation ------------------------------------------------------------------------------------------------
@@ -172,8 +182,7 @@ def gate_command(report: Path, gate: Gate | None) -> int:
 def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int:
     """Recompute a report, print the first differences, and give the exit code; raises ConfigurationError."""
     verification = verify(read_report(report), report, test_dir, outputs)
-    if verification.written_by is not None:
-        _say([f"{report} was written by SAFE {verification.written_by}, this is {__version__}"])
+    _say(verification.remarks)
     for line in lines(verification):
         print(line)
     return 1 if verification.differences else 0

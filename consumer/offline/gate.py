@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -10,6 +11,7 @@ from consumer.decode import parse_json
 from consumer.errors import ConfigurationError, Poison
 from consumer.logs import printable
 from safe_core import REPORT_TYPE
+from safe_core.intervals import cases_needed, passes_needed, wilson
 
 FailOn = Literal["fail", "review", "never"]
 
@@ -30,24 +32,39 @@ class Decision:
 class Gate:
     """What is asked of a report; where both are asked, both must hold. Equality with the rate passes.
 
-    Raises ConfigurationError for a rate that is none.
+    With a `confidence`, not the pass rate itself must reach the rate but the lower end of its Wilson interval.
+    Raises ConfigurationError for a rate or a confidence that is none, or that no report can reach.
     """
 
     min_pass_rate: float | None
     fail_on: FailOn
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         rate = self.min_pass_rate
         if rate is not None and not 0 <= rate <= 1:
             more = "; 80 percent is 0.8" if 1 < rate < math.inf else ""
             raise ConfigurationError(f"--min-pass-rate {rate} is not a fraction from 0 to 1{more}")
+        if self.confidence is not None:
+            _check_confidence(self.confidence, rate)
 
     @classmethod
-    def asked(cls, min_pass_rate: float | None, fail_on: FailOn | None) -> Self | None:
-        """Read the two options: beside a rate alone, `fail_on` is "never"; None where neither is given."""
-        if min_pass_rate is None and fail_on is None:
+    def asked(cls, min_pass_rate: float | None, fail_on: FailOn | None, confidence: float | None = None) -> Self | None:
+        """Read the options: beside a rate alone, `fail_on` is "never"; None where none is given."""
+        if min_pass_rate is None and fail_on is None and confidence is None:
             return None
-        return cls(min_pass_rate, fail_on or "never")
+        return cls(min_pass_rate, fail_on or "never", confidence)
+
+    def needs(self, cases: int) -> str | None:
+        """Say how many passes the confidence takes of so many cases, known before any is scored; None without one."""
+        if self.min_pass_rate is None or self.confidence is None:
+            return None
+        asked = f"--min-pass-rate {self.min_pass_rate} at {_in_percent(self.confidence)} confidence needs"
+        needed = passes_needed(cases, self.min_pass_rate, self.confidence)
+        if needed is not None:
+            return f"{asked} {needed} of {cases} passes"
+        # A rate of 1, which would need more than any number of cases, was refused.
+        return f"not enough cases: {asked} at least {cases_needed(self.min_pass_rate, self.confidence)}, all passing"
 
     def decide(self, summary: Mapping[str, Any]) -> Decision:
         """Decide by a report's `summary`, which checked_summary() has found sound."""
@@ -62,12 +79,21 @@ class Gate:
     def _by_rate(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         if self.min_pass_rate is None:
             return None
+        if self.confidence is not None:
+            return self._by_bound(summary["pass"], summary["total_cases"], self.min_pass_rate, self.confidence)
         rate = summary["overall_pass_rate"]
         passed = rate >= self.min_pass_rate
         how = "is at least" if passed else "is below"
         # As exact as it was compared: 79.99 % must not read as 80 %.
         found = f"pass rate {rate} ({summary['pass']} of {_cases(summary)})"
         return passed, f"{found} {how} --min-pass-rate {self.min_pass_rate}"
+
+    def _by_bound(self, passes: int, cases: int, rate: float, confidence: float) -> tuple[bool, str]:
+        needed = passes_needed(cases, rate, confidence)
+        if needed is None:
+            return False, f"{self.needs(cases)}, has {cases}"
+        bound = _as_compared(wilson(passes, cases, confidence).low, rate)
+        return passes >= needed, f"{self.needs(cases)}, has {passes}: lower bound {bound}"
 
     def _by_label(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         counted = _COUNTED_BY[self.fail_on]
@@ -76,6 +102,30 @@ class Gate:
         found = [f"{summary[name]} {name.capitalize()}" for name in counted if summary[name]]
         what = " and ".join(found) or f"no {' or '.join(name.capitalize() for name in counted)}"
         return not found, f"{what} among {_cases(summary)} (--fail-on {self.fail_on})"
+
+
+def _check_confidence(confidence: float, rate: float | None) -> None:
+    if not 0.5 < confidence < 1:
+        more = "; 95 percent is 0.95" if 1 < confidence < math.inf else ""
+        raise ConfigurationError(f"--confidence {confidence} is not between 0.5 and 1{more}")
+    if rate is None:
+        raise ConfigurationError("--confidence says how sure to be of --min-pass-rate: give that too")
+    if rate == 1:
+        raise ConfigurationError(
+            "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
+            "ask for less, or leave --confidence out"
+        )
+
+
+def _in_percent(confidence: float) -> str:
+    return f"{(Decimal(repr(confidence)) * 100).normalize():f} %"
+
+
+def _as_compared(bound: float, rate: float) -> str:
+    """Give a bound to three places or, where cut off there it would read as below a rate that it reaches, to more."""
+    exact = Decimal(repr(bound))
+    cut = (exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR) for places in range(3, 17))
+    return next((str(text) for text in cut if (text >= Decimal(repr(rate))) == (bound >= rate)), repr(bound))
 
 
 def _cases(summary: Mapping[str, Any]) -> str:

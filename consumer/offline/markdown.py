@@ -4,7 +4,6 @@ A text from outside stands in a code span, where neither Markdown nor GitHub loo
 mentions, issues, addresses, formulas and emoji in the finished page, whatever was escaped.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from consumer.logs import printable
 from consumer.offline.scored_run import CaseLine, ScoredRun
-from consumer.offline.wording import count_of, percent, score, terms_against, without_output
+from consumer.offline.wording import count_of, own_rules, percent, score, settings_of, terms_against, without_output
 from safe_core import CRITERIA, Criterion, Label
 
 MARK: Final = "<!-- SAFE v0 report -->"
@@ -294,6 +293,8 @@ def _worth_knowing(run: ScoredRun) -> Iterator[str]:
     strict = {case.rules.strict_ah for case in run.cases}
     if True in strict:
         yield f"Strict AH{' for some cases' if False in strict else ''}: one forbidden term makes AH 0."
+    if (rules := own_rules(report["configuration"], "thresholds", "weights")) is not None:
+        yield f"Not the default rules: {literal(rules)}."
     if any(report["configuration"]["overrides"].values()):
         yield "Overrides of the configuration judge some cases by other rules than the table of criteria shows."
 
@@ -305,17 +306,9 @@ def _making(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"Weights: {weights}; strict AH: {'on' if configuration['strictAH'] else 'off'}"
     for kind, overrides in configuration["overrides"].items():
         for name, override in overrides.items():
-            yield f"Override for {kind} {literal(name)}: {', '.join(_settings(override))}"
+            told = ", ".join(f"{setting} {value}" for setting, value in settings_of(override))
+            yield f"Override for {kind} {literal(name)}: {told}"
     yield f"Fingerprint of the configuration: {literal(scorer['fingerprint'])}"
-
-
-def _settings(document: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Yield each setting of a nested document, as "thresholds.CR.pass 0.9"."""
-    for key, value in document.items():
-        if isinstance(value, Mapping):
-            yield from _settings(value, f"{within}{key}.")
-        else:
-            yield f"{within}{key} {json.dumps(value)}"
 
 
 def _inputs(report: Mapping[str, Any]) -> _Section:

@@ -18,13 +18,14 @@ from rich.text import Text
 
 from consumer.logs import printable
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
-from consumer.offline.wording import count_of, percent, score
+from consumer.offline.wording import count_of, own_rules, percent, score, why
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Label, Threshold, Thresholds
 
 Line = list[Segment]
 
 _BOLD: Final = Style(bold=True)
-_GREEN, _YELLOW, _RED = (Style(color=color) for color in ("green", "yellow", "red"))
+# Yellow letters are hard to read on a light terminal, and worse in bold; on a yellow ground black is on every one.
+_GREEN, _YELLOW, _RED = Style(color="green"), Style(color="black", bgcolor="yellow"), Style(color="red")
 _LABEL_STYLES: Final[Mapping[Label, Style]] = {"Pass": _GREEN, "Review": _YELLOW, "Fail": _RED}
 _STYLES_OF_WORDS: Final = {label.upper(): style for label, style in _LABEL_STYLES.items()}
 _STATUS_STYLES: Final = {"OK": _GREEN, "WARN": _YELLOW, "FAIL": _RED}
@@ -384,34 +385,27 @@ def _remarks(report: Mapping[str, Any], page: _Page) -> Iterator[Line]:
         ("Scored 1.00 with nothing to check: ", ", ".join(vacuous)),
         ("Empty outputs: ", report["empty_outputs"]),
         ("Missing outputs, scored as empty: ", report["missing_outputs"]),
+        ("Not the default rules: ", own_rules(report["configuration"], "thresholds", "weights")),
     )
     said = [(what, shown) for what, shown in remarks if shown]
     if said:
         yield []
     for what, shown in said:
-        yield from page.hanging([], f"{what}{shown}")
+        yield from page.hanging([], printable(f"{what}{shown}"))
 
 
 def _closing(run: ScoredRun, page: _Page) -> Iterator[Line]:
     summary, verdict = run.report["summary"], run.verdict
-    total, number = summary["total_cases"], summary[verdict.lower()]
     counts = ", ".join(f"{summary[label.lower()]} {label}" for label in LABELS)
-    verb = _VERBS[verdict][number == 1]
     yield []
-    yield [Segment(f"{count_of(total, 'case')}: {counts}")]
+    yield [Segment(f"{count_of(summary['total_cases'], 'case')}: {counts}")]
     yield [
-        Segment(f"Verdict: {verdict.upper()}", _LABEL_STYLES[verdict] + _BOLD),
-        Segment(f" - {number} of {count_of(total, 'case')} {verb}"),
+        Segment("Verdict: ", _BOLD),
+        Segment(verdict.upper(), _LABEL_STYLES[verdict]),
+        Segment(f" - {why(run)}"),
     ]
     if run.decision is not None:
         yield from page.hanging([], printable(run.decision))
-
-
-_VERBS: Final[Mapping[Label, tuple[str, str]]] = {
-    "Pass": ("pass", "passes"),
-    "Review": ("need review", "needs review"),
-    "Fail": ("fail", "fails"),
-}
 
 
 def _quoted(term: str) -> str:

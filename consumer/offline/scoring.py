@@ -4,6 +4,7 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
@@ -16,6 +17,7 @@ from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import named, shown
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
+from consumer.offline.wording import count_of
 from consumer.records import rfc_3339
 from consumer.reports import Entry, OutputFile
 from safe_core import (
@@ -59,11 +61,12 @@ class Unanswering:
 
     @override
     def __str__(self) -> str:
-        what = "1 output answers" if self.count == 1 else f"{self.count} outputs answer"
+        one = self.count == 1
         # The count of outputs is exact; of more test_ids than are listed nobody keeps count.
         more = " …" if len(self.test_ids) == _LISTED and self.count > _LISTED else ""
         listed = named(self.test_ids, _LISTED, MAX_ID_LENGTH)
-        return f"{what} no selected test case and {'is' if self.count == 1 else 'are'} not scored: {listed}{more}"
+        outputs = count_of(self.count, "output")
+        return f"{outputs} {'answers' if one else 'answer'} no selected test case, not scored: {listed}{more}"
 
 
 class Scoring:
@@ -81,6 +84,8 @@ class Scoring:
         self._files: list[OutputFile] = []
         self.unanswering = Unanswering()
         self.outputs = 0
+        self._outdated = 0
+        self._missing = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -116,7 +121,7 @@ class Scoring:
         for number, entry, ranks in self._entries(file, read):
             for rank in ranks:
                 key = entry.test_id, rank
-                if key in standing and self._on_duplicate is None:
+                if key in standing:
                     self._twice[entry.test_id] = None
                 if key not in standing or self._on_duplicate == "last":
                     standing[key] = number, entry
@@ -128,6 +133,8 @@ class Scoring:
     def _offer(self, entry: Entry, origin: Origin, version: tuple[int, int, int]) -> None:
         """Score an answer, unless another one stands for its case before it."""
         standing = self._origins.get(entry.test_id)
+        if standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event:
+            self._outdated += 1  # whichever of the two it is
         if standing is not None and standing != origin:
             if not self._replaces(entry.test_id, origin, standing):
                 return
@@ -147,8 +154,7 @@ class Scoring:
             return origin.rank < standing.rank
         if origin.is_event and standing.is_event:
             return True
-        if self._on_duplicate is None:
-            self._twice[test_id] = None
+        self._twice[test_id] = None
         return self._on_duplicate == "last"
 
     def _row(self, entry: Entry, version: tuple[int, int, int]) -> tuple[CaseRow, Rules]:
@@ -184,6 +190,31 @@ class Scoring:
         )
         return row, rules
 
+    # --- what a person must know --------------------------------------------------------------------------------------
+
+    def remarks(self) -> Iterator[str]:
+        """What the numbers alone do not tell, once finish() has been called."""
+        if self.unanswering.count:
+            yield str(self.unanswering)
+        if self._twice:
+            listed = named(self._twice, _LISTED, MAX_ID_LENGTH)
+            count = count_of(len(self._twice), "test_id")
+            yield f"{count} answered more than once, the {self._on_duplicate} answer counts: {listed}"
+        if self._outdated:
+            yield f"{count_of(self._outdated, 'event')} not counted: a later one answers the same test case"
+        yield from self._remarks_on_runs()
+        if not self._origins:
+            yield "no output answers any selected test case: is --outputs the right file?"
+        elif self._missing:
+            cases = count_of(len(self._selection.cases), "test case")
+            yield f"{self._missing} of {cases} without an output, scored as an empty one"
+
+    def _remarks_on_runs(self) -> Iterator[str]:
+        runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._origins)
+        if len(runs) > 1:
+            cases = [f"{run or 'no run_id'} ({count_of(cases, 'case')})" for run, cases in sorted(runs.items())]
+            yield f"the outputs come from {len(runs)} runs: {named(cases, longest=MAX_ID_LENGTH + 20)}"
+
     # --- the report ---------------------------------------------------------------------------------------------------
 
     def finish(self, generated_at: str) -> ScoredRun:
@@ -193,6 +224,7 @@ class Scoring:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs in it, so there is nothing to score")
         missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
+        self._missing = len(missing)
         for test_id in missing:
             row, self._rules[test_id] = self._row_without_output(self._selection.cases[test_id])
             self._fold.offer(test_id, row)
@@ -211,15 +243,15 @@ class Scoring:
             inputs=[*self._inputs()],
             results=[result_document(case.test_id, case.archetype, case.row) for case in cases],
         )
-        return ScoredRun(report | {"selection": self._described()}, cases)
+        return ScoredRun(report | {"missing_test_ids": missing, "selection": self._described()}, cases)
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
         row, rules = self._fold.row(test_id), self._rules[test_id]
         return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins)
 
     def _refuse_twice(self) -> None:
-        if self._twice:
-            count = f"{len(self._twice)} test_id{'' if len(self._twice) == 1 else 's'}"
+        if self._twice and self._on_duplicate is None:
+            count = count_of(len(self._twice), "test_id")
             listed = named(self._twice, _LISTED, MAX_ID_LENGTH)
             raise ConfigurationError(
                 f"{count} answered more than once (choose by --on-duplicate first or last): {listed}"
@@ -267,12 +299,7 @@ def score_files(
     for file in files:
         scoring.add_file(file, read)
     run = scoring.finish(generated_at)
-    remarks = list(selection.remarks)
-    if scoring.unanswering.count:
-        remarks.append(str(scoring.unanswering))
-    if not any(case.answered for case in run.cases):
-        remarks.append("no output answers any selected test case: is --outputs the right file?")
-    return run, remarks
+    return run, [*selection.remarks, *scoring.remarks()]
 
 
 def moment(source_date_epoch: int | None) -> str:

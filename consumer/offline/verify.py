@@ -11,6 +11,7 @@ from consumer.expectations.folder import shown
 from consumer.offline.differences import Difference, differences
 from consumer.offline.scoring import OnDuplicate, score_files
 from consumer.offline.selection import Selection, select_batches
+from consumer.offline.wording import count_of, own_rules
 from consumer.reports import open_outputs, output_files
 from safe_core import InvalidPolicy, Policy
 
@@ -19,11 +20,11 @@ _NEEDED: Final = ("concern_id", "configuration", "generated_at", "inputs", "resu
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the recomputation found; `written_by` is another version's name where that wrote the report."""
+    """What the recomputation found; `remarks` are on what is no difference, but worth knowing."""
 
     differences: Sequence[Difference]
     recomputed: Mapping[str, Any]
-    written_by: str | None
+    remarks: Sequence[str]
 
 
 def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Sequence[Path]) -> Verification:
@@ -39,9 +40,31 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     policy = _policy(report, path)
     run, _ = score_files(selection, files, policy, generated_at=str(report["generated_at"]), on_duplicate=on_duplicate)
     version = report["scorer"].get("version") if isinstance(report["scorer"], dict) else None
-    recomputed = {**run.report, "scorer": {**run.report["scorer"], "version": version}}
-    found = list(differences(report, recomputed))
-    return Verification(found, recomputed, version if isinstance(version, str) and version != __version__ else None)
+    inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(selection.batches))
+    recomputed = {**run.report, "inputs": inputs, "scorer": {**run.report["scorer"], "version": version}}
+    remarks = [*renamed]
+    if isinstance(version, str) and version != __version__:
+        remarks.append(f"the report was written by SAFE {version}, this is {__version__}")
+    rules = own_rules(policy.configuration())
+    if rules is not None:
+        remarks.append(f"the report's rules are not the default ones: {rules}")
+    return Verification(list(differences(report, recomputed)), recomputed, remarks)
+
+
+def _as_named(
+    inputs: Sequence[Mapping[str, str]], reported: object, batches: int
+) -> tuple[list[Mapping[str, str]], list[str]]:
+    """Name files of outputs as the report does, where they hold the same bytes; a copy may have another name."""
+    named = list(inputs)
+    renamed: list[str] = []
+    if isinstance(reported, list) and len(reported) == len(inputs):
+        for place in range(batches, len(inputs)):
+            other = reported[place]
+            same = isinstance(other, dict) and other.get("sha256") == inputs[place]["sha256"]
+            if same and isinstance(other.get("name"), str) and other["name"] != inputs[place]["name"]:
+                named[place] = {**inputs[place], "name": other["name"]}
+                renamed.append(f"{inputs[place]['name']} holds what the report calls {other['name']}")
+    return named, renamed
 
 
 def _selected(report: Mapping[str, Any], path: Path, test_dir: Path) -> tuple[Selection, OnDuplicate | None]:
@@ -84,12 +107,12 @@ def lines(verification: Verification, most: int = 20) -> Iterator[str]:
     if not found:
         report = verification.recomputed
         yield (
-            f"verified: {len(report['results'])} results and every aggregate equal, "
-            f"{len(report['inputs'])} input files unchanged, rules {report['scorer']['fingerprint']}"
+            f"verified: {count_of(len(report['results']), 'result')} and every aggregate equal, "
+            f"{count_of(len(report['inputs']), 'input file')} unchanged, rules {report['scorer']['fingerprint']}"
         )
         return
     for difference in found[:most]:
         yield str(difference)
     if len(found) > most:
         yield f"… and {len(found) - most} more"
-    yield f"NOT verified: {len(found)} difference{'' if len(found) == 1 else 's'}"
+    yield f"NOT verified: {count_of(len(found), 'difference')}"

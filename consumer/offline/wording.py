@@ -1,21 +1,28 @@
 """What the pages say alike of scores and cases."""
 
-from collections.abc import Iterator
-from decimal import ROUND_FLOOR, Decimal
+import json
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from consumer.offline.scored_run import CaseLine, Shortfall
-from safe_core import Criterion
+from consumer.offline.scored_run import CaseLine, ScoredRun, Shortfall
+from safe_core import DEFAULT_POLICY, Criterion, Label
 
 _ONE_PLACE: Final = Decimal("0.1")
 _TWO_PLACES: Final = Decimal("0.01")
 
 
 def percent(fraction: float) -> str:
-    """Give a fraction as "28.5%", cut off and not rounded: what is below a bound must not read as having reached it."""
-    text = str(_cut(Decimal(repr(fraction)) * 100, _ONE_PLACE))
-    return f"{text.removesuffix('.0')}%"
+    """Give a fraction as "28.6%"; cut off where rounding would reach a whole percent that it is below.
+
+    Bounds are whole percents nearly always, and what is below one must not read as having reached it.
+    """
+    exact = Decimal(repr(fraction)) * 100
+    nearest = exact.quantize(_ONE_PLACE, ROUND_HALF_EVEN)
+    if exact < nearest == nearest.to_integral_value():
+        nearest = _cut(exact, _ONE_PLACE)
+    return f"{str(nearest).removesuffix('.0')}%"
 
 
 @lru_cache(maxsize=1024)  # a run has few different scores
@@ -27,6 +34,29 @@ def score(value: float, *bounds: float) -> str:
     return text
 
 
+def own_rules(configuration: Mapping[str, Any], *sections: str) -> str | None:
+    """Say in which settings a report's rules are not the default ones, as "thresholds.CR.pass 0.9 (default 0.8)".
+
+    Without `sections` of the configuration, all of them are looked at; None if there is nothing to say.
+    """
+    default = dict(settings_of(DEFAULT_POLICY.configuration()))
+    differing = [
+        f"{name} {value}{f' (default {default[name]})' if name in default else ''}"
+        for name, value in settings_of(configuration)
+        if value != default.get(name) and (not sections or name.partition(".")[0] in sections)
+    ]
+    return ", ".join(differing) or None
+
+
+def settings_of(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each setting of a nested configuration: its dotted name and its value as JSON."""
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            yield from settings_of(value, f"{within}{key}.")
+        else:
+            yield f"{within}{key}", json.dumps(value)
+
+
 def _cut(number: Decimal, places: Decimal) -> Decimal:
     return number.quantize(places, ROUND_FLOOR)
 
@@ -34,6 +64,20 @@ def _cut(number: Decimal, places: Decimal) -> Decimal:
 def count_of(count: int, thing: str) -> str:
     """Give "1 case", or "2 cases"."""
     return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def why(run: ScoredRun) -> str:
+    """Give the reason of a run's verdict, as "3 of 7 cases fail"."""
+    summary, verdict = run.report["summary"], run.verdict
+    number = summary[verdict.lower()]
+    return f"{number} of {count_of(summary['total_cases'], 'case')} {_VERBS[verdict][number == 1]}"
+
+
+_VERBS: Final[Mapping[Label, tuple[str, str]]] = {
+    "Pass": ("pass", "passes"),
+    "Review": ("need review", "needs review"),
+    "Fail": ("fail", "fails"),
+}
 
 
 def missed(shortfall: Shortfall) -> str:

@@ -256,3 +256,44 @@ def test_a_defect_shows_its_frames_to_who_asks_for_debug(
     told = capsys.readouterr().err
     assert re.search(r"^  at consumer/test_cli\.py:\d+ in defective$", told, re.MULTILINE)
     assert SECRET not in told
+
+
+# --- options
+
+
+TWICE = [
+    (["score", "-c", "K07", "-b", "a", "-b", "c", "-i", "run.json"], "Invalid value for --batch: it is given twice"),
+    (
+        ["gate", "report.json", "--fail-on", "fail", "--fail-on", "never"],
+        "Invalid value for --fail-on: it is given twic",
+    ),
+    (["topics", "create", "--partitions", "1", "--partitions", "2"], "Invalid value for --partitions: it is given twi"),
+    (["gate", "report.json", "--min-pass-rate", "80%"], "'80%' is not a fraction from 0 to 1; 80 percent is 0.8"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), TWICE)
+def test_an_option_that_cannot_be_heard_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert main(arguments) == EXIT_ERROR
+    assert sentence in capsys.readouterr().err
+
+
+def test_an_output_that_is_full_or_closed_is_told_as_such(elsewhere: Path) -> None:
+    command = f'exec "{sys.executable}" -m consumer config show'
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    full, closed = (
+        subprocess.run(
+            ["/bin/sh", "-c", f"{command} {redirection}"],
+            cwd=elsewhere,
+            env=environ,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        for redirection in ("> /dev/full", ">&-")
+    )
+    sentence = "safe: error: standard output cannot be written: No space left on device\n"
+    assert (full.returncode, full.stderr) == (EXIT_ERROR, sentence)
+    assert (closed.returncode, closed.stderr) == (0, "")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from consumer.errors import ConfigurationError
 from consumer.offline.gate import Decision, FailOn, Gate, checked_summary, read_report
+from safe_core.intervals import wilson
 from tests.support.scored_runs import SMALL, scored_run
 
 
@@ -71,6 +72,48 @@ def test_a_rate_that_is_no_fraction_is_refused(rate: float, message: str) -> Non
     assert str(refused.value) == message
 
 
+@pytest.mark.parametrize("confidence", [0.500001, 0.95, 0.9999])
+def test_a_confidence_goes_with_a_rate(confidence: float) -> None:
+    assert Gate.asked(0.8, None, confidence) == Gate(0.8, "never", confidence)
+    assert Gate.asked(0.8, "fail", confidence) == Gate(0.8, "fail", confidence)
+
+
+NEEDS_A_RATE = "--confidence says how sure to be of --min-pass-rate: give that too"
+BAD_CONFIDENCES: list[tuple[float | None, FailOn | None, float, str]] = [
+    # no rate to be sure of
+    (None, None, 0.95, NEEDS_A_RATE),
+    (None, "fail", 0.95, NEEDS_A_RATE),
+    # the ends, and what is rather the risk
+    (0.8, None, 0.5, "--confidence 0.5 is not between 0.5 and 1"),
+    (0.8, None, 1.0, "--confidence 1.0 is not between 0.5 and 1"),
+    (0.8, None, 0.05, "--confidence 0.05 is not between 0.5 and 1"),
+    # percent
+    (0.8, None, 95.0, "--confidence 95.0 is not between 0.5 and 1; 95 percent is 0.95"),
+    # no numbers to be between any
+    (0.8, None, math.nan, "--confidence nan is not between 0.5 and 1"),
+    (0.8, None, math.inf, "--confidence inf is not between 0.5 and 1"),
+    # what no report could ever reach
+    (
+        1.0,
+        None,
+        0.95,
+        "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
+        "ask for less, or leave --confidence out",
+    ),
+    # of two wrong things the rate comes first
+    (80.0, None, 95.0, "--min-pass-rate 80.0 is not a fraction from 0 to 1; 80 percent is 0.8"),
+]
+
+
+@pytest.mark.parametrize(("rate", "fail_on", "confidence", "message"), BAD_CONFIDENCES)
+def test_a_confidence_that_cannot_be_is_refused(
+    rate: float | None, fail_on: FailOn | None, confidence: float, message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Gate.asked(rate, fail_on, confidence)
+    assert str(refused.value) == message
+
+
 # --- the decision -----------------------------------------------------------------------------------------------------
 
 DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
@@ -112,7 +155,47 @@ DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("gate", "of", "passed", "why"), DECISIONS)
+AT_95 = "--min-pass-rate 0.8 at 95 % confidence needs"
+DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
+    # a rate of 0.9 found is not enough to be sure of 0.8; one case more is
+    (Gate(0.8, "never", 0.95), summary(45, 5, 0), False, f"{AT_95} 46 of 50 passes, has 45: lower bound 0.786"),
+    (Gate(0.8, "never", 0.95), summary(46, 0, 4), True, f"{AT_95} 46 of 50 passes, has 46: lower bound 0.811"),
+    # all that there are, and just enough
+    (Gate(0.8, "never", 0.95), summary(16, 0, 0), True, f"{AT_95} 16 of 16 passes, has 16: lower bound 0.806"),
+    # not enough cases, whether they pass or not
+    (Gate(0.8, "never", 0.95), summary(15, 0, 0), False, f"not enough cases: {AT_95} at least 16, all passing, has 15"),
+    (Gate(0.8, "never", 0.95), summary(0, 0, 1), False, f"not enough cases: {AT_95} at least 16, all passing, has 1"),
+    # another confidence, as it was written
+    (
+        Gate(0.9, "never", 0.999),
+        summary(97, 0, 0),
+        False,
+        "not enough cases: --min-pass-rate 0.9 at 99.9 % confidence needs at least 98, all passing, has 97",
+    ),
+    # 0 is always reached
+    (
+        Gate(0.0, "never", 0.9),
+        summary(0, 0, 3),
+        True,
+        "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 passes, has 0: lower bound 0.000",
+    ),
+    # the labels beside it
+    (
+        Gate(0.8, "fail", 0.95),
+        summary(49, 0, 1),
+        False,
+        "1 Fail among 50 cases (--fail-on fail)",
+    ),
+    (
+        Gate(0.8, "review", 0.95),
+        summary(2, 1, 0),
+        False,
+        f"not enough cases: {AT_95} at least 16, all passing, has 3; 1 Review among 3 cases (--fail-on review)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("gate", "of", "passed", "why"), [*DECISIONS, *DECISIONS_BY_BOUND])
 def test_the_gate_decides_and_says_by_which_rule(gate: Gate, of: dict[str, Any], passed: bool, why: str) -> None:
     assert gate.decide(of) == Decision(passed, f"gate {'passed' if passed else 'NOT passed'}: {why}")
 
@@ -137,6 +220,29 @@ def test_a_rate_written_as_a_decimal_is_reached_exactly_when_the_counts_say_so(
 ) -> None:
     gate = Gate(float(f"{per_ten_thousand / 10_000:.4f}"), "never")
     assert gate.decide(summary(passes, 0, 10_000 - passes)).passed is (passes >= per_ten_thousand)
+
+
+@given(st.integers(0, 400), st.integers(0, 400), st.floats(0, 0.99), st.floats(0.51, 0.999))
+def test_the_lower_bound_decides_and_never_reads_otherwise(
+    passes: int, others: int, rate: float, confidence: float
+) -> None:
+    cases = passes + others or 1
+    found = summary(passes, cases - passes, 0)
+    decision = Gate(rate, "never", confidence).decide(found)
+    assert decision.passed is (wilson(passes, cases, confidence).low >= rate)
+    _, told, bound = decision.line.partition(": lower bound ")
+    if told:
+        assert (float(bound) >= rate) is decision.passed
+    else:
+        assert wilson(cases, cases, confidence).low < rate
+
+
+def test_what_a_confidence_takes_is_known_beforehand() -> None:
+    gate = Gate(0.8, "never", 0.95)
+    assert gate.needs(50) == "--min-pass-rate 0.8 at 95 % confidence needs 46 of 50 passes"
+    assert gate.needs(10) == ("not enough cases: --min-pass-rate 0.8 at 95 % confidence needs at least 16, all passing")
+    assert Gate(0.8, "never").needs(50) is None
+    assert Gate(None, "fail").needs(50) is None
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

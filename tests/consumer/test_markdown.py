@@ -107,7 +107,7 @@ def test_the_verdict_stands_before_all_else() -> None:
     mark, title, _, verdict, _, gate, *_ = render_markdown(scored_run(SMALL, decision="gate passed")).splitlines()
     assert mark == MARK
     assert title == "# SAFE v0: concern `S11`, batch `S11_combined`"
-    assert verdict == "**Fail**: 7 cases, of these 3 Fail, 2 Review, 2 Pass (pass rate 28.5%)."
+    assert verdict == "**Fail**: 7 cases, of these 3 Fail, 2 Review, 2 Pass (pass rate 28.6%)."
     assert gate == "Gate: `gate passed`"
 
 
@@ -209,7 +209,7 @@ def test_a_page_never_takes_more_than_it_may(room: int) -> None:
     assert len(page.encode()) <= room
     if room >= 150:
         assert page.startswith(MARK)
-        assert "**Fail**: 210 cases, of these 90 Fail, 60 Review, 60 Pass (pass rate 28.5%)." in page
+        assert "**Fail**: 210 cases, of these 90 Fail, 60 Review, 60 Pass (pass rate 28.6%)." in page
     if room >= 500:
         assert (page == WHOLE) != bool(left_out(page))
 

@@ -68,7 +68,9 @@ def test_the_report_says_what_was_scored_by_what_and_from_which_files(cases: Pat
     ]
     assert report["selection"] == {"concern_id": "K07", "batches": ["asthma_1"], "on_duplicate": None}
     assert report["runs"] == {"": 1, "r7": 1}
-    assert (labels(run), remarks) == ({"A-1": "Pass", "A-2": "Fail"}, [])
+    assert report["missing_test_ids"] == []
+    assert labels(run) == {"A-1": "Pass", "A-2": "Fail"}
+    assert remarks == ["the outputs come from 2 runs: no run_id (1 case), r7 (1 case)"]
     assert run.verdict == "Fail"
 
 
@@ -91,7 +93,7 @@ def test_outputs_that_answer_nothing_are_named_and_never_scored(cases: Path, tmp
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert run.report["summary"]["total_cases"] == 2
-    assert remarks == ["2 outputs answer no selected test case and are not scored: Z-1, Z-2"]
+    assert remarks == ["2 outputs answer no selected test case, not scored: Z-1, Z-2"]
 
 
 def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tm
 
     _, remarks = scored(cases, outputs, pattern="asthma_1")
 
-    assert remarks[0].startswith("60 outputs answer no selected test case and are not scored: Z-0, Z-1, ")
+    assert remarks[0].startswith("60 outputs answer no selected test case, not scored: Z-0, Z-1, ")
     assert remarks[0].endswith(", Z-49 …")
     assert remarks[1] == "no output answers any selected test case: is --outputs the right file?"
 
@@ -163,9 +165,10 @@ CHOICES: list[tuple[OnDuplicate, str]] = [("first", "Fail"), ("last", "Pass")]
 def test_it_can_be_said_which_answer_counts(cases: Path, tmp_path: Path, on_duplicate: OnDuplicate, label: str) -> None:
     outputs = write_report(tmp_path / "run.json", answer("A-1", HARMFUL), answer("A-2"), answer("A-1"))
 
-    run, _ = scored(cases, outputs, pattern="asthma_1", on_duplicate=on_duplicate)
+    run, remarks = scored(cases, outputs, pattern="asthma_1", on_duplicate=on_duplicate)
 
     assert labels(run) == {"A-1": label, "A-2": "Pass"}
+    assert remarks == [f"1 test_id answered more than once, the {on_duplicate} answer counts: A-1"]
     assert run.report["selection"]["on_duplicate"] == on_duplicate
 
 
@@ -224,8 +227,10 @@ def test_of_events_for_one_case_the_latest_stands(cases: Path, tmp_path: Path, e
     whole = write_events(tmp_path / "run.jsonl", *events)
     parts = [write_events(tmp_path / f"{number}.jsonl", each) for number, each in enumerate(events)]
 
-    assert labels(scored(cases, whole, pattern="asthma_1")[0])["A-1"] == label
-    assert labels(scored(cases, *parts, pattern="asthma_1")[0])["A-1"] == label, "in one file or in several"
+    for files in ([whole], parts):
+        run, remarks = scored(cases, *files, pattern="asthma_1")
+        assert labels(run)["A-1"] == label, "in one file or in several"
+        assert remarks[0] == "1 event not counted: a later one answers the same test case"
 
 
 def test_the_rules_shown_for_a_case_are_those_of_the_answer_that_stands(cases: Path, tmp_path: Path) -> None:
@@ -251,7 +256,11 @@ def test_an_event_of_another_batch_is_not_scored(cases: Path, tmp_path: Path) ->
     run, remarks = scored(cases, write_events(tmp_path / "run.jsonl", *events), pattern="asthma_1")
 
     assert labels(run) == {"A-1": "Pass", "A-2": "Fail"}
-    assert remarks == ["1 output answers no selected test case and is not scored: A-2"]
+    assert remarks == [
+        "1 output answers no selected test case, not scored: A-2",
+        "1 of 2 test cases without an output, scored as an empty one",
+    ]
+    assert run.report["missing_test_ids"] == ["A-2"]
 
 
 def test_every_entry_is_told_to_whoever_shows_progress(cases: Path, tmp_path: Path) -> None:

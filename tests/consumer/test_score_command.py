@@ -189,7 +189,7 @@ def test_the_scorecard_is_on_stdout_and_remarks_on_stderr(capsys: pytest.Capture
     assert main(safe_score(batch="asthma_1")) == 1
     printed = capsys.readouterr()
     assert "SAFE v0 Scorecard - K07" in printed.out
-    assert printed.err == "safe: 1 output answers no selected test case and is not scored: A-3\n"
+    assert printed.err == "safe: 1 output answers no selected test case, not scored: A-3\n"
 
 
 def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,7 +197,9 @@ def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     report = json.loads(printed.out)
     assert (report["report_type"], report["batch_id"]) == ("SAFE_v0", "K07_combined")
-    assert printed.err.startswith("safe: gate NOT passed: pass rate 0.3333333333333333 (1 of 3 cases) is below")
+    assert printed.err.startswith(
+        "safe: FAIL: 1 of 3 cases fails\nsafe: gate NOT passed: pass rate 0.3333333333333333 (1"
+    )
     assert list(Path().glob("reports")) == []
 
 
@@ -210,7 +212,7 @@ def test_each_suffix_picks_its_format(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(list(csv.reader(io.StringIO(Path("r.csv").read_text(encoding="utf-8"))))) == 4
     assert "SAFE v0 Scorecard - K07" in Path("r.txt").read_text(encoding="utf-8")
     printed = capsys.readouterr()
-    assert printed.err == "".join(f"safe: wrote {name}\n" for name in names)
+    assert printed.err == "safe: FAIL: 1 of 3 cases fails\n" + "".join(f"safe: wrote {name}\n" for name in names)
     assert main(safe_score(*(part for name in names for part in ("-o", name)))) == 1, "its own files it replaces"
 
 
@@ -332,5 +334,5 @@ def test_a_reader_that_goes_away_costs_no_file() -> None:
     finally:
         os.close(writing)
     assert done.returncode == 141
-    assert done.stderr == b"safe: wrote report.json\n"
+    assert done.stderr == b""
     assert json.loads(Path("report.json").read_bytes())["summary"]["total_cases"] == 3

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from consumer.configuration_file import FILE_NAME, without_comments
 from consumer.errors import ConfigurationError
 from consumer.settings import (
     FILE_KEYS,
-    FILE_NAME,
     VARIABLES,
     Loaded,
     Settings,
     debug_is_asked_for,
     load,
     split_address,
-    without_comments,
+    surroundings,
 )
 from safe_core import DEFAULT_POLICY
 
@@ -227,6 +227,12 @@ def test_a_file_with_comments_as_in_the_specification_is_read(tmp_path: Path) ->
     assert loaded.origins["weights.CR"] == "default"
 
 
+def test_the_name_of_a_schema_is_for_editors_alone(tmp_path: Path) -> None:
+    loaded = from_text(tmp_path, '{"$schema": "./safe.config.schema.json"}')
+    assert loaded.settings == Settings()
+    assert set(loaded.origins.values()) == {"default"}
+
+
 COMMENTED = [
     ('{"a": 1} // x', '{"a": 1}     '),
     ('{"a": "http://x"}', '{"a": "http://x"}'),  # in a string
@@ -250,7 +256,16 @@ REFUSED_FILES = [
     ("[]", "safe.config.json must hold one JSON object"),
     ('{"logLevel": "info", "logLevel": "debug"}', 'the key "logLevel" stands twice in one object'),
     ('{"overrides": {"archetype": {"X": {}, "X": {}}}}', 'the key "X" stands twice'),  # at any depth
-    ('{"weights": {"CR": NaN}}', "NaN is not a number of JSON"),
+    ('{"weights": {"CR": NaN}}', "NaN is not a number of JSON (write a finite one) at line 1, column 20"),
+    ('{"expectations": "NaN", // NaN\n"weights": {"CR": NaN}}', "at line 2, column 19"),  # the number, not the text
+    ('{"shutdownSeconds": -Infinity}', "-Infinity is not a number of JSON (write a finite one) at line 1, column 21"),
+    ('{"thresholds": {"CR": {"pass": 1e999}}}', "thresholds.CR.pass=Infinity cannot be used; write a number from 0"),
+    ('{"weights": {"CR": 1e999}}', "weights.CR is not finite; write numbers from 0 up, not all 0"),
+    ('{"overrides": 5}', "overrides: not an object; write { … } there"),
+    ('{"$schema": 5}', "$schema is not a text; write the path or the address of the schema"),
+    ('{"$schema": null}', "$schema is not a text"),
+    ('{"schema": "x"}', '"schema" is not a key that SAFE knows; did you mean $schema?'),
+    ('{"thresholds": {"$schema": "x"}}', '"thresholds.$schema" is not a key that SAFE knows'),  # at the top alone
     ("[" * 100_000, "safe.config.json is nested too deeply"),
     ('{"kafkaGroupID": "x"}', '"kafkaGroupID" is not a key that SAFE knows; did you mean kafkaGroupId?'),
     ('{"kafka_group_id": "x"}', "did you mean kafkaGroupId?"),
@@ -259,7 +274,9 @@ REFUSED_FILES = [
     ('{"threshold": {}}', "did you mean thresholds?"),
     ('{"thresholds": {"CR": {"passed": 1}}}', '"thresholds.CR.passed" is not a key that SAFE knows'),
     ('{"thresholds": {"CX": {}}}', '"thresholds.CX" is not a key that SAFE knows; did you mean thresholds.C'),
-    ('{"thresholds": 5}', "thresholds is not an object"),
+    ('{"thresholds.CR.pass": 0.9}', '"thresholds.CR.pass" has dots; write an object within an object instead'),
+    ('{"thresholds": {"CR.pass": 0.9}}', '"CR.pass" has dots; write an object within'),  # it could stand there twice
+    ('{"thresholds": 5}', "thresholds is not an object; write { … } there"),
     ('{"thresholds": {"CR": 0.8}}', "thresholds.CR is not an object"),
     ('{"thresholds": {"CR": {"pass": true}}}', "thresholds.CR.pass=true is not a number; write a number from 0 to 1"),
     ('{"thresholds": {"CR": {"pass": null}}}', "safe.config.json: thresholds.CR.pass=null cannot be used"),
@@ -267,10 +284,45 @@ REFUSED_FILES = [
     ('{"inputTopic": 5}', "safe.config.json: inputTopic=5 cannot be used; write 1 to 249 of"),
     ('{"inputTypes": ["a", ""]}', 'safe.config.json: inputTypes=["a", ""] cannot be used'),
     ('{"reportFormats": ["pdf"]}', 'reportFormats=["pdf"] cannot be used; write a list of json, console or markdown'),
+    ('{"reportFormats": []}', "safe.config.json: reportFormats=[] is empty; write a list of json, console or markdown"),
+    ('{"reportFormats": ["json", "json"]}', 'reportFormats=["json", "json"] names one twice; write a list of json, '),
+    ('{"reportFormats": "json"}', "reportFormats=json cannot be used; write a list of json, console or markdown"),
     ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
-    ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0"),
-    ('{"weights": {"XX": 1}}', "safe.config.json: weights: unknown key"),
-    ('{"overrides": {"archetype": {"X": {"weight": {}}}}}', "safe.config.json: overrides.archetype.X: unknown key"),
+    (
+        '{"thresholds": {"CR": {"review": 0.9}}}',
+        "thresholds.CR.review=0.9 is above CR pass 0.8 (default); lower the one",
+    ),
+    ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0; write numbers from 0 up, not all 0"),
+    ('{"weights": {"CR": 0, "AH": 0, "AC": 0}}', "weights: the sum of the weights is 0; write numbers from 0 up, not"),
+    ('{"weights": {"XX": 1}}', 'safe.config.json: weights: unknown key "XX"; known are CR, AH, AC'),
+    ('{"weights": 5}', "safe.config.json: weights: not an object; write { … } there"),
+    ('{"overrides": {"metric": {}}}', 'overrides: unknown key "metric"; did you mean "metric_id"?'),
+    ('{"overrides": {"archetype": {"X": 5}}}', "overrides.archetype.X: not an object; write { … } there"),
+    (
+        '{"overrides": {"archetype": {"X": {"weight": {}}}}}',
+        'archetype.X: unknown key "weight"; did you mean "weights"?',
+    ),
+    (
+        '{"overrides": {"metric_id": {"X": {"thresholds": {"CX": {}}}}}}',
+        'overrides.metric_id.X: thresholds: unknown key "CX"; did you mean "',
+    ),
+    (
+        '{"overrides": {"metric_id": {"X": {"thresholds": {"CR": {"passed": 1}}}}}}',
+        'overrides.metric_id.X: thresholds.CR: unknown key "passed"; did you mean "pass"?',
+    ),
+    (
+        '{"overrides": {"metric_id": {"X": {"thresholds": {"CR": {"pass": 1e999}}}}}}',
+        "overrides.metric_id.X: thresholds.CR.pass is not finite",
+    ),
+    (
+        '{"overrides": {"archetype": {"weights": {"strictAH": "yes"}}}}',  # a name that is a key elsewhere
+        "overrides.archetype.weights: strictAH is not true or false; write true or false",
+    ),
+    (
+        '{"overrides": {"archetype": {"X": {"weights": {"CR": 0, "AH": 0, "AC": 0}}}}}',
+        "overrides.archetype.X: weights: the sum of the weights is 0; write numbers from 0 up, not all 0",
+    ),
+    ('{"overrides": {"archetype": {" ": {}}}}', "overrides.archetype: a name is blank; write a name of 1 to 256"),
 ]
 
 
@@ -429,7 +481,7 @@ def test_an_override_that_fails_with_the_layer_beneath_names_both(tmp_path: Path
     sentence = refusal({"SAFE_V0_CR_REVIEW": "0.6"}, tmp_path)
     assert sentence == (
         "safe.config.json: overrides.archetype.X: thresholds.CR: review 0.6 is above pass 0.4"
-        " (the default layer has cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6)"
+        " (the default layer has cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6); write 0 <= review <= pass <= 1"
     )
 
 
@@ -496,3 +548,59 @@ def test_an_address_is_split_without_its_brackets() -> None:
 def test_debug_is_asked_for_even_where_the_rest_is_wrong() -> None:
     assert debug_is_asked_for({"SAFE_V0_LOG_LEVEL": " DEBUG", "SAFE_V0_NONSENSE": "x"})
     assert not debug_is_asked_for({})
+
+
+# --- what others than SAFE's users put into the environment
+
+MOMENTS = [
+    # (text of SOURCE_DATE_EPOCH, what it means in seconds since 1970)
+    ("1772438400", 1_772_438_400),
+    ("0", 0),
+    (" 1772438400\n", 1_772_438_400),  # as $(cat file) and templates leave it
+    ("253402300799", 253_402_300_799),  # the last second of the year 9999
+    ("", None),
+    (" ", None),
+]
+
+
+@pytest.mark.parametrize(("text", "seconds"), MOMENTS)
+def test_the_moment_of_a_reproducible_build_is_read(text: str, seconds: int | None) -> None:
+    assert surroundings({"SOURCE_DATE_EPOCH": text}).source_date_epoch == seconds
+
+
+NO_MOMENTS = [
+    "yesterday",
+    "-1",
+    "1772438400.5",
+    "1e9",
+    "1_000",  # int() would take it
+    "٣",  # so would it this digit
+    "253402300800",  # the year 10000
+    "9" * 5000,  # more digits than int() takes
+]
+
+
+@pytest.mark.parametrize("text", NO_MOMENTS, ids=lambda text: text[:12])
+def test_a_moment_that_is_none_is_refused_with_a_remedy(text: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"is no moment; write the seconds since 1970, such as \d+, or unset it$"
+    ) as no:
+        surroundings({"SOURCE_DATE_EPOCH": text})
+    assert str(no.value).startswith("SOURCE_DATE_EPOCH=")
+    assert len(str(no.value)) < 300
+
+
+SUMMARIES = [
+    # (environment, the file)
+    ({"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "summary.md"}, Path("summary.md")),
+    ({"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": ""}, None),
+    ({"GITHUB_ACTIONS": "true"}, None),
+    ({"GITHUB_ACTIONS": "false", "GITHUB_STEP_SUMMARY": "summary.md"}, None),
+    ({"GITHUB_STEP_SUMMARY": "summary.md"}, None),  # left over, or set by others: nobody shows it
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("environ", "path"), SUMMARIES)
+def test_a_summary_is_written_only_where_github_shows_it(environ: dict[str, str], path: Path | None) -> None:
+    assert surroundings(environ).step_summary == path

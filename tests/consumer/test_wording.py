@@ -11,23 +11,25 @@ PERCENTAGES = [
     (0.0, "0%"),
     (1.0, "100%"),
     (0.8, "80%"),
-    (2 / 3, "66.6%"),
+    (2 / 3, "66.7%"),
+    (2 / 7, "28.6%"),
     (0.29, "29%"),  # 0.29 * 100 is 28.999999999999996
     (0.7999, "79.9%"),  # not 80%
     (0.9999999, "99.9%"),
+    (0.80004, "80%"),
     (1e-7, "0%"),
 ]
 
 
 @pytest.mark.parametrize(("fraction", "shown"), PERCENTAGES)
-def test_a_percentage_is_cut_off(fraction: float, shown: str) -> None:
+def test_a_percentage_is_rounded_but_never_up_to_a_whole_one(fraction: float, shown: str) -> None:
     assert percent(fraction) == shown
 
 
-@given(st.integers(0, 10_000), st.integers(1, 10_000), st.integers(0, 1000))
-def test_a_rate_below_a_bound_never_reads_as_having_reached_it(part: int, whole: int, bound: int) -> None:
+@given(st.integers(0, 10_000), st.integers(1, 10_000), st.integers(0, 100))
+def test_a_rate_below_a_whole_percent_never_reads_as_having_reached_it(part: int, whole: int, bound: int) -> None:
     rate = min(part, whole) / whole
-    assert (float(percent(rate)[:-1]) >= bound / 10) == (rate >= bound / 1000)
+    assert (float(percent(rate)[:-1]) >= bound) == (rate >= bound / 100)
 
 
 SCORES = [

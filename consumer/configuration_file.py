@@ -1,0 +1,125 @@
+"""The configuration file as text: JSON with // comments, read into values by dotted keys (specification, 6.2).
+
+Which keys there are is the caller's to say; what their values may be is not looked at here.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from consumer.errors import ConfigurationError
+
+FILE_NAME: Final = "safe.config.json"
+SCHEMA_KEY: Final = "$schema"  # for editors: SAFE ignores what it names
+
+_STRING: Final = r'"(?:[^"\\\r\n]|\\.)*"'
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFile:
+    """The configuration file as parsed, {} where there is none; thresholds by dotted keys."""
+
+    name: str
+    entries: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The dotted keys that a file may hold; `spellings` maps what people may write instead to the right key."""
+
+    known: Collection[str]
+    spellings: Mapping[str, str]
+
+    @property
+    def sections(self) -> set[str]:
+        """What precedes a dot in a key: an object in the file."""
+        return {key[: dot.start()] for key in self.known for dot in re.finditer(r"\.", key)}
+
+    def advice(self, key: str) -> str:
+        """Say what to do about a key that is not known."""
+        right = {known: known for known in (*self.known, *self.sections, SCHEMA_KEY)}
+        return suggestion(key, {**self.spellings, **right})
+
+
+def suggestion(name: str, known: Mapping[str, str]) -> str:
+    """Advise on an unknown name; `known` maps each spelling one might have meant to the right one."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {known[close[0]]}?" if close else "remove it"
+
+
+def read_configuration_file(path: str | None, folder: Path, keys: Keys) -> ConfigurationFile:
+    """Read the file that is named, or else the one in the folder, if it is there; raises ConfigurationError."""
+    if path is None and not (folder / FILE_NAME).exists():
+        return ConfigurationFile(FILE_NAME, {})
+    name = FILE_NAME if path is None else path
+    try:
+        text = (folder / name).read_text(encoding="utf-8-sig")  # editors on Windows write the mark
+    except OSError as error:
+        origin = name if path is None else f"--config {name}"
+        raise ConfigurationError(f"{origin} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{name} is not UTF-8 text; save it as UTF-8") from error
+    document = _parse(text, name)
+    if not isinstance(document.pop(SCHEMA_KEY, ""), str):
+        raise ConfigurationError(f"{name}: {SCHEMA_KEY} is not a text; write the path or the address of the schema")
+    return ConfigurationFile(name, dict(_leaves(document, name, keys)))
+
+
+def without_comments(text: str) -> str:
+    """Blank out // comments, so that lines and columns stay; what stands in a string stays too."""
+    pattern = rf"{_STRING}|//[^\r\n]*"
+    return re.sub(pattern, lambda found: found[0] if found[0].startswith('"') else " " * len(found[0]), text)
+
+
+def _parse(text: str, name: str) -> dict[str, object]:
+    try:
+        plain = without_comments(text)
+        document = json.loads(plain, object_pairs_hook=_unique, parse_constant=partial(_no_constant, plain))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ConfigurationError(f"{name} is not JSON with // comments: {error.msg} at {place}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{name} cannot be used: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{name} is nested too deeply") from error
+    if not isinstance(document, dict):
+        raise ConfigurationError(f"{name} must hold one JSON object: begin it with {{")
+    return document
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {json.dumps(twice)} stands twice in one object; remove one")
+    return document
+
+
+def _no_constant(text: str, constant: str) -> object:
+    """Refuse NaN and Infinity, which JSON does not have, where the first one stands outside of strings."""
+    found = re.finditer(f"{_STRING}|{constant}", text)
+    place = next(each.start() for each in found if each[0] == constant)
+    raise json.JSONDecodeError(f"{constant} is not a number of JSON (write a finite one)", text, place)
+
+
+def _leaves(document: Mapping[str, object], file: str, keys: Keys, parent: str = "") -> Iterator[tuple[str, object]]:
+    """Walk the entries with their dotted keys, refusing those that no setting has."""
+    sections = keys.sections
+    for part, value in document.items():
+        key = parent + part
+        if "." in part and key in {*keys.known, *sections}:  # our own name for it, by which it could stand twice
+            raise ConfigurationError(f"{file}: {json.dumps(part)} has dots; write an object within an object instead")
+        if key in sections:
+            if not isinstance(value, dict):
+                raise ConfigurationError(f"{file}: {key} is not an object; write {{ … }} there")
+            yield from _leaves(value, file, keys, f"{key}.")
+        elif key in keys.known:
+            yield key, value
+        else:
+            raise ConfigurationError(f"{file}: {json.dumps(key)} is not a key that SAFE knows; {keys.advice(key)}")

@@ -1,0 +1,154 @@
+"""The options of the command line that several commands take, or that need more than a line.
+
+Their values are read by consumer.settings, as those of every other source, where it knows them.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typing_extensions import override
+
+
+class Role(StrEnum):
+    """Which of the worker's two stages to run."""
+
+    SCORER = "scorer"
+    AGGREGATOR = "aggregator"
+    ALL = "all"
+
+
+class ShowFormat(StrEnum):
+    """How `config show` prints."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class OnDuplicate(StrEnum):
+    """Which of two answers to one test case counts."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+class ReportFormat(StrEnum):
+    """What `score` writes; `all` is console, json and markdown."""
+
+    JSON = "json"
+    CONSOLE = "console"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    CSV = "csv"
+    ALL = "all"
+
+
+class FailOn(StrEnum):
+    """From which label on a case keeps the gate shut."""
+
+    FAIL = "fail"
+    REVIEW = "review"
+    NEVER = "never"
+
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="The configuration file; default: safe.config.json, if it is here.")
+]
+Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
+GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
+Expectations = Annotated[str | None, typer.Option("--expectations", help="The folder of batch files, <batch_id>.json.")]
+Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
+HttpAddress = Annotated[
+    str | None, typer.Option("--http-address", help="For /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
+]
+LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error or critical.")]
+LogFormat = Annotated[str | None, typer.Option("--log-format", help="json, or console (default on a terminal).")]
+StrictAH = Annotated[
+    bool, typer.Option("--strict-ah", help="Any forbidden term makes AH 0, whatever an override says.")
+]
+
+
+def _fraction(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        advice = "; 80 percent is 0.8" if text.strip().endswith("%") else ""
+        raise typer.BadParameter(f"{text!r} is not a fraction from 0 to 1{advice}") from None
+
+
+TestDir = Annotated[
+    Path | None,
+    typer.Option("--test-dir", "-t", help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is one."),
+]
+Outputs = Annotated[
+    list[Path],
+    typer.Option(
+        "--outputs",
+        "--input",
+        "-i",
+        metavar="PATH",
+        help="A factory-cli report, a JSONL file of events, or a folder of them; repeats.",
+    ),
+]
+MinPassRate = Annotated[
+    float | None,
+    typer.Option(
+        "--min-pass-rate",
+        metavar="RATE",
+        parser=_fraction,
+        help="Exit 1 below this share of passing cases, from 0 to 1.",
+    ),
+]
+FailOnOption = Annotated[
+    FailOn | None,
+    typer.Option(
+        "--fail-on", help="Exit 1 if any case has this label or a worse one; default: fail, with a rate never."
+    ),
+]
+OnDuplicateOption = Annotated[
+    OnDuplicate | None,
+    typer.Option("--on-duplicate", help="Which answer counts where reports answer a test_id twice; else refused."),
+]
+
+
+class Once(typer.core.TyperCommand):
+    """A command that refuses an option given twice: one of two gates, or folders, must not go unheard."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer exports no name for the class of its contexts
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in given:
+            repeats = parameter.multiple or parameter.nargs != 1 or getattr(parameter, "is_flag", False)
+            if not repeats and given.count(parameter) > 1:
+                raise typer.BadParameter("it is given twice; name it once", ctx, param_hint=parameter.opts[0])
+        return super().parse_args(ctx, args)
+
+
+# --- the options of `score`
+
+Concern = Annotated[str, typer.Option("--concern", "-c", metavar="ID", help="The concern whose test cases are scored.")]
+Batch = Annotated[
+    str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" is all.')
+]
+OutputFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write a report; .json, .md, .xml (JUnit), .csv or .txt picks its kind; - is stdout; repeats.",
+    ),
+]
+Format = Annotated[
+    ReportFormat | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="What to print; markdown and the files of all go to SAFE_V0_REPORT_DIR (reports).",
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show what each case found and missed that does not pass.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that SAFE did not write.")]

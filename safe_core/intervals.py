@@ -1,0 +1,103 @@
+"""What a pass rate, or a change of labels, says beyond the cases at hand: Wilson's interval and exact sign tests."""
+
+from collections.abc import Callable
+from math import sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+
+class Interval(NamedTuple):
+    """The two ends of a confidence interval, each a share from 0 to 1."""
+
+    low: float
+    high: float
+
+
+def wilson(passes: int, cases: int, confidence: float = 0.95) -> Interval:
+    """Give the two-sided score interval of Wilson (1927) for a share of passes; (0, 1) for no cases.
+
+    Raises ValueError for counts that contradict each other, or a confidence outside (0, 1).
+    """
+    if not 0 <= passes <= cases:
+        raise ValueError(f"{passes} passes of {cases} cases")
+    deviate = _normal_deviate(confidence)
+    return Interval(_lower(passes, cases, deviate), 1.0 - _lower(cases - passes, cases, deviate))
+
+
+def passes_needed(cases: int, rate: float, confidence: float = 0.95) -> int | None:
+    """Give the fewest passes whose interval has its lower end at the rate or above it; None if all would not do.
+
+    Raises ValueError for a rate that is none, or a confidence outside (0, 1).
+    """
+    deviate = _normal_deviate(confidence)
+    if not _is_within_reach(rate) or _lower(cases, cases, deviate) < rate:
+        return None
+    return _fewest(lambda passes: _lower(passes, cases, deviate) >= rate, cases)
+
+
+def cases_needed(rate: float, confidence: float = 0.95) -> int | None:
+    """Give the fewest cases that, all passing, bring the lower end to the rate; None for a rate of 1, never reached.
+
+    Raises ValueError for a rate that is none, or a confidence outside (0, 1).
+    """
+    deviate = _normal_deviate(confidence)
+    if not _is_within_reach(rate):
+        return None
+    enough = 1
+    while _lower(enough, enough, deviate) < rate:
+        enough *= 2
+    return _fewest(lambda cases: _lower(cases, cases, deviate) >= rate, enough)
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Give the exact two-sided p of so uneven a split, or a more uneven one, by fair coins; 1.0 of nothing.
+
+    Whole numbers up to the last division, which rounds once; 100,000 in all take about half a second.
+    """
+    changed = better + worse
+    term = tail = 1
+    for taken in range(min(better, worse)):
+        term = term * (changed - taken) // (taken + 1)
+        tail += term
+    # Of an even split both tails hold the middle, which would make more than 1.
+    return min(2 * tail, 1 << changed) / (1 << changed)
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Give the exact p of McNemar's test on cases that pass in one of two runs alone: the sign test of these."""
+    return sign_test(gained, lost)
+
+
+def _normal_deviate(confidence: float) -> float:
+    """Give the number of standard errors to each side, 1.96 for 0.95."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence of {confidence} is not between 0 and 1")
+    # By the lower tail, which stays exact where a confidence near 1 would round to it.
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def _lower(passes: int, cases: int, deviate: float) -> float:
+    """Give the lower end by the form that cancels nothing; the upper one is that of the other cases, from 1 down."""
+    if not passes:
+        return 0.0
+    spread = deviate * sqrt(passes * (cases - passes) / cases + deviate**2 / 4)
+    return passes * passes / cases / (passes + deviate**2 / 2 + spread)
+
+
+def _is_within_reach(rate: float) -> bool:
+    """Tell whether any number of cases can show the rate: of 1 the bound only comes near, until binary64 rounds it."""
+    if not 0 <= rate <= 1:
+        raise ValueError(f"a rate of {rate} is not from 0 to 1")
+    return rate < 1
+
+
+def _fewest(suffices: Callable[[int], bool], most: int) -> int:
+    """Find the least number that suffices, given that `most` does and more is never worse."""
+    least = 0
+    while least < most:
+        middle = (least + most) // 2
+        if suffices(middle):
+            most = middle
+        else:
+            least = middle + 1
+    return least
