@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -234,6 +235,7 @@ def score_(
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
       safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
     """
+    from consumer.configuration_file import FILE_NAME
     from consumer.offline.command import ScoreRequest, score_command
     from consumer.offline.gate import Gate
     from consumer.settings import surroundings
@@ -250,6 +252,7 @@ def score_(
         gate=Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value),
         verbose=verbose,
         force=force,
+        config_file=config_file or Path(FILE_NAME),
     )
     return score_command(loaded.settings, loaded.policy, surroundings(), request)
 
@@ -272,9 +275,10 @@ def gate(
       safe gate report.json --fail-on review
     """
     from consumer.offline.command import gate_command
-    from consumer.offline.gate import Gate
+    from consumer.offline.gate import NO_CASE_FAILS, Gate
 
-    return gate_command(report, Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value))
+    asked = Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value)
+    return gate_command(report, asked or NO_CASE_FAILS)
 
 
 @app.command(cls=Once, short_help="Recompute a report from its inputs.")
@@ -439,7 +443,8 @@ def _explain(error: Exception) -> None:
     else:  # a defect, whose words may quote an input: only its type and its frames are shown
         sentence = f"unexpected {said(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows how it came there"
         more = exception_lines(error) if debug_is_asked_for() else []
-    typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)
+    with suppress(OSError, ValueError):  # an stderr that is full or closed must not turn 3 into the shell's 1
+        typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)
 
 
 def _usage_problem(error: typer.TyperException) -> str:

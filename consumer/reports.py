@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar
 
 from consumer.decode import parse_json
 from consumer.errors import ConfigurationError, Poison
@@ -70,17 +70,24 @@ class Entry:
 class OutputFile:
     """A file of outputs; `sha256` in hex. In a report a test case is answered once, of events the latest stands.
 
-    `lines` counts the lines of a file of events, the last one too where nothing ends it.
+    `lines` counts the lines of a file of events, the last one too where nothing ends it; `size` is in bytes.
     """
 
     path: Path
     kind: Literal["report", "events"]
     sha256: str
     lines: int
+    size: int
 
     def entries(self) -> Iterator[Entry]:
-        """Read the file anew, entry by entry; raises ConfigurationError at the first that cannot be used."""
-        return _report_entries(self.path) if self.kind == "report" else _event_entries(self.path)
+        """Read the file anew, entry by entry; raises ConfigurationError at the first that cannot be used.
+
+        Raises it at the end, too, if the bytes were not those of `sha256`: what is reported must be what was read.
+        """
+        digest = hashlib.sha256()
+        yield from (_report_entries if self.kind == "report" else _event_entries)(self.path, digest)
+        if digest.hexdigest() != self.sha256:
+            raise _unusable(self.path, "has changed while it was being read; try again when nobody writes it")
 
 
 def output_files(path: Path) -> list[Path]:
@@ -99,9 +106,12 @@ def output_files(path: Path) -> list[Path]:
 
 
 def is_own_report(path: Path) -> bool:
-    """Tell whether a file begins as the JSON reports do that SAFE writes; raises OSError."""
-    with path.open("rb") as file:
-        return _OWN_REPORT.match(file.read(256)) is not None
+    """Tell whether a file begins as the JSON reports do that SAFE writes; one that cannot be read does not."""
+    try:
+        with path.open("rb") as file:
+            return _OWN_REPORT.match(file.read(256)) is not None
+    except OSError:
+        return False  # whoever reads it will say why it cannot be
 
 
 def open_outputs(path: Path) -> OutputFile:
@@ -112,14 +122,15 @@ def open_outputs(path: Path) -> OutputFile:
         with path.open("rb") as file:
             first_line = next((line for line in file if line.strip()), b"")
             file.seek(0)
-            digest, lines, last = hashlib.sha256(), 0, b"\n"
+            digest, lines, size, last = hashlib.sha256(), 0, 0, b"\n"
             while block := file.read(_BLOCK):
                 digest.update(block)
                 lines += block.count(b"\n")
+                size += len(block)
                 last = block
     events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
     lines += not last.endswith(b"\n")
-    return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines)
+    return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines, size)
 
 
 def _is_event(line: bytes) -> bool:
@@ -131,9 +142,14 @@ def _is_event(line: bytes) -> bool:
     return isinstance(document, dict) and "test_id" in document
 
 
-def _report_entries(path: Path) -> Iterator[Entry]:
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def _report_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
     with _readable(path):
         raw = path.read_bytes()
+    digest.update(raw)
     document = _parsed(raw, path, "the file")
     results = document.get("raw_results")
     if not isinstance(results, list):
@@ -149,9 +165,10 @@ def _report_entries(path: Path) -> Iterator[Entry]:
         yield _entry(path, place, {**result, **inherited}, "engine_output")
 
 
-def _event_entries(path: Path) -> Iterator[Entry]:
+def _event_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
     with _readable(path), path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            digest.update(line)
             if line.strip():
                 place = f"line {number}"
                 yield _entry(path, place, _parsed(line, path, place), "output")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, WithJsonSchema
@@ -58,6 +58,20 @@ def _blank_is_unset(value: object) -> object:
 
 def _lower_case(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
+
+
+_Nameable = TypeVar("_Nameable", Path, str, None)
+
+
+def _nameable(value: _Nameable) -> _Nameable:
+    """A path that a file system can be asked for."""
+    try:
+        encoded = b"" if value is None else os.fsencode(value)
+    except UnicodeEncodeError as error:
+        raise ValueError("holds a lone surrogate, which no path may") from error
+    if b"\0" in encoded:
+        raise ValueError("holds a NUL character, which no path may")
+    return value
 
 
 def _comma_separated(value: object) -> object:
@@ -124,7 +138,7 @@ def _expectations(value: str | None) -> str | None:
         _topic_name(value.removeprefix("topic:"))
     elif "://" in value:
         _base_url(value)
-    return value
+    return _nameable(value)
 
 
 def _base_url(value: str) -> None:
@@ -158,8 +172,9 @@ _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number, Expec
 _Count = Annotated[int, Field(ge=1, le=10**10), _Number, Expects("a whole number, at least 1")]
 _Flag = Annotated[bool, Expects("true or false")]
 _Text = Annotated[str | None, _Optional, Expects("a text")]
-_File = Annotated[Path | None, _Optional, Expects("the path of a file")]
-_Folder = Annotated[Path | None, _Optional, Expects("the path of a folder")]
+_Path = AfterValidator(_nameable)
+_File = Annotated[Path | None, _Optional, _Path, Expects("the path of a file")]
+_Folder = Annotated[Path | None, _Optional, _Path, Expects("the path of a folder")]
 _Topic = Annotated[
     str,
     AfterValidator(_topic_name),
@@ -186,7 +201,7 @@ class Settings(BaseSettings):
     ac_pass: _Score = Field(0.8, description="The lowest AC that passes.")
     ac_review: _Score = Field(0.5, description="The lowest AC that is to be reviewed, not failed; not above pass.")
     ah_strict: _Flag = Field(default=False, description="Whether one forbidden term makes AH 0.")
-    report_dir: Annotated[Path, Expects("the path of a folder")] = Field(
+    report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Field(
         Path("reports"), description="Where safe score puts Markdown and, of several formats, JSON."
     )
 

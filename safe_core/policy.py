@@ -27,6 +27,9 @@ FORMULAS = "safe-v0/1"
 UNKNOWN_ARCHETYPE = "Unknown"
 """The placeholder for a missing archetype, and the name of the group of cases without one (contract, ruling 10)."""
 
+MOST_COMBINATIONS = 100_000
+"""How many pairs of a metric_id and an archetype may have overrides: each is checked when the policy is made."""
+
 Setting = float | bool
 Settings = Mapping[str, Setting]
 
@@ -218,6 +221,11 @@ class Policy:
         }
 
     def _combinations(self) -> dict[tuple[str | None, str | None], Rules]:
+        if (len(self.metric_id) + 1) * (len(self.archetype) + 1) > MOST_COMBINATIONS:
+            raise InvalidPolicy(
+                f"overrides: {len(self.metric_id)} of metric_id times {len(self.archetype)} of archetype "
+                f"are more than {MOST_COMBINATIONS} combinations"
+            )
         default = self.default.settings()
         effective: dict[tuple[str | None, str | None], Rules] = {}
         for metric_id, archetype in product((None, *self.metric_id), (None, *self.archetype)):

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,7 +21,7 @@ from consumer.offline.destinations import (
     destinations,
     write_whole,
 )
-from consumer.offline.gate import Gate, checked_summary, read_report
+from consumer.offline.gate import Gate, check_borne_out, checked_summary, read_report
 from consumer.offline.junit import render_junit
 from consumer.offline.markdown import render_markdown
 from consumer.offline.scorecard import print_scorecard, scorecard_text
@@ -31,7 +31,7 @@ from consumer.offline.selection import select
 from consumer.offline.table_csv import render_csv
 from consumer.offline.verify import lines, verify
 from consumer.offline.wording import own_rules, why
-from consumer.reports import OutputFile, open_outputs, output_files
+from consumer.reports import OutputFile, batch_names, open_outputs, output_files
 from consumer.settings import Settings, Surroundings
 from safe_core import Label, Policy
 
@@ -61,6 +61,7 @@ class ScoreRequest:
     gate: Gate | None
     verbose: bool
     force: bool
+    config_file: Path
 
 
 def score_command(settings: Settings, policy: Policy, surroundings: Surroundings, request: ScoreRequest) -> int:
@@ -70,7 +71,9 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     paths = [file for path in request.outputs for file in output_files(path)]
     stem = automatic_stem(settings.report_dir, selection.concern_id, generated_at)
     asked = destinations(request.format, request.files, settings.report_formats, stem)
-    check_writable(asked, [*paths, *(batch.path for batch in selection.batches)], force=request.force)
+    # All of the folder's batches are inputs: those that were not selected tell whose case an output answers.
+    batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
+    check_writable(asked, [*paths, *batches, request.config_file], force=request.force)
     files = [open_outputs(path) for path in paths]
     with _progress(files) as read:
         run, remarks = score_files(
@@ -90,14 +93,15 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
 
 def _say(remarks: Iterable[str]) -> None:
     for remark in remarks:
-        print(f"safe: {printable(remark)}", file=sys.stderr)
+        with suppress(OSError, ValueError):  # a remark that nobody can read changes no verdict
+            print(f"safe: {printable(remark)}", file=sys.stderr)
 
 
 @contextmanager
 def _progress(files: Sequence[OutputFile]) -> Iterator[Callable[[int], None]]:
     """A bar on stderr for long inputs, where that is a terminal; its total is known of files of events alone."""
     console = Console(stderr=True)
-    is_long = sum(file.path.stat().st_size for file in files) > _LONG_BYTES
+    is_long = sum(file.size for file in files) > _LONG_BYTES
     lines = sum(file.lines for file in files) if all(file.kind == "events" for file in files) else None
     columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not (is_long and console.is_terminal), transient=True) as progress:
@@ -145,8 +149,10 @@ def _append_step_summary(run: ScoredRun, path: Path) -> None:
     try:
         there = path.stat().st_size if path.exists() else 0
         room = _STEP_SUMMARY_BYTES - there - 1
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n" * bool(there) + render_markdown(run, max_bytes=room))
+        page = render_markdown(run, max_bytes=room)
+        if page:
+            with path.open("a", encoding="utf-8") as file:
+                file.write("\n" * bool(there) + page)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         _say([f"the step summary could not be written: {why}"])
@@ -155,10 +161,12 @@ def _append_step_summary(run: ScoredRun, path: Path) -> None:
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
-def gate_command(report: Path, gate: Gate | None) -> int:
+def gate_command(report: Path, gate: Gate) -> int:
     """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
     document = read_report(report)
-    decision = (gate or Gate(None, "fail")).decide(checked_summary(document, report))
+    summary = checked_summary(document, report)
+    check_borne_out(document, report)
+    decision = gate.decide(summary)
     _say(_worth_knowing(document))
     print(decision.line)
     return GATE_CODES[decision.passed]

@@ -27,11 +27,11 @@ _TO_FOLDER: Final[Format] = "markdown"
 """The format that goes to the folder of reports even if it is the only one: nobody reads it on a terminal."""
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
-_MARKS: Final[Mapping[Format, str]] = {
-    "markdown": markdown.MARK,
-    "junit": junit.MARK,
-    "csv": ",".join(table_csv.HEADER),
-    "console": "SAFE v0 Scorecard",
+_MARKS: Final[Mapping[Format, re.Pattern[str]]] = {
+    "markdown": re.compile(re.escape(markdown.MARK)),
+    "junit": re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
+    "csv": re.compile(re.escape(",".join(table_csv.HEADER))),
+    "console": re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
 }
 _MARK_WITHIN_BYTES: Final = 1024
 
@@ -51,6 +51,8 @@ def destinations(
 
     `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named.
     """
+    if "" in outputs:
+        raise ConfigurationError("--output is empty; name a file, or - for standard output")
     if asked == "all":
         return _everything(outputs, automatic)
     named = [_named(output, asked) for output in outputs]
@@ -68,6 +70,8 @@ def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, .
     if len(outputs) > 1 or STDOUT in outputs:
         raise ConfigurationError("--format all takes one --output, the stem of its files, such as reports/nightly")
     stem = Path(outputs[0]) if outputs else automatic
+    if not stem.name or stem.is_dir():
+        stem /= automatic.name
     if stem.suffix in SUFFIXES:
         stem = stem.with_suffix("")
     return _usual_places(_ALL, stem, alone=False)
@@ -102,19 +106,25 @@ def _named(output: str, asked: Format | None) -> Destination:
 
 
 def _distinct(asked: Sequence[Destination]) -> tuple[Destination, ...]:
-    seen: set[Path | None] = set()
+    seen: set[str | None] = set()
     for each in asked:
-        if each.path in seen:
+        file = None if each.path is None else os.path.realpath(each.path)
+        if file in seen:
             where = "standard output" if each.path is None else shown(str(each.path))
             raise ConfigurationError(f"two formats would go to {where}; give one of them an --output of its own")
-        seen.add(each.path)
+        seen.add(file)
     return tuple(asked)
 
 
 def automatic_stem(folder: Path, concern_id: str, generated_at: str) -> Path:
     """`<folder>/SAFE_v0_<concern>_<time>`: UTC, without colons, and nothing that a file system objects to."""
-    concern = re.sub(r"[^\w.-]", "_", concern_id)[:100]
+    concern = _shortened(re.sub(r"[^\w.-]", "_", concern_id), 100)
     return folder / f"SAFE_v0_{concern}_{generated_at.replace(':', '')}"
+
+
+def _shortened(name: str, size: int) -> str:
+    """The beginning of a name that takes at most `size` bytes; a file system counts them, not characters."""
+    return name.encode(errors="replace")[:size].decode(errors="ignore")
 
 
 # --- what may be written ----------------------------------------------------------------------------------------------
@@ -154,10 +164,12 @@ def _may_be_replaced(path: Path) -> bool:
         return True
     with path.open("rb") as file:
         head = file.read(_MARK_WITHIN_BYTES).decode("utf-8", "replace")
-    return is_own_report(path) or any(mark in head for mark in _MARKS.values())
+    return is_own_report(path) or any(mark.match(head) for mark in _MARKS.values())
 
 
 def _make_folder(path: Path) -> None:
+    if path.exists() and not path.is_file():  # a pipe or device is written into, whoever owns its folder
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -186,7 +198,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    unfinished = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}")
+    unfinished = path.with_name(f".{_shortened(path.name, 200)}.{secrets.token_hex(4)}")
     try:
         with unfinished.open("xb") as file:
             file.write(content)

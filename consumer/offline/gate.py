@@ -1,5 +1,6 @@
 """`safe gate`: whether a report is good enough to go on (contract, section 5)."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from safe_core.intervals import cases_needed, passes_needed, wilson
 FailOn = Literal["fail", "review", "never"]
 
 _WRITES_ONE: Final = "safe score --output report.json writes one"
+_MOST_CASES: Final = 10**12
 _COUNTS: Final = ("pass", "review", "fail", "total_cases")
 _COUNTED_BY: Final[Mapping[FailOn, tuple[str, ...]]] = {"fail": ("fail",), "review": ("fail", "review"), "never": ()}
 
@@ -104,6 +106,10 @@ class Gate:
         return not found, f"{what} among {_cases(summary)} (--fail-on {self.fail_on})"
 
 
+NO_CASE_FAILS: Final = Gate(None, "fail")
+"""What `safe gate` asks where nothing is asked of it."""
+
+
 def _check_confidence(confidence: float, rate: float | None) -> None:
     if not 0.5 < confidence < 1:
         more = "; 95 percent is 0.95" if 1 < confidence < math.inf else ""
@@ -122,10 +128,9 @@ def _in_percent(confidence: float) -> str:
 
 
 def _as_compared(bound: float, rate: float) -> str:
-    """Give a bound to three places or, where cut off there it would read as below a rate that it reaches, to more."""
-    exact = Decimal(repr(bound))
-    cut = (exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR) for places in range(3, 17))
-    return next((str(text) for text in cut if (text >= Decimal(repr(rate))) == (bound >= rate)), repr(bound))
+    """Give a bound to three places or, where cut off there it would read as below a rate that it reaches, in full."""
+    cut = Decimal(repr(bound)).quantize(Decimal("0.001"), ROUND_FLOOR)
+    return str(cut) if (float(cut) >= rate) == (bound >= rate) else repr(bound)
 
 
 def _cases(summary: Mapping[str, Any]) -> str:
@@ -144,9 +149,12 @@ def read_report(path: Path) -> dict[str, Any]:
         # What `safe score > report.json` leaves behind when it fails.
         raise ConfigurationError(f"{name}: is empty; look whether the step that writes it has succeeded")
     try:
-        document = parse_json(written)
+        parse_json(written)  # refuses a key twice, NaN, and what is nested too deeply
+        document = json.loads(written)  # and this keeps every digit of a whole number
     except Poison as error:
         raise ConfigurationError(f"{name}: cannot be read: {error.detail}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: cannot be read: a number has too many digits") from error
     if isinstance(document, dict) and "raw_results" in document:
         raise ConfigurationError(
             f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {name}"
@@ -187,5 +195,34 @@ def _problems(summary: object) -> Iterator[str]:
         yield f" contradicts itself: overall_pass_rate {rate} is not {passes} of {total} cases, {passes / total}"
 
 
+def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
+    """Raise ConfigurationError where the rest of a report, as far as it is there, contradicts its summary."""
+    summary = report["summary"]
+    counted = {"Pass": summary["pass"], "Review": summary["review"], "Fail": summary["fail"]}
+    told = {
+        "total_cases": (report.get("total_cases"), summary["total_cases"]),
+        "label_distribution": (report.get("label_distribution"), counted),
+        "pass_rates.overall": (_member(report.get("pass_rates"), "overall"), summary["overall_pass_rate"]),
+        "the labels of results": (_labels(report.get("results")), counted),
+    }
+    for name, (other, own) in told.items():
+        if other is not None and other != own:
+            raise ConfigurationError(f"{printable(str(path))}: {name} contradicts its summary; safe verify tells more")
+
+
+def _member(document: object, name: str) -> object:
+    return document.get(name) if isinstance(document, dict) else document
+
+
+def _labels(results: object) -> object:
+    """Count the labels of results; what are no results is given back, to be found different."""
+    if not isinstance(results, list):
+        return results
+    labels = [_member(result, "label") for result in results]
+    return {label: labels.count(label) for label in ("Pass", "Review", "Fail")} | {
+        str(label): labels.count(label) for label in labels if label not in ("Pass", "Review", "Fail")
+    }
+
+
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_CASES

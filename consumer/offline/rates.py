@@ -7,12 +7,12 @@ from safe_core.intervals import wilson
 
 CONFIDENCE: Final = 0.95
 
-BRACKETS: Final = "In brackets: 95 % interval of the pass rate (Wilson), for as many cases as there are."
+BRACKETS: Final = "In brackets: 95 % interval (Wilson), where the pass rate of many more such cases may lie."
 """What a page says once of its brackets."""
 
 
 def pass_rate(passes: int, cases: int) -> str:
-    """Give "28.5% (8.2–64.1%)", each number cut off as percent() does; without cases "0% (0–100%)"."""
+    """Give "28.6% (8.2–64.1%)", each number as percent() shows it; without cases "0% (0–100%)"."""
     low, high = wilson(passes, cases, CONFIDENCE)
     share = passes / cases if cases else 0.0
     return f"{percent(share)} ({percent(low).removesuffix('%')}–{percent(high)})"

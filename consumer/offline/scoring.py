@@ -15,6 +15,7 @@ from consumer import __version__
 from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import named, shown
+from consumer.logs import printable
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.wording import count_of
@@ -85,6 +86,7 @@ class Scoring:
         self.unanswering = Unanswering()
         self.outputs = 0
         self._outdated = 0
+        self._set_aside = 0
         self._missing = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -151,6 +153,7 @@ class Scoring:
         one stream; any other two files are two answers.
         """
         if origin.rank != standing.rank:
+            self._set_aside += 1
             return origin.rank < standing.rank
         if origin.is_event and standing.is_event:
             return True
@@ -202,6 +205,8 @@ class Scoring:
             yield f"{count} answered more than once, the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} not counted: a later one answers the same test case"
+        if self._set_aside:
+            yield f"{count_of(self._set_aside, 'output')} not counted: the case is answered in an earlier batch"
         yield from self._remarks_on_runs()
         if not self._origins:
             yield "no output answers any selected test case: is --outputs the right file?"
@@ -262,7 +267,7 @@ class Scoring:
         for batch in self._selection.batches:
             yield {"name": batch.path.name, "sha256": batch.sha256}
         for file in self._files:
-            yield {"name": file.path.name, "sha256": file.sha256}
+            yield {"name": printable(file.path.name), "sha256": file.sha256}
 
     def _described(self) -> dict[str, object]:
         """What `safe verify` needs to know to make the same selection again."""

@@ -1,14 +1,14 @@
 """Which test cases are scored, and which of them an output answers (contract, sections 2 and 5)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import Row, named, shown, verdict
+from consumer.expectations.folder import Row, named, rows_of, shown, verdict
 from consumer.reports import Batches, Entry, LoadedBatch, batch_names, differ, glob, has_wildcard, load_batch
-from safe_core import MAX_ID_LENGTH, PreparedExpectations, TestCase, id_problem, prepare
+from safe_core import MAX_ID_LENGTH, BadTestCase, Batch, PreparedExpectations, TestCase, id_problem, prepare
 
 _NAMED: Final = 20
 
@@ -65,7 +65,8 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str]) -> Select
     problem = id_problem(concern)
     if problem is not None:
         raise ConfigurationError(f"--concern {problem}")
-    loaded = [load_batch(test_dir, name) for name in names]
+    known = set(batch_names(test_dir))
+    loaded = [load_batch(test_dir, _usable(name, test_dir, known)) for name in names]
     rows = {batch.name: list(_rows_of_concern(batch, concern)) for batch in loaded}
     _refuse_unusable(loaded, rows)
     batches = tuple(batch for batch in loaded if rows[batch.name])
@@ -77,20 +78,27 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str]) -> Select
     return Selection(_as_spelled(concern, cases.values()), test_dir, batches, cases, tuple(remarks))
 
 
-def _is_of(concern: str, row: Row) -> bool:
+def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:
+    """Give the name of a batch that may be opened, and whose name may stand in a report."""
+    place = shown(str(test_dir / name))
+    problem = id_problem(name)
+    if problem is not None:
+        raise ConfigurationError(f"{place}.json: the file's name {problem}, which no batch's name may; rename it")
+    if name not in known:
+        raise ConfigurationError(f"{place}.json: there is no such batch file, or it is a link that leaves the folder")
+    return name
+
+
+def _is_of(concern: str, case: TestCase | BadTestCase) -> bool:
     """Tell whether a test case is of a concern; one that names none is of whichever is asked for."""
-    own = getattr(row, "concern_id", None)
-    return own is None or own.casefold() == concern.casefold()
+    return case.concern_id is None or case.concern_id.casefold() == concern.casefold()
 
 
 def _rows_of_concern(batch: LoadedBatch, concern: str) -> Iterator[tuple[str | None, Row]]:
-    for test_id, row in batch.rows.items():
-        if _is_of(concern, row):
-            yield test_id, row
+    cases = tuple(case for case in batch.batch.cases if _is_of(concern, case))
+    yield from rows_of(Batch(cases)).items()
     # rows know a test case by its test_id, and so nothing of those that have none
-    for case in batch.batch.cases:
-        if case.test_id is None and _is_of(concern, case):
-            yield None, case
+    yield from ((None, case) for case in cases if case.test_id is None)
 
 
 def _refuse_unusable(batches: Iterable[LoadedBatch], rows: Mapping[str, Sequence[tuple[str | None, Row]]]) -> None:
@@ -166,33 +174,42 @@ class Answers:
     def ranks(self, entry: Entry) -> tuple[int, ...]:
         """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
 
-        A batch_id, if the entry has one, decides; else its batch_index (contract, section 5).
+        A batch_id, if the entry has one, decides; else its batch_index (contract, section 5). The answer to a batch
+        that was not selected, but expects the same, as a golden set does that repeats cases, has a place behind all of
+        them: it serves where there is no other.
         """
         selected = self._selection.cases.get(entry.test_id)
-        if selected is None or self._belongs_elsewhere(entry, selected):
+        if selected is None or not self._is_of_the_concern(entry):
             return ()
+        if entry.batch_id is not None:
+            return self._ranks_by_batch_id(entry, selected)
+        if entry.batch_index is not None and all(each.batch_index != entry.batch_index for each in selected.batches):
+            return self._ranks_by_foreign_index(entry, selected)
+        return self._ranks_among_selected(entry, selected)
+
+    def _is_of_the_concern(self, entry: Entry) -> bool:
+        return entry.concern_id is None or entry.concern_id.casefold() == self._selection.concern_id.casefold()
+
+    def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
         if len(selected.batches) == 1:
             return (0,)
         answered = {batch.name for batch in self._chosen.answered_by(entry)}
         return tuple(place for place, batch in enumerate(selected.batches) if batch.name in answered)
 
-    def _belongs_elsewhere(self, entry: Entry, selected: SelectedCase) -> bool:
-        """Tell whether an entry answers a case of a batch that was not selected."""
-        if entry.batch_id is not None:
-            if any(batch.name == entry.batch_id for batch in selected.batches):
-                return False
-            other = self._unselected().get(entry.batch_id)
-            return other is not None and entry.test_id in other.rows
-        if entry.batch_index is None or any(batch.batch_index == entry.batch_index for batch in selected.batches):
-            return False
-        # Where that batch expects the same, as a golden set does that repeats cases, its answer serves here too.
-        return any(
-            other is not None
-            and other.batch_index == entry.batch_index
-            and entry.test_id in other.rows
-            and differ((selected.test_case, other.rows[entry.test_id]))
-            for other in self._unselected().values()
-        )
+    def _ranks_by_batch_id(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
+        if all(batch.name != entry.batch_id for batch in selected.batches):
+            other = self._unselected().get(entry.batch_id or "")
+            if other is not None and entry.test_id in other.rows:
+                return ()
+        return self._ranks_among_selected(entry, selected)
+
+    def _ranks_by_foreign_index(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
+        for place, other in enumerate(self._unselected().values()):
+            if other is None or other.batch_index != entry.batch_index or entry.test_id not in other.rows:
+                continue
+            same = not differ((selected.test_case, other.rows[entry.test_id]))
+            return (len(selected.batches) + place,) if same else ()
+        return self._ranks_among_selected(entry, selected)
 
     def _unselected(self) -> Mapping[str, LoadedBatch | None]:
         """The folder's other batches; None for one that cannot be used, which concerns nobody here."""

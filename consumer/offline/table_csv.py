@@ -32,7 +32,8 @@ def _cells(case: CaseLine) -> Iterable[str]:
     yield row.label
     yield from map(repr, row.scores)
     yield _output(case)
-    yield from (_cell("; ".join(terms)) for terms in row.details)
+    # Each term by itself: where a spreadsheet splits at semicolons, each becomes a cell.
+    yield from ("; ".join(map(_cell, terms)) for terms in row.details)
     yield from map(str, row.terms)
 
 

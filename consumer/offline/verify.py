@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from consumer import __version__
-from consumer.errors import ConfigurationError
+from consumer.decode import milliseconds_of
+from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import shown
 from consumer.offline.differences import Difference, differences
 from consumer.offline.scoring import OnDuplicate, score_files
 from consumer.offline.selection import Selection, select_batches
 from consumer.offline.wording import count_of, own_rules
 from consumer.reports import open_outputs, output_files
-from safe_core import InvalidPolicy, Policy
+from safe_core import InvalidPolicy, Policy, id_problem
 
 _NEEDED: Final = ("concern_id", "configuration", "generated_at", "inputs", "results", "scorer", "selection")
 
@@ -35,20 +36,31 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     missing = [name for name in _NEEDED if name not in report]
     if missing:
         raise _unusable(path, f"{', '.join(missing)} missing: this is no report of safe score")
+    _check_what_is_taken_on_trust(report, path)
     selection, on_duplicate = _selected(report, path, test_dir)
     files = [open_outputs(file) for folder in outputs for file in output_files(folder)]
     policy = _policy(report, path)
     run, _ = score_files(selection, files, policy, generated_at=str(report["generated_at"]), on_duplicate=on_duplicate)
-    version = report["scorer"].get("version") if isinstance(report["scorer"], dict) else None
+    version = report["scorer"]["version"]
     inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(selection.batches))
     recomputed = {**run.report, "inputs": inputs, "scorer": {**run.report["scorer"], "version": version}}
     remarks = [*renamed]
-    if isinstance(version, str) and version != __version__:
+    if version != __version__:
         remarks.append(f"the report was written by SAFE {version}, this is {__version__}")
     rules = own_rules(policy.configuration())
     if rules is not None:
         remarks.append(f"the report's rules are not the default ones: {rules}")
     return Verification(list(differences(report, recomputed)), recomputed, remarks)
+
+
+def _check_what_is_taken_on_trust(report: Mapping[str, Any], path: Path) -> None:
+    scorer = report["scorer"]
+    if not isinstance(scorer, dict) or not isinstance(scorer.get("version"), str):
+        raise _unusable(path, "scorer.version is not a text")
+    try:
+        milliseconds_of(report["generated_at"])
+    except Poison as error:
+        raise _unusable(path, error.detail) from error
 
 
 def _as_named(
@@ -84,7 +96,7 @@ def _selected(report: Mapping[str, Any], path: Path, test_dir: Path) -> tuple[Se
 
 def _is_name(name: str) -> bool:
     """Tell whether a batch's name stays inside its folder; what a report says is not to be trusted."""
-    return bool(name) and "/" not in name and "\0" not in name
+    return "/" not in name and id_problem(name) is None
 
 
 def _policy(report: Mapping[str, Any], path: Path) -> Policy:

@@ -139,12 +139,31 @@ def test_what_somebody_else_wrote_is_replaced_only_by_force(tmp_path: Path) -> N
     check(path, force=True)
 
 
+FOREIGN = {
+    # what SAFE writes, but not at the beginning, or not alone on the line
+    "README.md": "# How we use the SAFE v0 Scorecard - K07\n",
+    "notes.txt": "SAFE v0 Scorecard - seen on Monday\n",
+    "data.json": '{"note": "<!-- SAFE v0 report -->", "patients": [1]}',
+    "page.md": "\n<!-- SAFE v0 report -->\n",
+    "other.xml": '<?xml version="1.0"?>\n<suites><!-- <testsuites name="SAFE v0 --></suites>',
+    "report.json": '{"patients": [], "report_type": "SAFE_v0"}',
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_file_that_only_speaks_of_safe_is_somebody_elses(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(FOREIGN[name])
+    with pytest.raises(ConfigurationError, match="is there already, and SAFE did not write it"):
+        check(tmp_path / name)
+
+
 OWN = {
     "report.json": '{\n  "report_type": "SAFE_v0",\n  "generated_at": ""}',
     "report.md": render_markdown(scored_run(SMALL)),
     "junit.xml": render_junit(scored_run(SMALL)),
     "cases.csv": render_csv(scored_run(SMALL)),
     "card.txt": scorecard_text(scored_run(SMALL), verbose=False),
+    "ascii.txt": "+=====+\n|  SAFE v0 Scorecard - K07  |\n",
     "empty.json": "",
 }
 
@@ -153,6 +172,36 @@ OWN = {
 def test_what_safe_wrote_may_be_replaced_and_so_may_an_empty_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(OWN[name])
     check(tmp_path / name)
+
+
+def test_one_file_under_two_names_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "y.csv").symlink_to("y.json")
+    for outputs in (["x.json", "deeper/../x.json"], ["y.json", "y.csv"]):
+        named = [str(tmp_path / name) for name in outputs]
+        with pytest.raises(ConfigurationError, match="two formats would go to"):
+            destinations(None, named, ["console"], AUTOMATIC)
+
+
+def test_all_formats_into_a_folder_get_names_of_their_own(tmp_path: Path) -> None:
+    for folder in (str(tmp_path), f"{tmp_path}/"):
+        found = destinations("all", [folder], ["console"], AUTOMATIC)
+        assert [each.path for each in found] == [
+            None, tmp_path / f"{AUTOMATIC.name}.json", tmp_path / f"{AUTOMATIC.name}.md",
+        ]  # fmt: skip
+
+
+def test_a_device_is_written_into_whoever_owns_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    check(Path(os.devnull))
+    write_whole(Path(os.devnull), "text")
+
+
+def test_a_long_name_is_cut_where_a_file_system_would_refuse_it(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 120 + ".json")
+    write_whole(path, "text")
+    assert path.read_text() == "text"
+    assert len(automatic_stem(tmp_path, "病" * 100, "2026-03-02T08:00:00.000Z").name.encode()) < 150
 
 
 def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:

@@ -97,8 +97,10 @@ BAD_CONFIDENCES: list[tuple[float | None, FailOn | None, float, str]] = [
         1.0,
         None,
         0.95,
-        "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
-        "ask for less, or leave --confidence out",
+        (
+            "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
+            "ask for less, or leave --confidence out"
+        ),
     ),
     # of two wrong things the rate comes first
     (80.0, None, 95.0, "--min-pass-rate 80.0 is not a fraction from 0 to 1; 80 percent is 0.8"),
@@ -376,7 +378,7 @@ UNSOUND: list[tuple[Mapping[str, Any], str]] = [
     # counts beyond binary64, which no division may trip over
     (
         {"pass": 10**400, "fail": 0, "total_cases": 10**400, "overall_pass_rate": 0.5},
-        f" contradicts itself: overall_pass_rate 0.5 is not {2**64} of {2**64} cases, 1.0",
+        ".pass is not a count of cases",
     ),
 ]
 

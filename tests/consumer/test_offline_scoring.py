@@ -138,12 +138,41 @@ def test_rules_go_by_the_metric_and_archetype_of_the_answer_then_of_the_case(tmp
 
 def test_without_a_metric_the_concern_is_the_metric(tmp_path: Path) -> None:
     write_batch(tmp_path / "cases", "b", a_case("A-1"), a_case("A-2"))
-    outputs = write_report(tmp_path / "run.json", answer("A-1", concern_id="other"))
+    outputs = write_report(tmp_path / "run.json", answer("A-1", concern_id="k07"))
     policy = Policy.from_document({"overrides": {"metric_id": {"K07": {"strictAH": True}}}})
 
     run, _ = scored(tmp_path / "cases", outputs, policy=policy)
 
-    assert [case.rules.strict_ah for case in run.cases] == [False, True], "the event's concern beats the test case's"
+    assert [case.rules.strict_ah for case in run.cases] == [False, True], (
+        "the event's concern, as it spells it, beats the test case's"
+    )
+
+
+def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Path) -> None:
+    """In the stream it counts in a batch of that concern."""
+    outputs = write_report(tmp_path / "run.json", answer("A-1", concern_id="Z99"), answer("A-2", concern_id=None))
+
+    run, remarks = scored(cases, outputs, pattern="asthma_1")
+
+    assert labels(run) == {"A-1": "Fail", "A-2": "Pass"}
+    assert remarks[0] == "1 output answers no selected test case, not scored: A-1"
+
+
+def test_a_test_id_of_two_concerns_is_scored_in_either(tmp_path: Path) -> None:
+    write_batch(tmp_path / "cases", "b", a_case("A-1", concern_id="Z99"), a_case("A-1"), a_case("A-2"))
+    outputs = write_report(tmp_path / "run.json", answer("A-1"), answer("A-2"))
+
+    assert labels(scored(tmp_path / "cases", outputs)[0]) == {"A-1": "Pass", "A-2": "Pass"}
+
+
+def test_the_metric_of_a_case_without_an_output_is_its_own(tmp_path: Path) -> None:
+    write_batch(tmp_path / "cases", "b", a_case("A-1"), a_case("A-2", metric_id="m"))
+    outputs = write_report(tmp_path / "run.json", answer("A-1"))
+    policy = Policy.from_document({"overrides": {"metric_id": {"m": {"weights": {"CR": 3}}}}})
+
+    run, _ = scored(tmp_path / "cases", outputs, policy=policy)
+
+    assert [case.rules.weights.CR for case in run.cases] == [1, 3]
 
 
 # --- answered twice ---------------------------------------------------------------------------------------------------
@@ -179,6 +208,21 @@ def test_entries_for_two_batches_that_hold_a_case_are_no_duplicates(cases: Path,
     for entries in ((later, earlier), (earlier, later)):
         run, _ = scored(cases, write_report(tmp_path / "run.json", *entries))
         assert labels(run)["A-2"] == "Pass"
+
+
+def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_is_no_other(
+    cases: Path, tmp_path: Path
+) -> None:
+    """The golden set repeats a case of the first batch: whichever is selected, the answer for its own index counts."""
+    entries = answer("A-2", HARMFUL, batch_index=6), answer("A-2", batch_index=1)
+
+    for order in (entries, entries[::-1]):
+        for pattern, label in (("asthma_1", "Pass"), ("golden", "Fail"), ("*", "Pass")):
+            run, remarks = scored(cases, write_report(tmp_path / "run.json", *order), pattern=pattern)
+            assert labels(run)["A-2"] == label
+            assert "1 output not counted: the case is answered in an earlier batch" in remarks
+    only = write_report(tmp_path / "run.json", entries[1])
+    assert labels(scored(cases, only, pattern="golden")[0]) == {"A-2": "Pass"}
 
 
 def test_an_answer_for_the_second_batch_counts_where_there_is_no_other(cases: Path, tmp_path: Path) -> None:
@@ -231,6 +275,44 @@ def test_of_events_for_one_case_the_latest_stands(cases: Path, tmp_path: Path, e
         run, remarks = scored(cases, *files, pattern="asthma_1")
         assert labels(run)["A-1"] == label, "in one file or in several"
         assert remarks[0] == "1 event not counted: a later one answers the same test case"
+
+
+def test_an_event_for_the_first_of_two_batches_counts_wherever_it_stands(cases: Path, tmp_path: Path) -> None:
+    other, own = event("A-2", HARMFUL, batch_id="golden", generated_at=NINE), event("A-2", batch_id="asthma_1")
+
+    for number, order in enumerate([(other, own), (own, other)]):
+        run, _ = scored(cases, write_events(tmp_path / f"{number}.jsonl", *order))
+        assert labels(run)["A-2"] == "Pass"
+    assert labels(scored(cases, write_events(tmp_path / "run.jsonl", event("A-2", batch_id="x")))[0])["A-2"] == "Pass"
+
+
+def test_events_of_one_moment_in_several_files_go_by_file_then_line(cases: Path, tmp_path: Path) -> None:
+    first = write_events(tmp_path / "a.jsonl", event("Z"), event("Z"), event("A-1", HARMFUL))
+    second = write_events(tmp_path / "b.jsonl", event("A-1"))
+
+    assert labels(scored(cases, first, second, pattern="asthma_1")[0])["A-1"] == "Pass"
+    assert labels(scored(cases, second, first, pattern="asthma_1")[0])["A-1"] == "Fail"
+
+
+def test_the_rules_shown_for_a_replaced_answer_are_those_of_the_later_one(cases: Path, tmp_path: Path) -> None:
+    policy = Policy.from_document({"overrides": {"archetype": {"later": {"weights": {"CR": 4}}}}})
+    one = write_report(tmp_path / "a.json", answer("A-1"), answer("A-2"))
+    other = write_report(tmp_path / "b.json", answer("A-1", archetype="later"))
+
+    run, _ = scored(cases, one, other, pattern="asthma_1", policy=policy, on_duplicate="last")
+
+    assert [case.rules.weights.CR for case in run.cases] == [4, 1]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(cases: Path, tmp_path: Path) -> None:
+    for path in (
+        write_events(tmp_path / "run.jsonl", event("A-1")),
+        write_report(tmp_path / "run.json", answer("A-1")),
+    ):
+        file = open_outputs(path)
+        path.write_text(path.read_text().replace("Wheeze", "Cough"))
+        with pytest.raises(ConfigurationError, match="has changed while it was being read; try again"):
+            score_files(select(cases, "K07", "asthma_1"), [file], DEFAULT_POLICY, generated_at=AT)
 
 
 def test_the_rules_shown_for_a_case_are_those_of_the_answer_that_stands(cases: Path, tmp_path: Path) -> None:

@@ -133,6 +133,9 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("an output nobody can write", safe_score("-o", "mixed.json/r.json"), {}, "mixed.json/r.json cannot be written: "),
     ("an output that is an input", safe_score("-o", "mixed.json"), {}, "mixed.json is an input; did you mean --outp"),
     ("a batch file as output", safe_score("-o", "cases/asthma_1.json", "--force"), {}, "is an input; did you mea"),
+    ("any batch as output", safe_score("-o", "cases/asthma_2.json", "--force", batch="asthma_1"), {}, "is an input"),
+    ("the configuration as output", safe_score("--config", "lax.json", "-o", "lax.json", "--force"), {}, "is an input"),
+    ("a report into nothing", safe_score("-f", "all", "-o", ""), {}, "--output is empty; name a file"),
     ("somebody's file", safe_score("-o", "zero.json"), {}, "zero.json is there already, and SAFE did not write it"),
     ("an unknown suffix", safe_score("-o", "report.pdf"), {}, "report.pdf: its suffix names no format; end it in"),
     ("SOURCE_DATE_EPOCH", safe_score(), {"SOURCE_DATE_EPOCH": "today"}, "SOURCE_DATE_EPOCH"),
@@ -149,6 +152,7 @@ def wrong(here: Path) -> None:
     spoil("own.json", '{"report_type": "SAFE_v0", "summary": {}}')
     spoil("zero.json", '{"weights": {"CR": 0, "AH": 0, "AC": 0}}')
     spoil("nan.json", '{"weights": {"CR": NaN}}')
+    spoil("lax.json", "{}")
     spoil("key.json", '{"treshold": {}}')
     write_report(here / "empty.json")
     (here / "nothing").mkdir()
@@ -267,9 +271,10 @@ def test_a_step_of_github_actions_shows_the_report(
     text = Path("summary.md").read_text(encoding="utf-8")
     assert text.startswith("before\n\n")
     assert "A-2" in text
-    spoil("summary.md", "x" * (1024 * 1024 - 5_000))
-    main(safe_score())
-    assert 1024 * 1024 - 5_000 <= Path("summary.md").stat().st_size <= 1024 * 1024
+    for room in (1_500, 0):
+        spoil("summary.md", "x" * (1024 * 1024 - room))
+        main(safe_score())
+        assert 1024 * 1024 - room <= Path("summary.md").stat().st_size <= 1024 * 1024
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "nowhere/summary.md")
     capsys.readouterr()
     assert main(safe_score()) == 1, "a summary that cannot be written is no reason to fail"
@@ -289,6 +294,49 @@ def test_a_folder_of_outputs_is_read_whole_and_own_reports_in_it_are_left_out(
     assert [each["name"] for each in report["inputs"]] == ["asthma_1.json", "a.json", "b.jsonl"]
     assert main(["verify", "runs/report.json", "-t", "cases", "--outputs", "runs"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("verified: 2 results and every aggregate equal")
+
+
+def test_a_report_whose_summary_alone_was_changed_is_no_report_to_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    main(safe_score("-o", "report.json"))
+    report = json.loads(Path("report.json").read_bytes())
+    report["summary"] |= {"pass": 3, "review": 0, "fail": 0, "overall_pass_rate": 1.0}
+    names = ["label_distribution", "pass_rates", "results"]
+    for name in names:
+        spoil("changed.json", json.dumps(report))
+        capsys.readouterr()
+        assert main(["gate", "changed.json", "--min-pass-rate", "1"]) == 3
+        assert "contradicts its summary; safe verify tells more" in capsys.readouterr().err
+        del report[name]
+    spoil("changed.json", json.dumps(report))
+    assert main(["gate", "changed.json", "--min-pass-rate", "1"]) == 0, "nothing is left that contradicts it"
+
+
+def test_the_gate_says_what_the_number_does_not_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    spoil("lax.json", '{"thresholds": {"AH": {"pass": 0, "review": 0}}}')
+    main(safe_score("-o", "report.json", "--config", "lax.json", outputs="passing.json"))
+    report = json.loads(Path("report.json").read_bytes())
+    spoil("report.json", json.dumps(report | {"complete": False}))
+    capsys.readouterr()
+    assert main(["gate", "report.json"]) == 1
+    incomplete, missing, rules = capsys.readouterr().err.splitlines()
+    assert incomplete == "safe: the batch is not complete, more results may come"
+    assert missing == "safe: 1 of 3 test cases without an output, scored as an empty one"
+    assert rules.startswith("safe: the report's rules are not the default ones: thresholds.AH.pass 0.0 (default 1.0), ")
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_an_stderr_that_nobody_can_read_changes_no_code(redirection: str) -> None:
+    safe = f'"{sys.executable}" -m consumer'
+    for command, code in (
+        ("gate nowhere.json", 3),
+        (" ".join(safe_score(batch="asthma_1", outputs="passing.json")), 0),
+    ):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"exec {safe} {command} > out.txt {redirection}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+        assert done.returncode == code
 
 
 def test_a_changed_report_is_not_verified(capsys: pytest.CaptureFixture[str]) -> None:

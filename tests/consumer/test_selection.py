@@ -168,8 +168,8 @@ WHOSE = [
     ("asthma_1", entry("A-2", batch_index=6), (0,)),
     # the index of a batch that was not selected, and expects something else
     ("asthma_1", entry("A-1", batch_index=9), ()),
-    # the index of one that expects the same: a golden set is scored by the outputs of what it repeats
-    ("golden", entry("A-1", batch_index=1), (0,)),
+    # the index of one that expects the same: a golden set is scored by the outputs of what it repeats, if need be
+    ("golden", entry("A-1", batch_index=1), (1,)),
     # two selected batches that hold it: both, or the one that is meant
     ("[ag]", entry("A-1"), (0, 1)),
     ("[ag]", entry("A-1", batch_index=6), (1,)),
@@ -198,5 +198,5 @@ def test_whose_case_an_output_answers(folder: Path, pattern: str, asked: Entry, 
 def test_a_batch_that_was_not_selected_may_be_unusable(folder: Path) -> None:
     (folder / "broken.json").write_text("{")
 
-    assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_index=1)) == (0,)
+    assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_index=1)) == (1,)
     assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_id="broken")) == (0,)

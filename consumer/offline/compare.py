@@ -1,0 +1,449 @@
+"""`safe compare`: what changed between two reports over the same test cases, case by case and in all."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from consumer.errors import ConfigurationError
+from consumer.logs import printable
+from consumer.offline.gate import Decision, checked_summary
+from consumer.offline.scored_run import LABELS
+from consumer.offline.wording import count_of, settings_of
+from safe_core import CRITERIA, Criterion, Details, ExactSum, Label, Scores, id_problem
+from safe_core.intervals import mcnemar, sign_test
+
+_RANKS: Final[Mapping[Label, int]] = {label: rank for rank, label in enumerate(reversed(LABELS))}
+_NAMED: Final = 5
+"""How many cases or settings a remark names."""
+
+_LONGEST_SETTING: Final = 200
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case as one report judged it; `forbidden` counts its forbidden terms, None where the report does not say."""
+
+    label: Label
+    scores: Scores
+    details: Details
+    forbidden: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two reports; `fingerprint` and `rule` are None where it names none.
+
+    `missing_outputs` counts the cases that no output answered: they scored as empty ones.
+    """
+
+    name: str
+    concern_id: str
+    complete: bool
+    missing_outputs: int
+    fingerprint: str | None
+    rule: str | None
+    configuration: Mapping[str, Any]
+    results: Mapping[str, Result]
+
+    def labelled(self, label: Label) -> int:
+        """Count the cases with a label."""
+        return sum(result.label == label for result in self.results.values())
+
+
+class TermChange(NamedTuple):
+    """The terms of a criterion by which a case lost what it had (of AH: newly used), and those that it won back."""
+
+    criterion: Criterion
+    lost: tuple[str, ...]
+    won: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One test case in both reports."""
+
+    test_id: str
+    before: Result
+    after: Result
+
+    @property
+    def step(self) -> int:
+        """By how many labels it rose (above 0) or fell (below 0), in the order Fail, Review, Pass."""
+        return _RANKS[self.after.label] - _RANKS[self.before.label]
+
+    @property
+    def terms(self) -> tuple[TermChange, ...]:
+        """The terms newly missed and newly found, a term listed twice twice; not those that only one side expects.
+
+        Of forbidden terms a report names only those that were used.
+        """
+        old, new = self.before.details, self.after.details
+        changes = (
+            TermChange("CR", _within(new.cr_missing, old.cr_found), _within(new.cr_found, old.cr_missing)),
+            TermChange(
+                "AH", _without(new.ah_violations, old.ah_violations), _without(old.ah_violations, new.ah_violations)
+            ),
+            TermChange("AC", _within(new.ac_missing, old.ac_found), _within(new.ac_found, old.ac_missing)),
+        )
+        return tuple(change for change in changes if change.lost or change.won)
+
+    @property
+    def has_other_expectations(self) -> bool:
+        """Tell whether the case itself was changed between the runs, as far as the reports show it."""
+        old, new = self.before.details, self.after.details
+        forbidden = {self.before.forbidden, self.after.forbidden} - {None}
+        return (
+            sorted(old.cr_found + old.cr_missing) != sorted(new.cr_found + new.cr_missing)
+            or sorted(old.ac_found + old.ac_missing) != sorted(new.ac_found + new.ac_missing)
+            or len(forbidden) > 1
+        )
+
+
+def _within(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    known = set(others)
+    return tuple(term for term in terms if term in known)
+
+
+def _without(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    known = set(others)
+    return tuple(term for term in terms if term not in known)
+
+
+class Mean(NamedTuple):
+    """The mean of a criterion, or of the composite, over the common cases of both reports."""
+
+    name: str
+    base: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two reports side by side; `cases` are those in both, in the order of the base report."""
+
+    base: Side
+    new: Side
+    cases: Sequence[Change]
+
+    @property
+    def regressions(self) -> int:
+        """How many of the common cases have a worse label."""
+        return len(self.fell)
+
+    @property
+    def fell(self) -> list[Change]:
+        """The cases with a worse label, the deepest falls first."""
+        return sorted((case for case in self.cases if case.step < 0), key=_steepness)
+
+    @property
+    def rose(self) -> list[Change]:
+        """The cases with a better label, the highest rises first."""
+        return sorted((case for case in self.cases if case.step > 0), key=_steepness, reverse=True)
+
+    @property
+    def moved(self) -> list[Change]:
+        """The cases with the same label but other scores, or other terms behind the same scores."""
+        still = (case for case in self.cases if case.step == 0)
+        return [case for case in still if case.before.scores != case.after.scores or case.terms]
+
+    @property
+    def only_base(self) -> list[str]:
+        """The cases that the new report lacks."""
+        return [test_id for test_id in self.base.results if test_id not in self.new.results]
+
+    @property
+    def only_new(self) -> list[str]:
+        """The cases that the base report lacks."""
+        return [test_id for test_id in self.new.results if test_id not in self.base.results]
+
+    @property
+    def passes(self) -> tuple[int, int]:
+        """How many common cases pass in the base report, and in the new one."""
+        before = sum(case.before.label == "Pass" for case in self.cases)
+        return before, sum(case.after.label == "Pass" for case in self.cases)
+
+    @property
+    def gained_and_lost(self) -> tuple[int, int]:
+        """How many common cases pass in the new report alone, and how many in the base report alone."""
+        pairs = [(case.before.label == "Pass", case.after.label == "Pass") for case in self.cases]
+        return pairs.count((False, True)), pairs.count((True, False))
+
+    @property
+    def sign_test_p(self) -> float:
+        """The p of rises against falls, over the common cases."""
+        return sign_test(len(self.rose), len(self.fell))
+
+    @property
+    def mcnemar_p(self) -> float:
+        """The p of passes gained against passes lost, over the common cases."""
+        return mcnemar(*self.gained_and_lost)
+
+    @property
+    def means(self) -> list[Mean]:
+        """The means of the criteria and of the composite, over the common cases."""
+        before, after = ([case.before for case in self.cases], [case.after for case in self.cases])
+        return [Mean(name, _mean(before, name), _mean(after, name)) for name in Scores._fields]
+
+    @property
+    def terms(self) -> list[tuple[Criterion, int, int]]:
+        """For each criterion how many terms were lost, and how many won back, over the common cases."""
+        changes = [change for case in self.cases for change in case.terms]
+        totals = []
+        for criterion in CRITERIA:
+            own = [change for change in changes if change.criterion == criterion]
+            totals.append((criterion, sum(len(each.lost) for each in own), sum(len(each.won) for each in own)))
+        return totals
+
+
+def _steepness(case: Change) -> tuple[int, float]:
+    return case.step, case.after.scores.composite - case.before.scores.composite
+
+
+def _mean(results: Sequence[Result], name: str) -> float:
+    total = ExactSum()
+    for result in results:
+        total.add(getattr(result.scores, name))
+    return total.mean(len(results))
+
+
+def compare(
+    base: Mapping[str, Any], new: Mapping[str, Any], base_name: str = "base.json", new_name: str = "new.json"
+) -> Comparison:
+    """Compare two reports as read_report() gives them; the names are their files'.
+
+    Raises ConfigurationError, which names file and place, for a report whose results cannot be used, and where the
+    reports have no case in common.
+    """
+    sides = _side(base, base_name), _side(new, new_name)
+    before, after = sides[0].results, sides[1].results
+    cases = [Change(test_id, before[test_id], after[test_id]) for test_id in before if test_id in after]
+    if not cases:
+        raise ConfigurationError(
+            f"{printable(base_name)} and {printable(new_name)} have no test case in common: nothing to compare"
+        )
+    return Comparison(*sides, cases)
+
+
+def fails(comparison: Comparison, max_regressions: int) -> bool:
+    """Tell whether more common cases have a worse label than may be; p has no say."""
+    return comparison.regressions > max_regressions
+
+
+def decide(comparison: Comparison, max_regressions: int) -> Decision:
+    """Decide as fails() does, with the line that says so."""
+    failed = fails(comparison, max_regressions)
+    found = f"{count_of(comparison.regressions, 'case')} with a worse label"
+    verdict = "NOT passed" if failed else "passed"
+    return Decision(not failed, f"gate {verdict}: {found}, --max-regressions allows {max_regressions}")
+
+
+# --- what a reader must know ------------------------------------------------------------------------------------------
+
+
+class Remark(NamedTuple):
+    """A sentence with a {} for each of the texts from outside, which every page escapes in its own way."""
+
+    sentence: str
+    texts: tuple[str, ...] = ()
+
+
+ONE_RUN_EACH: Final = (
+    "One run each: this says nothing of the model's own noise, by which a second run of the same may differ as much. "
+    "The p-values are information and decide nothing."
+)
+
+
+def remarks(comparison: Comparison) -> Iterator[Remark]:
+    """Yield why the two reports may not be alike enough to be compared."""
+    base, new = comparison.base, comparison.new
+    if base.concern_id != new.concern_id:
+        yield Remark("The concerns differ: base {}, new {}.", (base.concern_id, new.concern_id))
+    for which, side in (("base", base), ("new", new)):
+        if not side.complete:
+            yield Remark(f"The batch of the {which} report is not complete: more results may come.")
+    if base.missing_outputs or new.missing_outputs:
+        counts = f"base {base.missing_outputs}, new {new.missing_outputs}"
+        yield Remark(f"Cases without an output, scored as empty ones: {counts}.")
+    yield from _unequal_sets(comparison)
+    yield from _unequal_rules(base, new)
+    changed = [case.test_id for case in comparison.cases if case.has_other_expectations]
+    if changed:
+        yield Remark(
+            f"The expectations of {count_of(len(changed), 'common case')} differ ({_places(changed)}): "
+            "there the outputs may not be what changed.",
+            tuple(changed[:_NAMED]),
+        )
+
+
+def _unequal_sets(comparison: Comparison) -> Iterator[Remark]:
+    lots = (("base", comparison.only_base), ("new", comparison.only_new))
+    if any(test_ids for _, test_ids in lots):
+        yield Remark(
+            f"The sets of cases differ; compared is what is in both, {count_of(len(comparison.cases), 'case')}."
+        )
+    for which, test_ids in lots:
+        if test_ids:
+            named = f"{count_of(len(test_ids), 'case')}: {_places(test_ids)}"
+            yield Remark(f"Only in the {which} report: {named}.", tuple(test_ids[:_NAMED]))
+
+
+def _places(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return ", ".join(["{}"] * min(len(texts), _NAMED)) + more
+
+
+def _unequal_rules(base: Side, new: Side) -> Iterator[Remark]:
+    if base.rule != new.rule:
+        yield Remark("The match rules differ: base {}, new {}.", (base.rule or "none", new.rule or "none"))
+    for which, side in (("base", base), ("new", new)):
+        if side.fingerprint is None:
+            yield Remark(f"The {which} report names no fingerprint: whether both go by the same rules cannot be told.")
+    if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
+        differ = _differing_settings(base.configuration, new.configuration)
+        how = f" ({_places(differ)})" if differ else ""
+        yield Remark(
+            f"The fingerprints differ, so the cases were judged by other rules{how}: base {{}}, new {{}}.",
+            (*differ[:_NAMED], str(base.fingerprint), str(new.fingerprint)),
+        )
+    strict = [side.configuration.get("strictAH") for side in (base, new)]
+    if strict[0] != strict[1]:
+        yield Remark("Strict AH is {} in the base report and {} in the new one.".format(*map(_ON_OR_OFF.get, strict)))
+
+
+def _differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    before, after = dict(settings_of(base)), dict(settings_of(new))
+    names = dict.fromkeys([*before, *after])  # in their order, each once
+    told = (
+        f"{name} {before.get(name, 'none')} -> {after.get(name, 'none')}"
+        for name in names
+        if before.get(name) != after.get(name)
+    )
+    return [text[:_LONGEST_SETTING] for text in told]
+
+
+_ON_OR_OFF: Final = {True: "on", False: "off", None: "not told"}
+
+
+# --- from a report to a side ------------------------------------------------------------------------------------------
+
+
+def _side(report: Mapping[str, Any], name: str) -> Side:
+    place = printable(name)
+    if "results" not in report:
+        raise ConfigurationError(f"{place}: has no results to compare; safe score --output report.json writes them")
+    summary = checked_summary(report, Path(name))
+    results = _results(_member(report, "results", list, f"{place}: "), place)
+    _check_counts(results, summary, place)
+    scorer = _member(report, "scorer", dict, f"{place}: ", default={})
+    configuration = _member(report, "configuration", dict, f"{place}: ", default={})
+    _member(configuration, "strictAH", bool, f"{place}: configuration.", default=None)
+    fingerprint, rule = (
+        None if scorer.get(each) is None else _id(scorer, each, f"{place}: scorer.") for each in ("fingerprint", "rule")
+    )
+    return Side(
+        name=name,
+        concern_id=_id(report, "concern_id", f"{place}: "),
+        complete=_member(report, "complete", bool, f"{place}: ", default=True),
+        missing_outputs=_count(report, "missing_outputs", f"{place}: ", "cases") or 0,
+        fingerprint=fingerprint,
+        rule=rule,
+        configuration=configuration,
+        results=results,
+    )
+
+
+_KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+
+
+def _member(document: Mapping[str, Any], name: str, kind: type, place: str, default: Any = ...) -> Any:  # noqa: ANN401
+    """Give a field of the kind asked for; the default stands for a field that is missing or null."""
+    value = document.get(name)
+    if value is None and default is not ...:
+        return default
+    if not isinstance(value, kind):
+        raise ConfigurationError(f"{place}{name} is {f'not {_KINDS[kind]}' if name in document else 'missing'}")
+    return value
+
+
+def _id(document: Mapping[str, Any], name: str, place: str) -> str:
+    text: str = _member(document, name, str, place)
+    if problem := id_problem(text):
+        raise ConfigurationError(f"{place}{name} {problem}")
+    return text
+
+
+def _results(documents: Sequence[Any], name: str) -> dict[str, Result]:
+    results: dict[str, Result] = {}
+    for number, document in enumerate(documents):
+        place = f"{name}: results[{number}]"
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"{place} is not an object")
+        test_id = _id(document, "test_id", f"{place}.")
+        if test_id in results:
+            first = list(results).index(test_id)
+            raise ConfigurationError(
+                f"{place}.test_id {printable(test_id)} stands in results[{first}] too: which of them counts?"
+            )
+        results[test_id] = _result(document, f"{place}.")
+    return results
+
+
+def _result(document: Mapping[str, Any], place: str) -> Result:
+    label = _member(document, "label", str, place)
+    if label not in get_args(Label):
+        raise ConfigurationError(f"{place}label is not one of {', '.join(LABELS)}")
+    scores = _member(document, "scores", dict, place)
+    terms = _member(document, "terms", dict, place, default={})
+    return Result(
+        label=label,
+        scores=Scores(*(_score(scores, name, f"{place}scores.") for name in Scores._fields)),
+        details=_details(_member(document, "details", dict, place), f"{place}details."),
+        forbidden=_count(terms, "AH", f"{place}terms.", "terms"),
+    )
+
+
+def _score(scores: Mapping[str, Any], name: str, place: str) -> float:
+    value = scores.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigurationError(f"{place}{name} is {'not a score from 0 to 1' if name in scores else 'missing'}")
+    return float(value)
+
+
+def _count(document: Mapping[str, Any], name: str, place: str, things: str) -> int | None:
+    value = document.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise ConfigurationError(f"{place}{name} is not a count of {things}")
+    return value
+
+
+_DETAILS: Final[tuple[tuple[Criterion, Literal["found", "missing", "violations"]], ...]] = (
+    ("CR", "found"), ("CR", "missing"), ("AH", "violations"), ("AC", "found"), ("AC", "missing"),
+)  # fmt: skip
+"""Where each field of Details stands, in their order."""
+
+
+def _details(document: Mapping[str, Any], place: str) -> Details:
+    lists = []
+    for criterion, name in _DETAILS:
+        criterion_place = f"{place}{criterion}."
+        terms = _member(_member(document, criterion, dict, place), name, list, criterion_place)
+        wrong = next((number for number, term in enumerate(terms) if not isinstance(term, str)), None)
+        if wrong is not None:
+            raise ConfigurationError(f"{criterion_place}{name}[{wrong}] is not a text")
+        lists.append(tuple(terms))
+    return Details(*lists)
+
+
+def _check_counts(results: Mapping[str, Result], summary: Mapping[str, Any], place: str) -> None:
+    """Raise for a report of which a part was taken away, or whose labels were changed by hand."""
+    counts = Counter(result.label for result in results.values())
+    for name, found in (("total_cases", len(results)), *((label.lower(), counts[label]) for label in LABELS)):
+        if found != summary[name]:
+            raise ConfigurationError(
+                f"{place}: contradicts itself: summary.{name} is {summary[name]}, results say {found}"
+            )
