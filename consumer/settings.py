@@ -60,16 +60,17 @@ def _lower_case(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-_Nameable = TypeVar("_Nameable", Path, str, None)
+_Nameable = TypeVar("_Nameable")
 
 
 def _nameable(value: _Nameable) -> _Nameable:
-    """A path that a file system can be asked for."""
+    """A path, or None, that a file system can be asked for."""
+    text = "" if value is None else str(value)
     try:
-        encoded = b"" if value is None else os.fsencode(value)
+        text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
         raise ValueError("holds a lone surrogate, which no path may") from error
-    if b"\0" in encoded:
+    if "\0" in text:
         raise ValueError("holds a NUL character, which no path may")
     return value
 
