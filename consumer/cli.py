@@ -20,21 +20,27 @@ import typer
 from consumer import __version__
 from consumer.errors import ConfigurationError, SafeError
 from consumer.options import (
+    AnyBatch,
+    AnyConcern,
     Batch,
     Concern,
+    Confidence,
     ConfigFile,
     Delivery,
     Expectations,
+    Explained,
     FailOnOption,
     Force,
     Format,
     GroupId,
     HttpAddress,
+    IncludeText,
     LogFormat,
     LogLevel,
     MinPassRate,
     Once,
     OnDuplicateOption,
+    OptionalOutputs,
     OutputFiles,
     Outputs,
     Role,
@@ -215,8 +221,11 @@ def score_(
     format_: Format = None,
     strict_ah: StrictAH = False,
     verbose: Verbose = False,
+    explain: Explained = False,
+    include_text: IncludeText = False,
     on_duplicate: OnDuplicateOption = None,
     min_pass_rate: MinPassRate = None,
+    confidence: Confidence = None,
     fail_on: FailOnOption = None,
     force: Force = False,
     config_file: ConfigFile = None,
@@ -249,7 +258,8 @@ def score_(
         files=output or [],
         format=None if format_ is None else format_.value,
         on_duplicate=None if on_duplicate is None else on_duplicate.value,
-        gate=Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value),
+        gate=Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value, confidence),
+        explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
         config_file=config_file or Path(FILE_NAME),
@@ -262,6 +272,7 @@ def gate(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
     min_pass_rate: MinPassRate = None,
+    confidence: Confidence = None,
     fail_on: FailOnOption = None,
 ) -> int:
     """Decide by a report: exit 0 if it is good enough, 1 if not.
@@ -277,8 +288,125 @@ def gate(
     from consumer.offline.command import gate_command
     from consumer.offline.gate import NO_CASE_FAILS, Gate
 
-    asked = Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value)
+    asked = Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value, confidence)
     return gate_command(report, asked or NO_CASE_FAILS)
+
+
+@app.command(cls=Once, short_help="Say why a test case scored as it did.")
+def explain(
+    *,
+    tests: Annotated[
+        list[str] | None, typer.Option("--test", metavar="ID", help="A test_id that --outputs answers; repeats.")
+    ] = None,
+    outputs: OptionalOutputs = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="TOPIC/PARTITION/OFFSET", help="A record, as a result names it in source."),
+    ] = None,
+    test_dir: TestDir = None,
+    concern: AnyConcern = None,
+    batch: AnyBatch = "*",
+    on_duplicate: OnDuplicateOption = None,
+    strict_ah: StrictAH = False,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Say why a test case scored as it did: for each missed term the nearest passage, its place and what differs.
+
+    It shows text of the output, which may hold patient data. No score depends on it.
+
+    Examples:
+
+    \b
+      safe explain --test I25-BATCH1-004 -i run.json -t ./test-cases
+      safe explain --source factory.generation.output/0/41 -t ./test-cases
+    """
+    from consumer.offline.explain_command import ExplainRequest, explain_record, explain_tests
+
+    loaded = _load(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
+    if bool(tests) == bool(source) or bool(tests) != bool(outputs):
+        raise ConfigurationError("what is to be explained? Give --test with --outputs, or --source")
+    folder = _test_dir(test_dir, loaded)
+    if source is not None:
+        _prepare_for_kafka(loaded)
+        return explain_record(loaded.settings, loaded.policy, source, folder)
+    request = ExplainRequest(
+        test_ids=tests or [],
+        concern=concern,
+        batch=batch,
+        outputs=outputs or [],
+        test_dir=folder,
+        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+    )
+    return explain_tests(loaded.policy, request)
+
+
+@app.command(cls=Once, short_help="Look for flaws in test cases.")
+def lint(
+    *,
+    test_dir: Annotated[Path | None, typer.Argument(help="The folder of batch files.")] = None,
+    concern: AnyConcern = None,
+    batch: AnyBatch = "*",
+    outputs: OptionalOutputs = None,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = ShowFormat.TABLE,
+    config_file: ConfigFile = None,
+) -> int:
+    """Look for flaws in test cases: terms that no copy of the narrative would hold, doubled and contradictory ones.
+
+    With --outputs also terms that no run ever found. Exits with 0 for clean, 1 for findings, 3 for unusable files. In
+    GitHub Actions findings become annotations.
+
+    Example:
+
+    \b
+      safe lint ./test-cases --outputs run.json
+    """
+    from consumer.offline.lint_text import lint_command
+    from consumer.settings import surroundings
+
+    loaded = _load(config=config_file)
+    return lint_command(
+        _test_dir(test_dir, loaded),
+        loaded.policy,
+        concern=concern,
+        batch=batch,
+        outputs=outputs or (),
+        format_=format_.value,
+        github_actions=surroundings().github_actions,
+    )
+
+
+@app.command(cls=Once, name="compare", short_help="Compare two reports: what rose, what fell.")
+def compare_(
+    *,
+    base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
+    new: Annotated[Path, typer.Argument(help="The JSON report of the later run.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write the comparison as Markdown for a pull request."),
+    ] = None,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
+    ] = False,
+    max_regressions: Annotated[
+        int | None, typer.Option("--max-regressions", min=0, help="How many are allowed; default: 0.")
+    ] = None,
+    force: Force = False,
+) -> int:
+    """Compare two reports of safe score over the cases that both hold.
+
+    Example:
+
+    \b
+      safe compare main.json branch.json -o comparison.md --fail-on-regression
+    """
+    from consumer.offline.command import compare_command
+
+    if max_regressions is not None and not fail_on_regression:
+        raise ConfigurationError("--max-regressions is for --fail-on-regression: give that too")
+    return compare_command(base, new, output, (max_regressions or 0) if fail_on_regression else None, force=force)
 
 
 @app.command(cls=Once, short_help="Recompute a report from its inputs.")

@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class ShowFormat(StrEnum):
-    """How `config show` prints."""
+    """How a command prints: for a person, or for a program."""
 
     TABLE = "table"
     JSON = "json"
@@ -81,16 +81,15 @@ TestDir = Annotated[
     Path | None,
     typer.Option("--test-dir", "-t", help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is one."),
 ]
-Outputs = Annotated[
-    list[Path],
-    typer.Option(
-        "--outputs",
-        "--input",
-        "-i",
-        metavar="PATH",
-        help="A factory-cli report, a JSONL file of events, or a folder of them; repeats.",
-    ),
-]
+_OUTPUTS = typer.Option(
+    "--outputs",
+    "--input",
+    "-i",
+    metavar="PATH",
+    help="A factory-cli report, a JSONL file of events, or a folder of them; repeats.",
+)
+Outputs = Annotated[list[Path], _OUTPUTS]
+OptionalOutputs = Annotated[list[Path] | None, _OUTPUTS]
 MinPassRate = Annotated[
     float | None,
     typer.Option(
@@ -105,6 +104,21 @@ FailOnOption = Annotated[
     typer.Option(
         "--fail-on", help="Exit 1 if any case has this label or a worse one; default: fail, with a rate never."
     ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence",
+        metavar="SHARE",
+        parser=_fraction,
+        help="How sure to be of the rate, such as 0.95: then the lower end of its interval must reach it.",
+    ),
+]
+Explained = Annotated[
+    bool, typer.Option("--explain", help="Say why each missed term was missed; no score depends on it.")
+]
+IncludeText = Annotated[
+    bool, typer.Option("--include-text", help="Quote outputs in explanations; they may hold patient data.")
 ]
 OnDuplicateOption = Annotated[
     OnDuplicate | None,
@@ -129,6 +143,12 @@ class Once(typer.core.TyperCommand):
 
 Concern = Annotated[str, typer.Option("--concern", "-c", metavar="ID", help="The concern whose test cases are scored.")]
 Batch = Annotated[
+    str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" is all.')
+]
+AnyConcern = Annotated[
+    str | None, typer.Option("--concern", "-c", metavar="ID", help="Only this concern's test cases.")
+]
+AnyBatch = Annotated[
     str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" is all.')
 ]
 OutputFiles = Annotated[

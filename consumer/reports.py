@@ -23,6 +23,7 @@ from safe_core import (
     TestCase,
     id_problem,
     known_archetype,
+    narrative_of,
     parse_batch,
 )
 
@@ -312,6 +313,24 @@ def load_batch(test_dir: Path, name: str) -> LoadedBatch:
     except InvalidBatch as error:
         raise _unusable(path, str(error)) from error
     return LoadedBatch(name, path, hashlib.sha256(raw).hexdigest(), _batch_index(document), batch, rows_of(batch))
+
+
+def narratives_of(batch: LoadedBatch) -> dict[str, str]:
+    """The narratives of a batch's test cases that have one, by test_id; where that stands twice, the first one's.
+
+    They are read anew, since scoring has no use for them; raises ConfigurationError if the file has changed since.
+    """
+    with _readable(batch.path):
+        raw = batch.path.read_bytes()
+    if hashlib.sha256(raw).hexdigest() != batch.sha256:
+        raise _unusable(batch.path, "has changed while it was being read; try again when nobody writes it")
+    narratives: dict[str, str] = {}
+    document = parse_document(raw)
+    for case in document["test_cases"] if isinstance(document, dict) else ():
+        text = narrative_of(case)
+        if text is not None and isinstance(case.get("test_id"), str):
+            narratives.setdefault(case["test_id"], text)
+    return narratives
 
 
 def _batch_index(document: object) -> int | None:

@@ -510,11 +510,12 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
 class Surroundings:
     """What others than SAFE's users put into the environment.
 
-    `source_date_epoch` is the moment of a reproducible build, in seconds since 1970; `step_summary` the file that
-    GitHub Actions shows on the page of a run.
+    `source_date_epoch` is the moment of a reproducible build, in seconds since 1970; `github_actions` tells that GitHub
+    Actions runs the command, and `step_summary` is the file that it shows on the page of a run.
     """
 
     source_date_epoch: int | None
+    github_actions: bool
     step_summary: Path | None
 
 
@@ -530,8 +531,9 @@ def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
             f"SOURCE_DATE_EPOCH={_quoted('source_date_epoch', moment)} is no moment; "
             "write the seconds since 1970, such as 1772438400, or unset it"
         )
-    summary = variables.get("GITHUB_STEP_SUMMARY", "") if variables.get("GITHUB_ACTIONS") == "true" else ""
-    return Surroundings(int(moment) if moment else None, Path(summary) if summary else None)
+    github_actions = variables.get("GITHUB_ACTIONS") == "true"
+    summary = variables.get("GITHUB_STEP_SUMMARY", "") if github_actions else ""
+    return Surroundings(int(moment) if moment else None, github_actions, Path(summary) if summary else None)
 
 
 def debug_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:

@@ -27,6 +27,7 @@ from safe_core.testcases import (
     InvalidBatch,
     TestCase,
     known_archetype,
+    narrative_of,
     parse_batch,
     scenario_archetype,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "build_report",
     "id_problem",
     "known_archetype",
+    "narrative_of",
     "normalise",
     "parse_batch",
     "prepare",

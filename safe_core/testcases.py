@@ -71,6 +71,12 @@ def known_archetype(name: str | None) -> str | None:
     return name
 
 
+def narrative_of(case: object) -> str | None:
+    """Give the narrative of a test case as it stands in a batch file: what the prompt is told; None if it has none."""
+    narrative = case.get("patient_payload") if isinstance(case, Mapping) else None
+    return narrative if isinstance(narrative, str) and narrative.strip() else None
+
+
 def scenario_archetype(scenario: object) -> str | None:
     """Give the archetype that a scenario of a plan names, None if it names none (contract, section 2)."""
     if isinstance(scenario, Mapping):

@@ -8,7 +8,7 @@ from consumer.kafka.cluster import Cluster, TopicDescription
 from consumer.kafka.connection import Connection, partition_for
 from consumer.kafka.follow import Follower
 from consumer.kafka.publisher import EventPublisher
-from consumer.kafka.reader import read_partition, read_tail
+from consumer.kafka.reader import read_partition, read_record, read_tail
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, TransactionalWriter
 
@@ -27,5 +27,6 @@ __all__ = [
     "TransactionalWriter",
     "partition_for",
     "read_partition",
+    "read_record",
     "read_tail",
 ]

@@ -1,4 +1,4 @@
-"""Reading a partition outside any group: restores, and looks at who wrote last."""
+"""Reading a partition outside any group: restores, looks at who wrote last, and at one record."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -11,7 +11,7 @@ from aiokafka.errors import CorruptRecordException
 from consumer.decode import Record
 from consumer.errors import Fatal
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import FAILURES, answered, closed, translated
+from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
 from consumer.kafka.internals import position_of
 
 _SLICE_RECORDS = 500
@@ -20,6 +20,10 @@ _SLICE_RECORDS = 500
 _POLL_MS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
 _TAIL_RECORDS = 64
+_RECORD_SECONDS = 3 * CALL_SECONDS
+"""For one record: to connect, to ask for the bounds, to fetch."""
+
+_STATE = "the state"
 
 
 async def read_partition(connection: Connection, topic: str, partition: int) -> AsyncIterator[Sequence[Record]]:
@@ -50,6 +54,31 @@ async def read_tail(connection: Connection, topic: str, partition: int) -> Seque
     return ()
 
 
+async def read_record(connection: Connection, topic: str, partition: int, offset: int) -> Record | None:
+    """Read one record as any committed reader sees it.
+
+    None where there is none to be seen: beyond the last stable offset, no longer kept, a gap left by compaction, a
+    marker, or of an aborted transaction. Raises Transient or Fatal, a partition that does not exist as Transient.
+    """
+    where = TopicPartition(topic, partition)
+    return await answered(_record_at(connection, where, offset), f"{topic}/{partition}", _RECORD_SECONDS)
+
+
+async def _record_at(connection: Connection, where: TopicPartition, offset: int) -> Record | None:
+    async with _client(connection, "read_committed", f"{where.topic}/{where.partition}") as consumer:
+        start = (await consumer.beginning_offsets([where]))[where]
+        end = (await consumer.end_offsets([where]))[where]  # to this client, the last stable offset
+        if not start <= offset < end:
+            return None
+        consumer.assign([where])
+        consumer.seek(where, offset)
+        while (position_of(consumer, where) or 0) <= offset:
+            fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=1)
+            for record in fetched.get(where, ()):
+                return record if record.offset == offset else None
+    return None
+
+
 async def _bounds(connection: Connection, where: TopicPartition) -> tuple[int, int]:
     async with _client(connection, "read_uncommitted") as consumer:
         start = (await consumer.beginning_offsets([where]))[where]
@@ -71,7 +100,7 @@ async def _read(
 
 
 @asynccontextmanager
-async def _client(connection: Connection, isolation: str) -> AsyncIterator[Any]:
+async def _client(connection: Connection, isolation: str, about: str = _STATE) -> AsyncIterator[Any]:
     consumer = AIOKafkaConsumer(
         **connection.client(
             group_id=None,
@@ -85,8 +114,9 @@ async def _client(connection: Connection, isolation: str) -> AsyncIterator[Any]:
         await answered(consumer.start(), "the brokers")
         yield consumer
     except CorruptRecordException as error:
-        raise Fatal("the state fails its checksum: restore the topic, or start a new group on new topics") from error
+        instead = ", or start a new group on new topics" if about == _STATE else ""
+        raise Fatal(f"{about} fails its checksum: restore the topic{instead}") from error
     except FAILURES as error:
-        raise translated(error, "the state") from error
+        raise translated(error, about) from error
     finally:
         await closed(consumer.stop(), 2.0)

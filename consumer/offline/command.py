@@ -13,6 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from consumer.consoles import PipedConsole
 from consumer.logs import printable
+from consumer.offline.compare import compare, decide
+from consumer.offline.comparison_text import comparison_markdown, console_lines
 from consumer.offline.destinations import (
     Destination,
     Format,
@@ -26,7 +28,7 @@ from consumer.offline.junit import render_junit
 from consumer.offline.markdown import render_markdown
 from consumer.offline.scorecard import print_scorecard, scorecard_text
 from consumer.offline.scored_run import ScoredRun
-from consumer.offline.scoring import OnDuplicate, moment, score_files
+from consumer.offline.scoring import Explain, OnDuplicate, moment, score_files
 from consumer.offline.selection import select
 from consumer.offline.table_csv import render_csv
 from consumer.offline.verify import lines, verify
@@ -34,6 +36,7 @@ from consumer.offline.wording import own_rules, why
 from consumer.reports import OutputFile, batch_names, open_outputs, output_files
 from consumer.settings import Settings, Surroundings
 from safe_core import Label, Policy
+from safe_core.lint import Ceiling, InvalidCeiling
 
 EXIT_CODES: Final[Mapping[Label, int]] = {"Pass": 0, "Fail": 1, "Review": 2}
 """Specification, 7.3."""
@@ -59,6 +62,7 @@ class ScoreRequest:
     format: Format | Literal["all"] | None
     on_duplicate: OnDuplicate | None
     gate: Gate | None
+    explain: Explain | None
     verbose: bool
     force: bool
     config_file: Path
@@ -75,15 +79,24 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
     check_writable(asked, [*paths, *batches, request.config_file], force=request.force)
     files = [open_outputs(path) for path in paths]
+    if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
+        _say([needs])
     with _progress(files) as read:
         run, remarks = score_files(
-            selection, files, policy, generated_at=generated_at, on_duplicate=request.on_duplicate, read=read
+            selection,
+            files,
+            policy,
+            generated_at=generated_at,
+            on_duplicate=request.on_duplicate,
+            explain=request.explain,
+            read=read,
         )
     passed = None
     if request.gate is not None:
         decision = request.gate.decide(run.report["summary"])
         run, passed = replace(run, decision=decision.line), decision.passed
     _say(remarks)
+    _say(_beyond_copying(run.report, request.gate))
     _write(run, asked, request)
     _say(f"wrote {each.path}" for each in asked if each.path is not None)
     if surroundings.step_summary is not None:
@@ -168,6 +181,7 @@ def gate_command(report: Path, gate: Gate) -> int:
     check_borne_out(document, report)
     decision = gate.decide(summary)
     _say(_worth_knowing(document))
+    _say(_beyond_copying(document, gate))
     print(decision.line)
     return GATE_CODES[decision.passed]
 
@@ -182,6 +196,40 @@ def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
     rules = own_rules(configuration) if isinstance(configuration, dict) else None
     if rules is not None:
         yield f"the report's rules are not the default ones: {rules}"
+
+
+def _beyond_copying(report: Mapping[str, Any], gate: Gate | None) -> Iterator[str]:
+    """Where a gate asks for more than a copy of the narratives could reach, the test cases are to be looked at."""
+    if gate is None or gate.min_pass_rate is None or "ceiling" not in report:
+        return
+    try:
+        found = Ceiling.parse(report["ceiling"])
+    except InvalidCeiling:
+        yield "the report's ceiling cannot be read"
+        return
+    if found.pass_rate < gate.min_pass_rate:
+        yield f"--min-pass-rate {gate.min_pass_rate} is more than copying can reach: {found.sentence}; see safe lint"
+
+
+# --- two runs ---------------------------------------------------------------------------------------------------------
+
+
+def compare_command(base: Path, new: Path, output: Path | None, max_regressions: int | None, *, force: bool) -> int:
+    """Compare two reports, print and write what changed, and give the exit code; raises ConfigurationError.
+
+    Without `max_regressions` nothing is decided.
+    """
+    if output is not None:
+        check_writable([Destination("markdown", output)], [base, new], force=force)
+    comparison = compare(read_report(base), read_report(new), base.name, new.name)
+    decision = None if max_regressions is None else decide(comparison, max_regressions)
+    line = None if decision is None else decision.line
+    for text in console_lines(comparison, line):
+        print(text)
+    if output is not None:
+        write_whole(output, comparison_markdown(comparison, line))
+        _say([f"wrote {output}"])
+    return 0 if decision is None else GATE_CODES[decision.passed]
 
 
 # --- the recomputation ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from consumer.errors import ConfigurationError
 from consumer.expectations.folder import shown
-from consumer.offline import junit, markdown, table_csv
+from consumer.offline import comparison_text, junit, markdown, table_csv
 from consumer.reports import is_own_report
 
 Format = Literal["json", "console", "markdown", "junit", "csv"]
@@ -28,7 +28,7 @@ _TO_FOLDER: Final[Format] = "markdown"
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
 _MARKS: Final[Mapping[Format, re.Pattern[str]]] = {
-    "markdown": re.compile(re.escape(markdown.MARK)),
+    "markdown": re.compile(f"{re.escape(markdown.MARK)}|{re.escape(comparison_text.MARK)}"),
     "junit": re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
     "csv": re.compile(re.escape(",".join(table_csv.HEADER))),
     "console": re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),

@@ -12,9 +12,12 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from consumer.logs import printable
-from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.offline.kinds_wording import KIND_LABELS, misses_in_words
+from consumer.offline.rates import BRACKETS, pass_rate
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import count_of, own_rules, percent, score, settings_of, terms_against, without_output
 from safe_core import CRITERIA, Criterion, Label
+from safe_core.diagnosis import Miss
 
 MARK: Final = "<!-- SAFE v0 report -->"
 """The first line of each such page; by it SAFE knows its own."""
@@ -49,10 +52,6 @@ def literal(text: str) -> str:
 
 
 _BACKTICKS: Final = re.compile("`+")
-
-
-def _literals(texts: Iterable[str]) -> str:
-    return ", ".join(map(literal, texts))
 
 
 def table_row(*cells: str) -> str:
@@ -156,6 +155,9 @@ def _left_out(things: Iterable[str]) -> str:
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
+_CONFIDENTIAL: Final = (
+    "Terms often quote the patient's narrative: treat this report as confidentially as the test cases."
+)
 _CRITERION_NAMES: Final[Mapping[Criterion, str]] = {"CR": "correct recall", "AH": "avoids harm", "AC": "all content"}
 
 
@@ -169,7 +171,7 @@ def _top(run: ScoredRun) -> str:
         *([f"Gate: {literal(run.decision)}\n"] if run.decision is not None else []),
         _table("Cases", "Pass", "Review", "Fail", numbers_from=0)
         + table_row(str(total), *(f"{count} ({percent(count / total)})" for count in _by_label(summary))),
-        "Terms often quote the patient's narrative: treat this report as confidentially as the test cases.\n",
+        f"{BRACKETS} {_CONFIDENTIAL}\n",
     ]
     return "\n".join(parts)
 
@@ -181,8 +183,9 @@ def _by_label(summary: Mapping[str, Any]) -> tuple[int, int, int]:
 def _verdict(run: ScoredRun) -> str:
     summary = run.report["summary"]
     passed, reviewed, failed = _by_label(summary)
-    cases, rate = count_of(summary["total_cases"], "case"), percent(summary["overall_pass_rate"])
-    return f"**{run.verdict}**: {cases}, of these {failed} Fail, {reviewed} Review, {passed} Pass (pass rate {rate})."
+    total = summary["total_cases"]
+    counts = f"{count_of(total, 'case')}, of these {failed} Fail, {reviewed} Review, {passed} Pass"
+    return f"**{run.verdict}**: {counts}; pass rate {pass_rate(passed, total)}."
 
 
 def _sections(run: ScoredRun) -> Iterator[_Section]:
@@ -194,8 +197,9 @@ def _sections(run: ScoredRun) -> Iterator[_Section]:
         cases[case.label].append(case)
     yield _criteria(report)
     yield _archetypes(report)
-    yield _evidence("Failing cases", cases["Fail"], (_Kind.FAILING, _Kind.FAILING_TERMS), by_batch=by_batch)
-    yield _evidence("Cases to review", cases["Review"], (_Kind.TO_REVIEW, _Kind.TO_REVIEW_TERMS), by_batch=by_batch)
+    for heading, label, kinds in _LISTED:
+        pieces = _evidence(cases[label], kinds, run.explanations or {}, by_batch=by_batch)
+        yield _Section(f"\n## {heading}\n\n", [*pieces])
     yield _passing(cases["Pass"])
     yield _common_misses(report["failure_analysis"])
     yield _Section("\n## Worth knowing\n\n", [_Piece(_Kind.REMARK, f"- {text}\n") for text in _worth_knowing(run)])
@@ -225,14 +229,35 @@ def _archetypes(report: Mapping[str, Any]) -> _Section:
     return _Section(f"\n## By archetype\n\n{head}", pieces)
 
 
-def _evidence(heading: str, cases: Iterable[CaseLine], kinds: tuple[_Kind, _Kind], *, by_batch: bool) -> _Section:
+_LISTED: Final[tuple[tuple[str, Label, tuple[_Kind, _Kind]], ...]] = (
+    ("Failing cases", "Fail", (_Kind.FAILING, _Kind.FAILING_TERMS)),
+    ("Cases to review", "Review", (_Kind.TO_REVIEW, _Kind.TO_REVIEW_TERMS)),
+)
+
+
+def _evidence(
+    cases: Iterable[CaseLine],
+    kinds: tuple[_Kind, _Kind],
+    explanations: Mapping[str, Explanation],
+    *,
+    by_batch: bool,
+) -> Iterator[_Piece]:
     """List cases with their scores and the bounds that they missed, and below each the terms that it lost by."""
-    pieces = []
     for case in cases:
-        pieces.append(_Piece(kinds[0], _case_line(case, by_batch=by_batch)))
-        lost = (f"  - {criterion} {how}: {_literals(terms)}\n" for criterion, how, terms in terms_against(case))
-        pieces.append(_Piece(kinds[1], "".join(lost), below=True))
-    return _Section(f"\n## {heading}\n\n", pieces)
+        yield _Piece(kinds[0], _case_line(case, by_batch=by_batch))
+        yield _Piece(kinds[1], "".join(_lost(case, explanations.get(case.test_id))), below=True)
+
+
+def _lost(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
+    for criterion, how, terms in terms_against(case):
+        misses = [] if explanation is None else [m for m in explanation.diagnosis.misses if m.criterion == criterion]
+        told = map(_explained, misses) if misses else map(literal, terms)
+        yield f"  - {criterion} {how}: {', '.join(told)}\n"
+
+
+def _explained(miss: Miss) -> str:
+    alien = ", not in the narrative" if miss.in_narrative == "no" else ""
+    return f"{literal(miss.term)} ({KIND_LABELS[miss.kind]}{alien})"
 
 
 def _case_line(case: CaseLine, *, by_batch: bool) -> str:
@@ -283,6 +308,8 @@ def _common_misses(analysis: Mapping[str, Any]) -> _Section:
 def _worth_knowing(run: ScoredRun) -> Iterator[str]:
     """Yield what a reader must know to read the numbers."""
     report = run.report
+    if misses := misses_in_words(report):
+        yield f"Why terms were missed: {misses}."
     vacuous = [f"{name} in {count_of(count, 'case')}" for name, count in report["vacuous"].items() if count]
     if vacuous:
         yield f"Nothing to check, which scores 1.00: {', '.join(vacuous)}."

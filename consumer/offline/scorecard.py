@@ -17,6 +17,8 @@ from rich.style import Style
 from rich.text import Text
 
 from consumer.logs import printable
+from consumer.offline.kinds_wording import misses_in_words
+from consumer.offline.rates import BRACKETS, pass_rate
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.wording import count_of, own_rules, percent, score, why
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Label, Threshold, Thresholds
@@ -92,6 +94,10 @@ class _Page:
     def drawn(self, frame: str) -> str:
         """Give box drawing in the characters that can be shown."""
         return frame.translate(_PLAIN) if self.ascii_only else frame
+
+    def plain(self, text: str) -> str:
+        """Give the en dash of an interval as a hyphen, where there is none."""
+        return text.replace("–", "-") if self.ascii_only else text
 
     def rule(self, corners: str, widths: Sequence[int]) -> Line:
         """Draw a line across columns: `corners` are its left end, its stroke, its joints and its right end."""
@@ -382,6 +388,7 @@ def _issues(analysis: Mapping[str, Any], page: _Page) -> Iterator[Line]:
 def _remarks(report: Mapping[str, Any], page: _Page) -> Iterator[Line]:
     vacuous = [f"{name if name != 'all' else 'all three'} {n}" for name, n in report["vacuous"].items() if n]
     remarks = (
+        ("Why terms were missed: ", misses_in_words(report)),
         ("Scored 1.00 with nothing to check: ", ", ".join(vacuous)),
         ("Empty outputs: ", report["empty_outputs"]),
         ("Missing outputs, scored as empty: ", report["missing_outputs"]),
@@ -396,9 +403,13 @@ def _remarks(report: Mapping[str, Any], page: _Page) -> Iterator[Line]:
 
 def _closing(run: ScoredRun, page: _Page) -> Iterator[Line]:
     summary, verdict = run.report["summary"], run.verdict
+    total, passed = summary["total_cases"], summary["pass"]
     counts = ", ".join(f"{summary[label.lower()]} {label}" for label in LABELS)
     yield []
-    yield [Segment(f"{count_of(summary['total_cases'], 'case')}: {counts}")]
+    yield from page.hanging(
+        [], page.plain(f"{count_of(total, 'case')}: {counts}; pass rate {pass_rate(passed, total)}")
+    )
+    yield from page.hanging([], BRACKETS)
     yield [
         Segment("Verdict: ", _BOLD),
         Segment(verdict.upper(), _LABEL_STYLES[verdict]),

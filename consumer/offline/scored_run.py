@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safe_core import CRITERIA, CaseRow, Criterion, Label, Rules, Threshold
+from safe_core import CRITERIA, CaseRow, Criterion, Label, Output, Rules, Threshold
+from safe_core.diagnosis import Diagnosis
 
 LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
 
@@ -63,15 +64,26 @@ class Shortfall:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one case scored as it did; `output` is what was scored, to be shown only where ScoredRun.shows_text."""
+
+    diagnosis: Diagnosis
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredRun:
     """A whole run: `report` is the JSON report (contract, ruling 13), `cases` are in the order of its `results`.
 
-    `decision` is the gate's line where one was asked for, else None.
+    `decision` is the gate's line where one was asked for, else None; `explanations` are by test_id, None where nobody
+    asked for them. Text of outputs stands in no page unless `shows_text` (contract, section 3).
     """
 
     report: Mapping[str, Any]
     cases: Sequence[CaseLine]
     decision: str | None = None
+    explanations: Mapping[str, Explanation] | None = None
+    shows_text: bool = False
 
     @property
     def verdict(self) -> Label:

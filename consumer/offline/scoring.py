@@ -16,6 +16,7 @@ from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import named, shown
 from consumer.logs import printable
+from consumer.offline.explaining import explained
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.wording import count_of
@@ -35,6 +36,9 @@ from safe_core import (
 )
 
 OnDuplicate = Literal["first", "last"]
+
+Explain = Literal["without text", "with text"]
+"""Whether explanations may quote what outputs say."""
 
 _LISTED: Final = 50
 
@@ -73,7 +77,9 @@ class Unanswering:
 class Scoring:
     """The rolling state of one run; add_file() for each file in order, then finish()."""
 
-    def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None = None) -> None:
+    def __init__(
+        self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None = None, *, keep: bool = False
+    ) -> None:
         self._selection = selection
         self._policy = policy
         self._on_duplicate = on_duplicate
@@ -85,6 +91,7 @@ class Scoring:
         self._files: list[OutputFile] = []
         self.unanswering = Unanswering()
         self.outputs = 0
+        self.kept: dict[str, Output] | None = {} if keep else None
         self._outdated = 0
         self._set_aside = 0
         self._missing = 0
@@ -145,6 +152,8 @@ class Scoring:
         row, rules = self._row(entry, version)
         if self._fold.offer(entry.test_id, row):
             self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
+            if self.kept is not None:
+                self.kept[entry.test_id] = entry.output
 
     def _replaces(self, test_id: str, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -294,16 +303,20 @@ def score_files(
     *,
     generated_at: str,
     on_duplicate: OnDuplicate | None = None,
+    explain: Explain | None = None,
     read: Callable[[int], None] = lambda _count: None,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
-    Raises ConfigurationError for what cannot be used.
+    Where it is to be explained, the outputs that stand are kept in memory. Raises ConfigurationError for what cannot be
+    used.
     """
-    scoring = Scoring(selection, policy, on_duplicate)
+    scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
     for file in files:
         scoring.add_file(file, read)
     run = scoring.finish(generated_at)
+    if explain is not None and scoring.kept is not None:
+        run = explained(run, scoring.kept, selection, include_text=explain == "with text")
     return run, [*selection.remarks, *scoring.remarks()]
 
 

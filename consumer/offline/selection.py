@@ -60,14 +60,20 @@ def select(test_dir: Path, concern: str, pattern: str) -> Selection:
     return select_batches(test_dir, concern, chosen)
 
 
-def select_batches(test_dir: Path, concern: str, names: Iterable[str]) -> Selection:
-    """Select the test cases of a concern in batches by name; raises ConfigurationError naming each that is unusable."""
+def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: str | None = None) -> Selection:
+    """Select the test cases of a concern in batches by name, or one of them; the others are not looked at then.
+
+    Raises ConfigurationError naming each that is unusable.
+    """
     problem = id_problem(concern)
     if problem is not None:
         raise ConfigurationError(f"--concern {problem}")
     known = set(batch_names(test_dir))
     loaded = [load_batch(test_dir, _usable(name, test_dir, known)) for name in names]
-    rows = {batch.name: list(_rows_of_concern(batch, concern)) for batch in loaded}
+    rows = {
+        batch.name: [row for row in _rows_of_concern(batch, concern) if only is None or row[0] == only]
+        for batch in loaded
+    }
     _refuse_unusable(loaded, rows)
     batches = tuple(batch for batch in loaded if rows[batch.name])
     if not batches:

@@ -10,7 +10,8 @@ from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import shown
 from consumer.offline.differences import Difference, differences
-from consumer.offline.scoring import OnDuplicate, score_files
+from consumer.offline.explaining import FIELDS
+from consumer.offline.scoring import Explain, OnDuplicate, score_files
 from consumer.offline.selection import Selection, select_batches
 from consumer.offline.wording import count_of, own_rules
 from consumer.reports import open_outputs, output_files
@@ -40,7 +41,14 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     selection, on_duplicate = _selected(report, path, test_dir)
     files = [open_outputs(file) for folder in outputs for file in output_files(folder)]
     policy = _policy(report, path)
-    run, _ = score_files(selection, files, policy, generated_at=str(report["generated_at"]), on_duplicate=on_duplicate)
+    run, _ = score_files(
+        selection,
+        files,
+        policy,
+        generated_at=report["generated_at"],
+        on_duplicate=on_duplicate,
+        explain=_explained(report),
+    )
     version = report["scorer"]["version"]
     inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(selection.batches))
     recomputed = {**run.report, "inputs": inputs, "scorer": {**run.report["scorer"], "version": version}}
@@ -51,6 +59,16 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     if rules is not None:
         remarks.append(f"the report's rules are not the default ones: {rules}")
     return Verification(list(differences(report, recomputed)), recomputed, remarks)
+
+
+def _explained(report: Mapping[str, Any]) -> Explain | None:
+    """Tell whether a report explains, and whether it quotes outputs doing so, by its first miss."""
+    if not any(name in report for name in FIELDS):
+        return None
+    results = report["results"] if isinstance(report["results"], list) else []
+    listed = [result.get("misses") for result in results if isinstance(result, dict)]
+    misses = [miss for each in listed if isinstance(each, list) for miss in each]
+    return "with text" if misses and isinstance(misses[0], dict) and "text" in misses[0] else "without text"
 
 
 def _check_what_is_taken_on_trust(report: Mapping[str, Any], path: Path) -> None:

@@ -107,7 +107,7 @@ def test_the_verdict_stands_before_all_else() -> None:
     mark, title, _, verdict, _, gate, *_ = render_markdown(scored_run(SMALL, decision="gate passed")).splitlines()
     assert mark == MARK
     assert title == "# SAFE v0: concern `S11`, batch `S11_combined`"
-    assert verdict == "**Fail**: 7 cases, of these 3 Fail, 2 Review, 2 Pass (pass rate 28.6%)."
+    assert verdict == "**Fail**: 7 cases, of these 3 Fail, 2 Review, 2 Pass; pass rate 28.6% (8.2–64.1%)."
     assert gate == "Gate: `gate passed`"
 
 
@@ -209,7 +209,7 @@ def test_a_page_never_takes_more_than_it_may(room: int) -> None:
     assert len(page.encode()) <= room
     if room >= 150:
         assert page.startswith(MARK)
-        assert "**Fail**: 210 cases, of these 90 Fail, 60 Review, 60 Pass (pass rate 28.6%)." in page
+        assert "**Fail**: 210 cases, of these 90 Fail, 60 Review, 60 Pass; pass rate 28.6% (22.9–35%)." in page
     if room >= 500:
         assert (page == WHOLE) != bool(left_out(page))
 
@@ -233,15 +233,15 @@ SHORTER = [
 
 @pytest.mark.parametrize(("fewer", "said"), SHORTER)
 def test_passing_cases_are_left_out_first_and_failing_ones_last(fewer: int, said: str) -> None:
-    assert left_out(render_markdown(MANY, max_bytes=len(WHOLE) - fewer)) == said
+    assert left_out(render_markdown(MANY, max_bytes=len(WHOLE.encode()) - fewer)) == said
 
 
 def test_what_is_left_out_of_a_section_does_not_spoil_the_rest() -> None:
-    page = render_markdown(MANY, max_bytes=len(WHOLE) - 500)
+    page = render_markdown(MANY, max_bytes=len(WHOLE.encode()) - 500)
     assert page.count("\n- `S11-W1-001-") + page.count("\n- `S11-W2-004-") == 60 - 47
     assert "<summary>60 passing cases</summary>" in page
     assert "\n</details>\n\n## Most often missed\n" in page
-    assert "Cases to review" not in headings(render_markdown(MANY, max_bytes=len(WHOLE) - 30_000))
+    assert "Cases to review" not in headings(render_markdown(MANY, max_bytes=len(WHOLE.encode()) - 30_000))
 
 
 def test_a_case_that_is_too_large_hides_no_other() -> None:
@@ -256,4 +256,4 @@ def test_countless_archetypes_and_inputs_hide_no_case() -> None:
     samples = [replace(SMALL[2], test_id=f"T-{n}", archetype=f"A_{n:04}") for n in range(300)]
     inputs = [{"name": f"input {n}", "sha256": "ab" * 32} for n in range(300)]
     page = render_markdown(scored_run(samples, inputs=inputs), max_bytes=80_000)
-    assert left_out(page) == "120 of 200 further archetypes, 200 of 200 further inputs"
+    assert left_out(page) == "122 of 200 further archetypes, 200 of 200 further inputs"

@@ -219,7 +219,7 @@ def test_issues_are_counted_by_term_and_not_by_case() -> None:
 
 def test_where_nothing_is_wrong_nothing_is_said() -> None:
     text = scorecard_text(scored_run([sample()]), verbose=True)
-    assert "Top Issues:\n  none\n\n1 case: 1 Pass, 0 Review, 0 Fail\n" in text
+    assert "Top Issues:\n  none\n\n1 case: 1 Pass, 0 Review, 0 Fail; pass rate 100% (20.7–100%)\n" in text
     assert "nothing to check" not in text
     assert "outputs" not in text
 

@@ -1,0 +1,171 @@
+"""How long explaining takes, and how often it says the kind that a person says.
+
+python -m bench.diagnosis                                             the time, on generated cases
+python -m bench.diagnosis --real FOLDER                               the time, on the real reports in FOLDER
+python -m bench.diagnosis --real FOLDER --labels real_misses.json     the agreement, too
+"""
+
+import argparse
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safe_core import Expectations, Output
+from safe_core.diagnosis import KINDS, Diagnosis, Miss, diagnose
+from tests.support.cases import make_batches, make_output
+
+ALARMS = ("value", "polarity")
+REPORTS = {"outputs_loop1_report.json": None, "outputs_refinery_v9.json": 12}
+"""The reports whose misses are labelled, and how many of their first entries answer the test cases beside them."""
+
+
+class Case(NamedTuple):
+    """One output with what was expected of it."""
+
+    outputs: str
+    test_id: str
+    expectations: Expectations
+    output: Output
+    narrative: str | None
+
+
+class Judged(NamedTuple):
+    """A labelled miss: the kinds that a person allows, best first, and the kind that is said."""
+
+    allowed: tuple[str, ...]
+    said: str
+    miss: Miss
+
+    @property
+    def settled(self) -> str:
+        """Give the kind that counts as true: the one said if it is allowed, else the best."""
+        return self.said if self.said in self.allowed else self.allowed[0]
+
+
+def real_cases(folder: Path) -> list[Case]:
+    """Read the real reports with their test cases."""
+    batches = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "testcases").glob("*_batch_*.json"))]
+    tests = {case["test_id"]: case for batch in batches for case in batch["test_cases"]}
+    return [
+        Case(
+            report,
+            entry["test_id"],
+            Expectations.parse(tests[entry["test_id"]]["expectations"]),
+            Output.parse(entry["engine_output"]),
+            tests[entry["test_id"]].get("patient_payload"),
+        )
+        for report, most in REPORTS.items()
+        for entry in json.loads((folder / report).read_text("utf-8"))["raw_results"][:most]
+    ]
+
+
+def generated_cases() -> list[Case]:
+    """Put cases together where no real ones are at hand; each answer repeats the terms with words between."""
+    rng = random.Random(20260302)
+    return [
+        Case(
+            "generated",
+            case.test_id,
+            Expectations.parse(case.entry["expectations"]),
+            Output.parse(rewritten(make_output(rng, case, "harm"))),
+            case.entry["patient_payload"],
+        )
+        for batch in make_batches(20260302)
+        for case in batch.cases
+    ]
+
+
+def rewritten(answer: dict[str, Any]) -> dict[str, Any]:
+    """Say the signals otherwise, so that most are missed, and tell the whole story in the summary."""
+    signals = [signal.replace(" to ", " at ").replace(" of ", " at ") for signal in answer["signals"]]
+    return answer | {
+        "signals": signals,
+        "summary": f"{answer['raw_input'].replace(' of ', ' at ')} {answer['summary']}",
+    }
+
+
+def milliseconds_a_case(cases: Sequence[Case], rounds: int = 20) -> float:
+    """Give the mean time of one case over all rounds but the first, which fills caches."""
+    started = time.perf_counter()
+    for number in range(rounds + 1):
+        if number == 1:
+            started = time.perf_counter()
+        for case in cases:
+            diagnose(case.expectations, case.output, case.narrative)
+    return (time.perf_counter() - started) * 1000 / (rounds * len(cases))
+
+
+def judged(cases: Sequence[Case], labels: Sequence[dict[str, Any]]) -> list[Judged]:
+    """Diagnose the labelled cases and put each label beside what is said."""
+    diagnoses: dict[tuple[str, str], Diagnosis] = {
+        (case.outputs, case.test_id): diagnose(case.expectations, case.output, case.narrative) for case in cases
+    }
+    return [_judged(diagnoses[label["outputs"], label["test_id"]], label) for label in labels]
+
+
+def _judged(diagnosis: Diagnosis, label: dict[str, Any]) -> Judged:
+    misses = [miss for miss in diagnosis.misses if miss.criterion == label["criterion"]]
+    miss = misses[label["place"]]
+    return Judged(tuple(label["kinds"]), miss.kind, miss)
+
+
+def f1_of_kinds(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Give F1 for each kind that occurs among the true ones; the pairs are true and said."""
+    hits = Counter(true for true, said in pairs if true == said)
+    true_count, said_count = Counter(true for true, _ in pairs), Counter(said for _, said in pairs)
+    return {
+        kind: 2 * hits[kind] / (true_count[kind] + said_count[kind])
+        for kind in KINDS
+        if true_count[kind] + said_count[kind]
+    }
+
+
+def mean(scores: dict[str, float]) -> float:
+    return sum(scores.values()) / len(scores)
+
+
+def print_agreement(found: Sequence[Judged]) -> None:
+    """Print F1 for each kind beside that of always saying the commonest one, and who is taken for whom."""
+    pairs = [(each.settled, each.said) for each in found]
+    commonest = Counter(each.allowed[0] for each in found).most_common(1)[0][0]
+    constant = [(commonest if commonest in each.allowed else each.allowed[0], commonest) for each in found]
+    scores, baseline = f1_of_kinds(pairs), f1_of_kinds(constant)
+    print(f"\n{len(found)} misses   F1   always {commonest!r}")
+    for kind in KINDS:
+        if kind in scores or kind in baseline:
+            print(f"  {kind:12} {scores.get(kind, 0.0):6.3f} {baseline.get(kind, 0.0):8.3f}")
+    print(f"  {'mean':12} {mean(scores):6.3f} {sum(baseline.values()) / len(scores):8.3f}")
+    right = sum(true == said for true, said in pairs)
+    strict = mean(f1_of_kinds([(each.allowed[0], each.said) for each in found]))
+    print(f"  allowed {right} of {len(pairs)}; against the best label alone, mean F1 {strict:.3f}")
+    alarms = [each for each in found if each.said in ALARMS and each.said not in each.allowed]
+    print(f"  false alarms (value, polarity): {len(alarms)}")
+    print_confusion(pairs)
+
+
+def print_confusion(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print a row for each true kind and a column for each that is said."""
+    counts = Counter(pairs)
+    shown = [kind for kind in KINDS if any(kind in pair for pair in pairs)]
+    print("\ntrue, down; said, across\n" + " " * 12 + "".join(f"{kind:>13}" for kind in shown))
+    for true in shown:
+        print(f"{true:12}" + "".join(f"{counts[true, said] or '·':>13}" for said in shown))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--real", type=Path)
+    parser.add_argument("--labels", type=Path)
+    asked = parser.parse_args()
+    cases = real_cases(asked.real) if asked.real else generated_cases()
+    print(f"{milliseconds_a_case(cases):.3f} ms a case, {len(cases)} {'real' if asked.real else 'generated'} cases")
+    if asked.labels:
+        print_agreement(judged(cases, json.loads(asked.labels.read_text("utf-8"))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""`safe explain` from beginning to end: a case from files, or one record of the input topic (contract, section 5)."""
+
+import asyncio
+import difflib
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consumer.consoles import PipedConsole
+from consumer.decode import InputEvent, InputRules, decode
+from consumer.errors import ConfigurationError, Fatal, Poison, Transient
+from consumer.expectations.folder import FolderIndex, list_folder, named, shown
+from consumer.logs import printable, said
+from consumer.offline.explain_text import print_explanation
+from consumer.offline.scored_run import CaseLine, Explanation
+from consumer.offline.scoring import OnDuplicate, score_files
+from consumer.offline.selection import Selection, select_batches
+from consumer.ports import ExpectationsKey
+from consumer.reports import (
+    LoadedBatch,
+    batch_names,
+    load_batch,
+    load_batches,
+    narratives_of,
+    open_outputs,
+    output_files,
+)
+from consumer.settings import Settings
+from safe_core import MAX_ID_LENGTH, BadTestCase, CaseRow, Policy, TestCase, known_archetype, prepare, score
+from safe_core.diagnosis import diagnose
+
+_ANY_CONCERN: Final = "any"
+_FROM_TOPIC_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """Which cases of which files are to be explained."""
+
+    test_ids: Sequence[str]
+    concern: str | None
+    batch: str
+    outputs: Sequence[Path]
+    test_dir: Path
+    on_duplicate: OnDuplicate | None
+
+
+# --- from files -------------------------------------------------------------------------------------------------------
+
+
+def explain_tests(policy: Policy, request: ExplainRequest) -> int:
+    """Explain test cases as files answer them, one after the other; raises ConfigurationError."""
+    batches = load_batches(request.test_dir, request.batch).all
+    files = [open_outputs(file) for path in request.outputs for file in output_files(path)]
+    console = PipedConsole(highlight=False)
+    for number, test_id in enumerate(request.test_ids):
+        if number:
+            console.print()
+        selection = _one(test_id, batches, request)
+        run, remarks = score_files(
+            selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text"
+        )
+        (case,) = run.cases
+        for remark in remarks if not case.answered else ():
+            print(f"safe: {printable(remark)}", file=sys.stderr)
+        assert run.explanations is not None
+        narrative = narratives_of(selection.batches[0]).get(test_id)
+        print_explanation(case, run.explanations[test_id], narrative, console)
+    return 0
+
+
+def _one(test_id: str, batches: Sequence[LoadedBatch], request: ExplainRequest) -> Selection:
+    """Select one test case wherever it stands; its expectations must be the same everywhere."""
+    holders = [batch for batch in batches if test_id in batch.rows]
+    if not holders:
+        raise ConfigurationError(_unknown(test_id, batches, request))
+    row = holders[0].rows[test_id]
+    concern = request.concern or (row.concern_id if isinstance(row, TestCase | BadTestCase) else None) or _ANY_CONCERN
+    return select_batches(request.test_dir, concern, [batch.name for batch in holders], only=test_id)
+
+
+def _unknown(test_id: str, batches: Iterable[LoadedBatch], request: ExplainRequest) -> str:
+    known = [known for batch in batches for known in batch.rows]
+    close = difflib.get_close_matches(test_id, known, n=3)
+    advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
+    return f"no batch {shown(request.batch)} in {shown(str(request.test_dir))} holds --test {shown(test_id)}{advice}"
+
+
+# --- from the input topic ---------------------------------------------------------------------------------------------
+
+
+def explain_record(settings: Settings, policy: Policy, source: str, test_dir: Path) -> int:
+    """Explain the one record that a result names as its source; raises ConfigurationError, or Fatal if Kafka fails."""
+    topic, partition, offset = _coordinates(source)
+    event = asyncio.run(_event_at(settings, topic, partition, offset))
+    index = FolderIndex().followed_by(list_folder(test_dir), time.time)
+    try:
+        found = index.find(ExpectationsKey(event.batch_id, event.test_id), time.time())
+    except Transient as error:
+        raise ConfigurationError(f"{shown(str(test_dir))}: {error}") from error
+    if isinstance(found, Poison):
+        raise ConfigurationError(f"{shown(source)}, test_id {shown(event.test_id)}: {found}")
+    narrative = _narrative(event, test_dir)
+    explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output)
+    print_explanation(_case(event, found, policy), explanation, narrative, PipedConsole(highlight=False))
+    return 0
+
+
+def _coordinates(source: str) -> tuple[str, int, int]:
+    topic, *numbers = source.split("/")
+    if not topic or len(numbers) != 2 or not all(number.isascii() and number.isdigit() for number in numbers):
+        raise ConfigurationError(
+            f"--source {shown(source)} is not TOPIC/PARTITION/OFFSET, such as factory.generation.output/0/41"
+        )
+    return topic, int(numbers[0]), int(numbers[1])
+
+
+async def _event_at(settings: Settings, topic: str, partition: int, offset: int) -> InputEvent:
+    # Whoever explains files needs no Kafka client.
+    from consumer.kafka import Connection, read_record  # noqa: PLC0415
+
+    place = f"{shown(topic)}/{partition}/{offset}"
+    try:
+        async with asyncio.timeout(_FROM_TOPIC_SECONDS):
+            record = await read_record(Connection.from_settings(settings), topic, partition, offset)
+    except (Transient, TimeoutError) as error:
+        raise Fatal(f"{place} cannot be read: {said(error)}") from error
+    if record is None:
+        raise ConfigurationError(f"there is no record {place}: it was removed by retention, or never committed")
+    try:
+        event = decode(record, InputRules(max_value_bytes=settings.max_value_bytes))
+    except Poison as error:
+        raise ConfigurationError(f"{place} can never be scored: {error}") from error
+    if event is None:
+        raise ConfigurationError(f"{place} is a tombstone, which is never scored")
+    return event
+
+
+def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
+    """Score as the worker does."""
+    archetype = known_archetype(event.archetype) or found.archetype
+    metric_id = event.metric_id or found.metric_id or event.concern_id or found.concern_id or _ANY_CONCERN
+    rules = policy.rules_for(metric_id, archetype)
+    row = CaseRow.of(
+        version=(event.event_time, 0, 0),
+        archetype=archetype,
+        run_id=event.run_id,
+        fingerprint=policy.fingerprint,
+        expected=True,
+        case=score(prepare(found.expectations), event.output, rules),
+    )
+    return CaseLine(event.batch_id, event.test_id, row, rules, answered=True)
+
+
+def _narrative(event: InputEvent, test_dir: Path) -> str | None:
+    """The narrative of the case in its own batch, else in the first that has one."""
+    names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
+    for name in names:
+        try:
+            narrative = narratives_of(load_batch(test_dir, name)).get(event.test_id)
+        except ConfigurationError:  # a batch that cannot be used has no narrative to tell
+            continue
+        if narrative is not None:
+            return narrative
+    return None

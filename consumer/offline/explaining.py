@@ -1,0 +1,78 @@
+"""Explanations beside scores: never a score moves by them (specification 1: the verdict is the literal rule's)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from consumer.offline.passages import text_of
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
+from consumer.offline.selection import Selection
+from consumer.reports import LoadedBatch, narratives_of
+from safe_core import EMPTY_OUTPUT, Output
+from safe_core.diagnosis import KINDS, Miss, diagnose, miss_document
+from safe_core.lint import NarratedCase, ceiling
+
+FIELDS: Final = ("miss_kinds", "misses_not_in_narrative", "ceiling")
+"""What an explained report has more than another, besides the `misses` of each result."""
+
+
+def explained(
+    run: ScoredRun, outputs: Mapping[str, Output], selection: Selection, *, include_text: bool = False
+) -> ScoredRun:
+    """Diagnose every missed term of a run; `outputs` are those that were scored, by test_id.
+
+    With `include_text` the report quotes the passages, which may hold patient data (contract, section 3).
+    """
+    narratives = _narratives(selection.batches)
+    explanations: dict[str, Explanation] = {}
+    for case in run.cases:
+        output = outputs.get(case.test_id, EMPTY_OUTPUT)
+        expectations = selection.cases[case.test_id].test_case.expectations
+        diagnosis = diagnose(expectations, output, narratives.get((case.batch_id, case.test_id)))
+        explanations[case.test_id] = Explanation(diagnosis, output)
+    report = _with_misses(run.report, explanations, include_text=include_text)
+    report["ceiling"] = ceiling(_narrated(run.cases, selection, narratives)).document()
+    return replace(run, report=report, explanations=explanations, shows_text=include_text)
+
+
+Narratives = Mapping[tuple[str, str], str]
+"""By batch and test_id."""
+
+
+def _narratives(batches: Iterable[LoadedBatch]) -> Narratives:
+    return {(batch.name, test_id): text for batch in batches for test_id, text in narratives_of(batch).items()}
+
+
+def _narrated(cases: Iterable[CaseLine], selection: Selection, narratives: Narratives) -> Iterable[NarratedCase]:
+    for case in cases:
+        prepared = selection.cases[case.test_id].prepared
+        yield NarratedCase(prepared, narratives.get((case.batch_id, case.test_id)), case.rules)
+
+
+def _with_misses(
+    report: Mapping[str, Any], explanations: Mapping[str, Explanation], *, include_text: bool
+) -> dict[str, Any]:
+    results = [
+        {**result, "misses": _misses(explanations[result["test_id"]], include_text=include_text)}
+        for result in report["results"]
+    ]
+    misses = [miss for explanation in explanations.values() for miss in explanation.diagnosis.misses]
+    kinds = Counter(miss.kind for miss in misses)
+    return {
+        **report,
+        "results": results,
+        "miss_kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
+        "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
+    }
+
+
+def _misses(explanation: Explanation, *, include_text: bool) -> list[dict[str, Any]]:
+    return [_document(miss, explanation.output, include_text=include_text) for miss in explanation.diagnosis.misses]
+
+
+def _document(miss: Miss, output: Output, *, include_text: bool) -> dict[str, Any]:
+    document = miss_document(miss)
+    if include_text:
+        document["text"] = None if miss.passage is None else text_of(output, miss.passage)
+    return document

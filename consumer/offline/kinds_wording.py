@@ -1,0 +1,49 @@
+"""What the pages say of the kinds of misses."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from safe_core.diagnosis import KINDS, Kind
+
+KIND_LABELS: Final[Mapping[Kind, str]] = {
+    "form": "form",
+    "connectives": "connectives",
+    "rearranged": "rearranged",
+    "value": "value differs",
+    "polarity": "polarity or certainty differs",
+    "split": "split over elements",
+    "part": "only in part",
+    "other_field": "in another field",
+    "absent": "not there",
+}
+
+KIND_ADVICE: Final[Mapping[Kind, str]] = {
+    "form": "Only case, spaces, punctuation or characters differ: nothing is lost.",
+    "connectives": "Only small words differ, such as articles and prepositions: shorten the term to its content.",
+    "rearranged": "The same words stand in another order or inflection: split the term, or expect its core.",
+    "value": "A number, time, day, grade, side or unit is another: check which of the two is right.",
+    "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
+    "split": "It stands in pieces over several elements: ask for one element for each finding.",
+    "part": "Some of the words are lost: ask for them in the prompt, or take them out of the term.",
+    "other_field": "It stands in a field that this criterion does not read: ask for it in the right one.",
+    "absent": "Nothing like it was found: ask for it in the prompt.",
+}
+
+NOT_IN_NARRATIVE: Final = "not in the case's own narrative: mend the term, not the prompt"
+"""What is said of such a miss first; the advice on its kind is not for it."""
+
+
+def misses_in_words(report: Mapping[str, Any]) -> str | None:
+    """Count a report's misses, as "of 152 misses: 43 not in the narrative; 76 only in part, 31 connectives".
+
+    Every miss is of one kind, whether it stands in the narrative or not; None where there is nothing to count.
+    """
+    counts: Mapping[Kind, int] = report.get("miss_kinds") or {}
+    total = sum(counts.values())
+    if not total:
+        return None
+    alien = report.get("misses_not_in_narrative")
+    first = f"{alien} not in the narrative; " if alien else ""
+    commonest = sorted(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
+    told = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
+    return f"of {total} {'miss' if total == 1 else 'misses'}: {first}{told}"

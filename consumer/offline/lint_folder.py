@@ -1,0 +1,391 @@
+"""`safe lint`: what is wrong with the test cases of a folder, before it is looked for in a prompt."""
+
+import json
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from consumer.errors import ConfigurationError
+from consumer.expectations.folder import SUFFIX, list_folder, named, parse_document, read_whole, shown
+from consumer.offline.wording import count_of
+from consumer.reports import Batches, CaseKey, glob, is_own_report, load_batch, open_outputs, output_files
+from safe_core import (
+    CRITERIA,
+    Criterion,
+    Expectations,
+    InvalidBatch,
+    Output,
+    Policy,
+    PreparedExpectations,
+    Rules,
+    TestCase,
+    narrative_of,
+    normalise,
+    prepare,
+    score,
+)
+from safe_core.lint import (
+    SEVERITIES,
+    Ceiling,
+    Code,
+    Finding,
+    ListedTerm,
+    NarratedCase,
+    Severity,
+    WrittenCase,
+    can_be_inside,
+    ceiling,
+    findings,
+    listed_terms,
+    longer_word,
+    written_cases,
+)
+from safe_core.matching import joined
+
+_NAMED: Final = 20
+
+
+# --- what was found ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A finding, the file it is in, and its line there as near as it is known."""
+
+    file: Path
+    line: int
+    finding: Finding
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        finding = self.finding
+        return {
+            "code": finding.code,
+            "severity": finding.severity,
+            "file": str(self.file),
+            "line": self.line,
+            "place": finding.place,
+            "test_id": finding.test_id,
+            "term": finding.term,
+            "sentence": finding.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Lint:
+    """The ceiling of the test cases, and the findings in the order of files and cases.
+
+    `cases` counts them as they stand in the files; the ceiling, those that can be scored, and each once. `answers`
+    counts the outputs that answer one of them, None where no outputs were given.
+    """
+
+    ceiling: Ceiling
+    batches: int
+    cases: int
+    findings: Sequence[Located]
+    answers: int | None
+
+    @property
+    def by_severity(self) -> dict[Severity, int]:
+        """How many findings there are of each severity."""
+        counts = Counter(each.finding.severity for each in self.findings)
+        return {severity: counts[severity] for severity in _SEVERITIES}
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing asks anybody to act."""
+        return not (self.by_severity["error"] or self.by_severity["warning"])
+
+    def document(self) -> dict[str, Any]:
+        """Give what `--format json` prints."""
+        codes = Counter(each.finding.code for each in self.findings)
+        return {
+            "ceiling": self.ceiling.document(),
+            "batches": self.batches,
+            "cases": self.cases,
+            "answers": self.answers,
+            "is_clean": self.is_clean,
+            "by_severity": self.by_severity,
+            "by_code": {code: codes[code] for code in SEVERITIES if codes[code]},
+            "findings": [each.document() for each in self.findings],
+        }
+
+
+_SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _LintedFile:
+    """A batch file, its test cases of the concern asked for, and what was found in it so far."""
+
+    path: Path
+    text: str
+    cases: Sequence[WrittenCase]
+    found: list[Finding] = field(default_factory=list)
+
+    @property
+    def batch_id(self) -> str:
+        return self.path.name.removesuffix(SUFFIX)
+
+
+def lint_folder(
+    test_dir: Path, policy: Policy, *, concern: str | None = None, batch: str = "*", outputs: Sequence[Path] = ()
+) -> Lint:
+    """Look at the batches of a folder whose names match a glob; raises ConfigurationError where nothing can be."""
+    files = _files(test_dir, concern, batch)
+    for file in files:
+        file.found.extend(findings(file.cases))
+    _compare_batches(files)
+    answers = _look_at_outputs(test_dir, files, outputs) if outputs else None
+    located = [located for file in files for located in _located(file)]
+    counts = [len(file.cases) for file in files if file.cases]
+    return Lint(ceiling(_narrated(files, policy, concern)), len(counts), sum(counts), located, answers)
+
+
+def _files(test_dir: Path, concern: str | None, batch: str) -> list[_LintedFile]:
+    try:
+        listing = list_folder(test_dir)
+    except OSError as error:
+        raise ConfigurationError(f"{shown(str(test_dir))}: cannot be read ({error.strerror})") from error
+    matches = glob(batch)
+    names = sorted(listing.files.keys() | listing.ignored.keys())
+    chosen = [name for name in names if matches(name) or matches(name.removesuffix(SUFFIX))]
+    read = (
+        _unreadable(test_dir / name, listing.ignored[name])
+        if name in listing.ignored
+        else _file(test_dir / name, listing.files[name].path, concern)
+        for name in chosen
+    )
+    files = [file for file in read if file is not None]
+    if not files:
+        held = named([name.removesuffix(SUFFIX) for name in names], _NAMED) or "no batch files (<batch_id>.json)"
+        raise ConfigurationError(f"no batch matches --batch {shown(batch)} in {shown(str(test_dir))}: it holds {held}")
+    if concern is not None and not any(file.cases or file.found for file in files):
+        raise ConfigurationError(f"no test case of --concern {shown(concern)} in {shown(str(test_dir))}")
+    return files
+
+
+def _file(path: Path, target: str, concern: str | None) -> _LintedFile | None:
+    """Read a batch file; None for a report that SAFE wrote into the folder."""
+    try:
+        if is_own_report(Path(target)):
+            return None
+        whole = read_whole(target)
+    except OSError as error:
+        return _unreadable(path, f"cannot be read ({error.strerror})")
+    if whole is None:
+        return _unreadable(path, "changed while it was read")
+    try:
+        cases = written_cases(parse_document(whole[0]))
+    except InvalidBatch as error:
+        return _unreadable(path, str(error))
+    asked = [case for case in cases if concern is None or _is_of(concern, case)]
+    return _LintedFile(path, whole[0].decode(errors="replace"), asked)
+
+
+def _unreadable(path: Path, why: str) -> _LintedFile:
+    return _LintedFile(path, "", (), [Finding("unreadable_file", why)])
+
+
+def _is_of(concern: str, case: WrittenCase) -> bool:
+    own = case.read.concern_id
+    return own is None or own.casefold() == concern.casefold()
+
+
+def _narrated(files: Iterable[_LintedFile], policy: Policy, concern: str | None) -> Iterator[NarratedCase]:
+    """Give the cases that can be scored; one that stands in several batches with equal expectations counts once."""
+    seen: set[tuple[str, Expectations]] = set()
+    for case in (case for file in files for case in file.cases):
+        read = case.read
+        if not isinstance(read, TestCase) or (read.test_id, read.expectations) in seen:
+            continue
+        seen.add((read.test_id, read.expectations))
+        metric_id = read.metric_id or read.concern_id or concern or ""
+        rules = policy.rules_for(metric_id, read.archetype)
+        yield NarratedCase(prepare(read.expectations), narrative_of(case.written), rules)
+
+
+def _compare_batches(files: Sequence[_LintedFile]) -> None:
+    first: dict[str, tuple[_LintedFile, TestCase]] = {}
+    for file in files:
+        for case in file.cases:
+            if not isinstance(case.read, TestCase):
+                continue
+            holder, held = first.setdefault(case.read.test_id, (file, case.read))
+            if holder is not file and held.expectations != case.read.expectations:
+                sentence = f"{holder.path.name} has the same test_id with other expectations"
+                file.found.append(case.finding("test_id_differs_elsewhere", sentence, "test_id"))
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+_ANY_RULES: Final = Rules()
+
+# criterion → what it reads of an output, in words
+_FIELDS: Final[Mapping[Criterion, str]] = {
+    "CR": "the signals or the summary",
+    "AH": "a follow-up question",
+    "AC": "the summary",
+}
+
+
+@dataclass(slots=True)
+class _Answered:
+    """A test case, and what the outputs that answer it held of its terms."""
+
+    file: _LintedFile
+    case: WrittenCase
+    prepared: PreparedExpectations
+    terms: Mapping[Criterion, Sequence[ListedTerm]]
+    answers: int = 0
+    met: dict[Criterion, set[str]] = field(default_factory=lambda: {criterion: set() for criterion in CRITERIA})
+    inside: dict[ListedTerm, Criterion] = field(default_factory=dict)
+
+    def note(self, output: Output) -> None:
+        """Look at one more answer."""
+        self.answers += 1
+        details = score(self.prepared, output, _ANY_RULES).details
+        self.met["CR"].update(details.cr_found)
+        self.met["AH"].update(details.ah_violations)
+        self.met["AC"].update(details.ac_found)
+        for criterion, terms in self.terms.items():
+            for listed in terms:
+                if can_be_inside(listed.needle) and longer_word(listed.needle, _read_for(criterion, output)):
+                    self.inside.setdefault(listed, criterion)
+
+    def never_met(self, *criteria: Criterion) -> Iterator[ListedTerm]:
+        """The terms of some criteria that no answer held."""
+        return (listed for name in criteria for listed in self.terms[name] if listed.term not in self.met[name])
+
+    def add(self, code: Code, sentence: str, listed: ListedTerm) -> None:
+        """Add a finding to the file of the case."""
+        self.file.found.append(self.case.finding(code, sentence, listed.path, listed.term))
+
+
+def _read_for(criterion: Criterion, output: Output) -> str:
+    match criterion:
+        case "CR":
+            return joined(*output.signals, output.summary)
+        case "AH":
+            return joined(*output.followup_questions)
+        case "AC":
+            return normalise(output.summary)
+
+
+def _look_at_outputs(test_dir: Path, files: Sequence[_LintedFile], paths: Iterable[Path]) -> int:
+    """Add what outputs tell of the terms; gives how many of them answer one of the cases."""
+    cases = _to_be_answered(files)
+    batches = Batches(load_batch(test_dir, file.batch_id) for file in files if file.cases)
+    answers = 0
+    for outputs in (open_outputs(file) for path in paths for file in output_files(path)):
+        for entry in outputs.entries():
+            keys = [CaseKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
+            answers += any(key in cases for key in keys)
+            for key in keys:
+                if key in cases:
+                    cases[key].note(entry.output)
+    answered = [case for case in cases.values() if case.answers]
+    _add_never_found(answered)
+    _add_never_used(answered)
+    _add_inside(answered)
+    return answers
+
+
+def _to_be_answered(files: Iterable[_LintedFile]) -> dict[CaseKey, _Answered]:
+    """Give the test cases that can be scored; of a test_id that stands twice in a file, the first."""
+    cases: dict[CaseKey, _Answered] = {}
+    for file in files:
+        for case in file.cases:
+            if isinstance(case.read, TestCase):
+                terms = {criterion: listed_terms(case, criterion) for criterion in CRITERIA}
+                answered = _Answered(file, case, prepare(case.read.expectations), terms)
+                cases.setdefault(CaseKey(file.batch_id, case.read.test_id), answered)
+    return cases
+
+
+def _add_never_found(answered: Iterable[_Answered]) -> None:
+    for case in answered:
+        for listed in case.never_met("CR", "AC"):
+            none = "the one output does not hold" if case.answers == 1 else f"none of {case.answers} outputs holds"
+            case.add("never_found", f'{none} "{listed.term}"', listed)
+
+
+def _add_never_used(answered: Sequence[_Answered]) -> None:
+    """Say once of each forbidden term that no output used it, however many cases forbid it."""
+    used = {normalise(term) for case in answered for term in case.met["AH"]}
+    unused: dict[str, list[tuple[_Answered, ListedTerm]]] = {}
+    for case in answered:
+        for listed in case.never_met("AH"):
+            if listed.needle not in used:
+                unused.setdefault(listed.needle, []).append((case, listed))
+    for (first, listed), *others in unused.values():
+        cases = count_of(len(others) + 1, "test case")
+        first.add("never_used", f'"{listed.term}" is forbidden in {cases}, and no output used it', listed)
+
+
+def _add_inside(answered: Iterable[_Answered]) -> None:
+    """Say which terms match inside longer words of outputs, whose text itself is shown nowhere."""
+    for case in answered:
+        narrative = normalise(narrative_of(case.case.written) or "")
+        for listed, criterion in case.inside.items():
+            if not longer_word(listed.needle, narrative):  # else it has been said already
+                where = f"a longer word in {_FIELDS[criterion]} of an output"
+                case.add("hits_inside_word", f'"{listed.term}" also matches inside {where}', listed)
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def _located(file: _LintedFile) -> list[Located]:
+    """Give the findings line by line; a risk that has been seen to come true is not named beside it."""
+    certain = {(each.position, each.path) for each in file.found if each.code == "hits_inside_word"}
+    lines = _Lines(file)
+    located = [
+        Located(file.path, lines.of(each), each)
+        for each in file.found
+        if each.code != "may_hit_inside_word" or (each.position, each.path) not in certain
+    ]
+    return sorted(located, key=lambda each: (each.line, each.finding.position or 0))
+
+
+class _Lines:
+    """Finds the lines of what was found, by searching the text for it: near enough to lead a person there."""
+
+    def __init__(self, file: _LintedFile) -> None:
+        self._text = file.text
+        self._ends = [end.start() for end in re.finditer("\n", file.text)] if file.found else []
+        self._regions = dict(self._cases(file.cases)) if file.found else {}
+
+    def of(self, finding: Finding) -> int:
+        """Give the line of the term, else of its key, else of its test case, else 1."""
+        if finding.position not in self._regions:
+            return 1
+        begin, end = self._regions[finding.position]
+        key = finding.path.rpartition(".")[2].partition("[")[0]
+        for text in (key, finding.term):
+            if text and (at := self._find(text, begin, end)) >= 0:
+                begin = at
+        return bisect_left(self._ends, begin) + 1
+
+    def _cases(self, cases: Sequence[WrittenCase]) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Give where each case begins, by its test_id, and where the next one does."""
+        begins: list[int] = []
+        for case in cases:
+            at = begins[-1] + 1 if begins else 0
+            begin = at if case.read.test_id is None else self._find(case.read.test_id, at, len(self._text))
+            if begin < 0:  # searching to the end for each of the others would take its time
+                break
+            begins.append(begin)
+        ends = [*begins[1:], len(self._text)]
+        return ((case.position, region) for case, region in zip(cases, zip(begins, ends, strict=False), strict=False))
+
+    def _find(self, text: str, begin: int, end: int) -> int:
+        written = json.dumps(text, ensure_ascii=False), json.dumps(text)
+        return next((at for each in written if (at := self._text.find(each, begin, end)) >= 0), -1)

@@ -1,0 +1,88 @@
+"""Which words say that something is not so, or not sure to be so, and how far they reach."""
+
+from collections.abc import Sequence
+
+from safe_core.diagnosis.lexicon import CERTAINTY_CLASSES, DENIALS, NEGATIONS, NOT_WORDS
+from safe_core.diagnosis.values import UNITS
+from safe_core.diagnosis.words import Word, listed
+
+_SIGNS = frozenset(listed("sign signs symptom symptoms feature features evidence picture finding findings"))
+_CHANGES = frozenset(listed("change changes appearance appearances"))
+_AFTER_CHANGE = frozenset(listed("consistent compatible suggesting suggestive concerning indicating indicative"))
+# words that doubt only before certain others: "consistent with", "could be", "about 3"
+_DOUBTS_BEFORE = {
+    "consistent": frozenset(("with",)),
+    "compatible": frozenset(("with",)),
+    "concern": frozenset(("for",)),
+    "concerning": frozenset(("for",)),
+    "risk": frozenset(("of", "for")),
+    "could": frozenset(listed("be have represent indicate suggest reflect")),
+}
+_ONLY_BEFORE_NUMBERS = frozenset(("about", "around", "nearly", "almost", "roughly"))
+_MODALS = frozenset(("may", "might"))
+_WORRIED = frozenset(listed("expressed voiced family parent parents mother father patient relatives"))
+_RULED = frozenset(("rule", "rules", "ruled", "ruling"))
+_UNTIL_WITHIN = 10  # words between "not" and the "until" that takes it back
+
+
+def is_negation(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether a word negates.
+
+    "Not … until" says when something was, "not without" that there was some, "not only" that there was more, "no. 4"
+    which one it was: none of them is a negation.
+    """
+    folded = cut[at].folded
+    if folded in _RULED:
+        return _folded(cut, at + 1) == "out"
+    if folded not in NEGATIONS:
+        return False
+    after = _folded(cut, at + 1)
+    if folded == "no":
+        return not (after[:1].isdecimal() and _folded(cut, at + 2) not in UNITS)
+    if folded in DENIALS and at and _folded(cut, at - 1) in NOT_WORDS:
+        return False
+    if folded in NOT_WORDS and (after in DENIALS or after == "only"):
+        return False
+    return folded not in NOT_WORDS or not _until_follows(cut, at)
+
+
+def certainty_at(cut: Sequence[Word], at: int) -> str | None:
+    """Give the class of doubt or certainty that a word says, if it says one: "suspected", "signs of", "developing"."""
+    folded, after = cut[at].folded, _folded(cut, at + 1)
+    if folded == "early" and after in _SIGNS:
+        return certainty_at(cut, at + 1)
+    if folded in _SIGNS or folded in _CHANGES:
+        leads = after in _AFTER_CHANGE or (after == "of" and folded in _SIGNS)
+        return "sign" if leads and _touch(cut, at) else None
+    return None if _says_something_else(cut, at) else CERTAINTY_CLASSES.get(folded)
+
+
+def _says_something_else(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether a word that may doubt does not: "could walk", "about the wait", "family expressed concern"."""
+    folded, after = cut[at].folded, _folded(cut, at + 1)
+    if folded == "concern" and any(word.folded in _WORRIED for word in cut[max(0, at - 2) : at]):
+        return True
+    if folded in _DOUBTS_BEFORE:
+        return after not in _DOUBTS_BEFORE[folded]
+    if folded in _ONLY_BEFORE_NUMBERS:
+        return not after[:1].isdecimal()
+    return folded in _MODALS and (after[:1].isdecimal() or after in NEGATIONS)
+
+
+def _until_follows(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether "until" follows within the same clause."""
+    for place in range(at, min(len(cut), at + _UNTIL_WITHIN) - 1):
+        if not _touch(cut, place):
+            return False
+        if cut[place + 1].folded == "until":
+            return True
+    return False
+
+
+def _touch(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether no more than one space, so no comma and no full stop, parts a word from the next."""
+    return cut[at + 1].start - cut[at].end <= 1
+
+
+def _folded(cut: Sequence[Word], at: int) -> str:
+    return cut[at].folded if at < len(cut) else ""

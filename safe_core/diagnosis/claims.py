@@ -1,0 +1,95 @@
+"""Whether a term and a passage claim the same: negated or not, and how sure."""
+
+from collections.abc import Collection, Sequence
+
+from safe_core.diagnosis.items import Item
+from safe_core.diagnosis.lexicon import NOT_WORDS
+
+_BEFORE = 8  # items before a passage in which a negation may still belong to it
+_TELLING_BETWEEN = 3  # words of content that it may reach over
+_AFTER = 4  # items after a passage in which it may be taken back: "… was ruled out"
+_BREAKS = frozenset(("but", "with", "and", "although", "though", "while", "which", "who"))
+_TAKING_BACK = frozenset(("absent", "denied", "excluded", "negative", "never", "ruled", "lacking"))
+_IS = frozenset(("is", "are", "was", "were", "be", "been", "being", "as"))
+_NO_DOUBTS = frozenset(("approximate", "confirmed"))
+_GRAMMAR = frozenset(("connective", "lead-in", "relation"))
+
+
+def is_negated(items: Sequence[Item], first: int, last: int, keys: Collection[str]) -> bool:
+    """Tell whether the items `first` to `last` of a sentence are negated, in so far as they hold the keys of a term."""
+    return (
+        any(items[at].role == "negation" and _reaches(items, at, keys) for at in range(first, last + 1))
+        or _negated_before(items, first)
+        or _negated_after(items, last)
+    )
+
+
+def doubts(items: Sequence[Item], first: int, last: int) -> frozenset[str]:
+    """Give the doubts in a passage and those that lead to it."""
+    while first and (
+        items[first - 1].role == "certainty" or (_is_grammar(items[first - 1]) and not items[first].pause)
+    ):
+        first -= 1
+    told = [*items[first : last + 1], *_told_after(items, last)]
+    return frozenset(item.key for item in told if item.role == "certainty" and item.key not in _NO_DOUBTS)
+
+
+def _told_after(items: Sequence[Item], last: int) -> Sequence[Item]:
+    """Give the doubt that closes a claim: "sepsis was suspected", not "sepsis, possible pneumonia"."""
+    at = last + 1
+    while at < len(items) and items[at].folded in _IS and not items[at].pause:
+        at += 1
+    if at == len(items) or items[at].pause or items[at].role != "certainty":
+        return ()
+    closes = at + 1 == len(items) or items[at + 1].pause or _is_grammar(items[at + 1])
+    return items[at : at + 1] if closes else ()
+
+
+def _reaches(items: Sequence[Item], at: int, keys: Collection[str]) -> bool:
+    """Tell whether a negation within a passage is about a word of the term.
+
+    It reaches over adjectives ("no late complications") but not over "no swelling of" to the next noun; with a verb
+    before it ("pulse was not palpable"), or with nothing after it ("rash absent, …"), it is about what stands before.
+    """
+    if items[at].folded in NOT_WORDS and at and items[at - 1].folded in _IS:
+        return True
+    crossed = False
+    for item in items[at + 1 : at + 1 + _BEFORE]:
+        if item.pause:
+            return not crossed
+        if item.key in keys:
+            return True
+        if crossed and _is_grammar(item):
+            return False
+        crossed = crossed or not (_is_grammar(item) or item.role == "certainty")
+    return not crossed
+
+
+def _negated_before(items: Sequence[Item], first: int) -> bool:
+    telling = 0
+    for at in range(first - 1, max(-1, first - 1 - _BEFORE), -1):
+        if items[at + 1].pause or items[at].folded in _BREAKS:
+            return False
+        if items[at].role == "negation":
+            return True
+        telling += not _is_grammar(items[at])
+        if telling > _TELLING_BETWEEN:
+            return False
+    return False
+
+
+def _negated_after(items: Sequence[Item], last: int) -> bool:
+    """Tell whether "was not", "was ruled out", "absent" follow at once; "no" and "without" begin something else."""
+    for at in range(last + 1, min(len(items), last + 1 + _AFTER)):
+        item = items[at]
+        if item.pause or item.folded in _BREAKS:
+            return False
+        if item.role == "negation":
+            return item.folded in _TAKING_BACK or (item.folded in NOT_WORDS and at > last + 1)
+        if item.role != "connective":
+            return False
+    return False
+
+
+def _is_grammar(item: Item) -> bool:
+    return item.role in _GRAMMAR

@@ -1,0 +1,50 @@
+"""The texts of an output, cut into words and sentences once for any number of terms."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from safe_core.diagnosis.items import Item, sentences
+from safe_core.diagnosis.records import Field, Passage
+from safe_core.diagnosis.words import Word, words
+from safe_core.outputs import Output
+
+MAX_WORDS = 50_000
+"""How many words of an output are looked at; no real one comes near."""
+
+READ_BY: dict[Literal["CR", "AH", "AC"], tuple[Field, ...]] = {
+    "CR": ("signals", "summary"),
+    "AH": ("followup_questions",),
+    "AC": ("summary",),
+}
+"""The fields that each criterion reads (specification 1.1 to 1.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One text of an output, the summary or an element of a list, and its words."""
+
+    field: Field
+    element: int | None
+    text: str
+    cut: list[Word]
+    sentences: list[list[Item]]
+
+    def passage(self, start: int, end: int) -> Passage:
+        """Give a place in this text."""
+        return Passage(self.field, self.element, start, end)
+
+
+def elements(output: Output) -> list[Element]:
+    """Cut all texts of an output into words, at most MAX_WORDS of them."""
+    texts: list[tuple[Field, int | None, str]] = [
+        *(("signals", number, text) for number, text in enumerate(output.signals)),
+        ("summary", None, output.summary),
+        *(("followup_questions", number, text) for number, text in enumerate(output.followup_questions)),
+    ]
+    made: list[Element] = []
+    left = MAX_WORDS
+    for field, number, text in texts:
+        cut = words(text, left)
+        left -= len(cut)
+        made.append(Element(field, number, text, cut, list(sentences(text, cut))))
+    return made

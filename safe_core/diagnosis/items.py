@@ -1,0 +1,107 @@
+"""A text as a sequence of items: words with the part they play, and typed values."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from safe_core.diagnosis.certainty import certainty_at, is_negation
+from safe_core.diagnosis.lexicon import (
+    ABBREVIATIONS,
+    AFFIRMATIONS,
+    CONNECTIVES,
+    LEAD_IN_WORDS,
+    NEGATIONS,
+    RELATION_WORDS,
+)
+from safe_core.diagnosis.values import Value, value_at
+from safe_core.diagnosis.words import Word, stem
+
+Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]
+
+_SENTENCE_END = re.compile(r"[.!?;](?=[\s\"'”’)\]])|\n")
+_PAUSE = re.compile(r"[,;:()\[\]–—]")
+_LONGEST_ABBREVIATED = max(phrase.count(" ") for phrase in ABBREVIATIONS) + 1
+_ABBREVIATED_FIRST = frozenset(phrase.partition(" ")[0] for phrase in ABBREVIATIONS)
+
+
+MAX_ITEMS = 256
+"""Longer sentences are cut; no real one comes near."""
+
+
+class Item(NamedTuple):
+    """A word or a value: `text[start:end]`; two are the same thing where their keys are equal."""
+
+    key: str
+    role: Role
+    folded: str  # how it is written, without form
+    value: Value | None
+    pause: bool  # a comma or the like stands before it
+    start: int
+    end: int
+
+    @property
+    def wording(self) -> str:
+        """Give what must agree for the same wording: one "no" is as good as another, one inflection is not."""
+        return self.key if self.role in {"negation", "certainty"} else self.folded
+
+
+def sentences(text: str, cut: Sequence[Word]) -> Iterator[list[Item]]:
+    """Give the items of a text, sentence by sentence."""
+    sentence: list[Item] = []
+    shouts = text.isupper()
+    at = end = 0
+    while at < len(cut):
+        start, pause = cut[at].start, False
+        if text[end:start] not in {" ", ""}:
+            pause = _PAUSE.search(text, end, start) is not None
+            if sentence and _SENTENCE_END.search(text, end, start):
+                yield sentence
+                sentence = []
+        if len(sentence) == MAX_ITEMS:
+            yield sentence
+            sentence = []
+        item, length = _item(text, cut, at, pause=pause, shouts=shouts)
+        sentence.append(item)
+        end = item.end
+        at += length
+    if sentence:
+        yield sentence
+
+
+def _item(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool) -> tuple[Item, int]:
+    word = cut[at]
+    if value := value_at(text, cut, at):
+        length = value.length
+        return Item(value.key, "value", value.key, value, pause, word.start, cut[at + length - 1].end), length
+    if word.folded in _ABBREVIATED_FIRST and (found := _abbreviated(cut, at)):
+        key, length = found
+        return Item(key, "content", key, None, pause, word.start, cut[at + length - 1].end), length
+    if len(word.folded) == 2 and word.folded in CONNECTIVES and not shouts and text[word.start : word.end].isupper():
+        key = word.folded.upper()  # the OR
+        return Item(key, "content", key, None, pause, word.start, word.end), 1
+    role, key = _role_and_key(cut, at)
+    return Item(key, role, word.folded, None, pause, word.start, word.end), 1
+
+
+def _abbreviated(cut: Sequence[Word], at: int) -> tuple[str, int] | None:
+    """Give the key of the longest abbreviated phrase that begins with a word, and its length."""
+    for length in range(_LONGEST_ABBREVIATED, 0, -1):
+        key = ABBREVIATIONS.get(" ".join(word.folded for word in cut[at : at + length]))
+        if key and at + length <= len(cut):
+            return key, length
+    return None
+
+
+def _role_and_key(cut: Sequence[Word], at: int) -> tuple[Role, str]:
+    folded = cut[at].folded
+    if is_negation(cut, at):
+        return "negation", "not"
+    if certainty := certainty_at(cut, at):
+        return "certainty", certainty
+    if folded in AFFIRMATIONS:
+        return "affirmation", stem(folded)
+    if folded in RELATION_WORDS:
+        return "relation", folded
+    if folded in CONNECTIVES or folded in NEGATIONS:  # such as the "not" of "not … until"
+        return "connective", folded
+    return ("lead-in" if folded in LEAD_IN_WORDS else "content"), stem(folded)

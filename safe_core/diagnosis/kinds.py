@@ -1,0 +1,132 @@
+"""Of what kind a miss is: rules asked in order, the first that holds is said."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from safe_core.diagnosis.comparison import (
+    CLAIMING,
+    MOST_TRIED,
+    agreeing,
+    claims_alike,
+    opposite,
+    other_value,
+    same_wording,
+    share_of,
+    tells_two_things,
+)
+from safe_core.diagnosis.evidence import Evidence, Finding
+from safe_core.diagnosis.passages import lookalike
+from safe_core.diagnosis.records import Kind
+from safe_core.matching import normalise
+
+_SAME_EVENT = 0.6  # of the other words of the term stand beside a value that differs
+_SAME_CLAIM = 0.8  # of the other words of the term stand in a passage of another polarity
+_ALL_OF_IT = 0.85  # of the term stands in the elements that it is split over
+_MOST_PIECES = 3
+_PIECE = 0.15  # of the term stands in each of them
+_PART = 0.31  # of the term stands in the passage
+
+
+class Rule(NamedTuple):
+    """One kind, what it means in words for people, and the test for it."""
+
+    kind: Kind
+    sentence: str
+    holds: Callable[[Evidence], Finding | None]
+
+
+def form(evidence: Evidence) -> Finding | None:
+    passage = evidence.read.without_form(evidence.term.folded.text)
+    return Finding(passage) if passage else None
+
+
+def connectives(evidence: Evidence) -> Finding | None:
+    match = next(filter(same_wording, agreeing(evidence.matches)), None)
+    return Finding(match.passage) if match else None
+
+
+def rearranged(evidence: Evidence) -> Finding | None:
+    needed = Counter(item.key for item in evidence.term.essential)
+    room = max(2, len(evidence.term.essential) // 2)
+    for match in agreeing(evidence.matches):
+        complete = not needed - Counter(item.key for item in match.window)
+        if complete and len(match.added) <= room and not tells_two_things(match):
+            return Finding(match.passage)
+    return None
+
+
+def value(evidence: Evidence) -> Finding | None:
+    expected = [item for item in evidence.term.items if item.value and not evidence.stands_anywhere(item)]
+    if not expected:
+        return None
+    for match in evidence.matches[:MOST_TRIED]:
+        if share_of(match, "value") < _SAME_EVENT:
+            continue
+        differing = {item: at for item in expected if (at := other_value(match, item)) is not None}
+        if differing:
+            return Finding(match.reaching(*differing.values()), tuple(differing))
+    return None
+
+
+def polarity(evidence: Evidence) -> Finding | None:
+    same = [match for match in evidence.matches[:MOST_TRIED] if share_of(match, *CLAIMING) >= _SAME_CLAIM]
+    if same and not any(claims_alike(match) for match in same):
+        return Finding(same[0].passage, tuple(item for item in same[0].absent if item.role in CLAIMING))
+    for match in evidence.matches[:MOST_TRIED]:
+        if denied := opposite(match, _SAME_EVENT / 2):
+            return Finding(match.passage, (denied,))
+    return None
+
+
+def split(evidence: Evidence) -> Finding | None:
+    lacking = Counter(item.key for item in evidence.term.essential if item.role != "relation")
+    total = lacking.total()
+    elements: set[int | None] = set()
+    for match in evidence.matches[:MOST_TRIED]:
+        held = lacking & Counter(item.key for item in match.window)
+        if held.total() >= _PIECE * total and len(elements) < _MOST_PIECES:
+            lacking -= held
+            elements.add(match.sentence.element.element)
+    if len(elements) > 1 and lacking.total() <= (1 - _ALL_OF_IT) * total:
+        return Finding(evidence.matches[0].passage)
+    return None
+
+
+def part(evidence: Evidence) -> Finding | None:
+    if evidence.matches and evidence.matches[0].share >= _PART:
+        match = evidence.matches[0]
+        return Finding(match.passage, match.absent)
+    return None
+
+
+def other_field(evidence: Evidence) -> Finding | None:
+    term, unread = evidence.term, evidence.unread
+    passage = unread.stretch.find(normalise(term.text)) or unread.without_form(term.folded.text)
+    if passage:
+        return Finding(passage)
+    match = next(filter(same_wording, agreeing(evidence.unread_matches)), None)
+    return Finding(match.passage) if match else None
+
+
+def absent(evidence: Evidence) -> Finding:
+    return Finding(lookalike(evidence.term.text, evidence.read.sentences))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("form", "Only case, space, punctuation, quotes, dashes or Unicode differ.", form),
+    Rule("connectives", "Only articles, prepositions, auxiliaries or lead-in verbs differ.", connectives),
+    Rule("rearranged", "The same content words stand there, in another order or inflection.", rearranged),
+    Rule("value", "The same event or finding stands there with another number, time, day, grade, side or unit.", value),
+    Rule("polarity", "The same claim stands there negated, or more or less certain.", polarity),
+    Rule("split", "The words are spread over several elements of the list.", split),
+    Rule("part", "A part of the term stands there; the absent words are named.", part),
+    Rule("other_field", "It stands in a field that this criterion does not read.", other_field),
+    Rule("absent", "It does not stand there.", absent),
+)
+"""Every kind in the order of KINDS; the last one always holds."""
+
+
+def decide(evidence: Evidence) -> tuple[Kind, Finding]:
+    """Ask the rules in order; the first that holds gives the kind."""
+    return next((rule.kind, finding) for rule in RULES if (finding := rule.holds(evidence)))

@@ -1,0 +1,182 @@
+"""The passage of a text that is nearest to a term: the fewest words that hold the most of it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from rapidfuzz import fuzz
+
+from safe_core.diagnosis.items import Item, Role, sentences
+from safe_core.diagnosis.places import Places, Sentence
+from safe_core.diagnosis.records import Passage
+from safe_core.diagnosis.words import Folded, run_together, words
+
+MAX_TERM_WORDS = 400
+_MAX_COMPARED = 2_000  # characters of two texts whose similarity is measured
+_MAX_SEARCHED = 20_000  # characters of all texts that are searched letter by letter
+_LEAST_LIKENESS = 70.0  # of a passage that shares no word with the term
+
+
+_WEIGHTS: dict[Role, float] = {
+    "connective": 0.0,
+    "lead-in": 0.25,
+    "relation": 0.25,
+    "affirmation": 0.5,
+    "negation": 0.5,
+    "certainty": 0.5,
+    "value": 1.0,
+    "content": 1.0,
+}
+_EXACT = 1.5  # a number, a time or a day says more than a word
+_GRAMMAR: frozenset[Role] = frozenset(("connective", "lead-in"))
+
+
+class Term:
+    """A missing term and what a passage should hold of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        cut = words(text, MAX_TERM_WORDS)
+        self.folded: Folded = run_together(cut)
+        self.items: tuple[Item, ...] = tuple(item for sentence in sentences(text, cut) for item in sentence)
+        telling = tuple(item for item in self.items if item.role != "connective")
+        essential = tuple(item for item in telling if item.role not in _GRAMMAR)
+        self.essential: tuple[Item, ...] = essential or telling or self.items
+        self.needed: Counter[str] = Counter(item.key for item in telling or self.items)
+        self.weight: float = sum(map(weight, telling or self.items))
+
+
+def weight(item: Item) -> float:
+    """Say how much an item of a term counts; a term of nothing but connectives counts them all alike."""
+    if item.value and item.value.type in {"number", "time", "day"}:
+        return _EXACT
+    return _WEIGHTS[item.role] or 0.1
+
+
+@dataclass(frozen=True)
+class Match:
+    """The items `first` to `last` of a sentence, the window that holds the most of a term in the fewest items."""
+
+    term: Term
+    sentence: Sentence
+    first: int
+    last: int
+    share: float  # of the term's weight, 0 to 1
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """All items of the sentence."""
+        return self.sentence.items
+
+    @cached_property
+    def window(self) -> Sequence[Item]:
+        return self.sentence.items[self.first : self.last + 1]
+
+    @cached_property
+    def absent(self) -> tuple[Item, ...]:
+        """The items of the term, other than connectives, that the window lacks, in the order of the term."""
+        held = Counter(item.key for item in self.window)
+        absent = []
+        for item in self.term.items:
+            if item.role == "connective" and item.key not in self.term.needed:
+                continue
+            if held[item.key]:
+                held[item.key] -= 1
+            else:
+                absent.append(item)
+        return tuple(absent)
+
+    @cached_property
+    def added(self) -> tuple[Item, ...]:
+        """The items of the window that are neither in the term nor connectives or lead-in verbs."""
+        needed = Counter(self.term.needed)
+        added = []
+        for item in self.window:
+            if needed[item.key]:
+                needed[item.key] -= 1
+            elif item.role not in {"connective", "lead-in", "relation"}:
+                added.append(item)
+        return tuple(added)
+
+    @property
+    def passage(self) -> Passage:
+        """The place of the window in the original text."""
+        return self.reaching()
+
+    def reaching(self, *places: int) -> Passage:
+        """Give the place of the window, made longer to reach further items of the sentence."""
+        first, last = min(self.first, *places, self.first), max(self.last, *places, self.last)
+        return self.sentence.element.passage(self.items[first].start, self.items[last].end)
+
+
+def nearest(term: Term, where: Places, most: int) -> list[Match]:
+    """Give the matches of a term, best first, from at most `most` sentences, those that hold its rarest words."""
+    candidates: dict[int, Sentence] = {}
+    for key in sorted(term.needed, key=lambda key: len(where.holding.get(key, ()))):
+        for sentence in islice(where.holding.get(key, ()), max(0, most - len(candidates))):
+            candidates[sentence.number] = sentence
+    matches = [match for sentence in candidates.values() if (match := _match(term, sentence))]
+    return sorted(matches, key=lambda match: (-match.share, match.last - match.first, match.sentence.number))
+
+
+def _match(term: Term, sentence: Sentence) -> Match | None:
+    """Slide over the sentence and keep the shortest of the windows that weigh the most."""
+    needed = term.needed
+    hits = [(at, item) for at, item in enumerate(sentence.items) if item.key in needed]
+    if not hits:
+        return None
+    inside: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for _, item in hits:
+        whole[item.key] += 1
+    wanted = {key: min(count, whole[key]) for key, count in needed.items() if key in whole}
+    lacking = sum(wanted.values())
+    best: tuple[int, int] | None = None
+    left = 0
+    for at, item in hits:
+        inside[item.key] += 1
+        lacking -= inside[item.key] <= wanted[item.key]
+        while lacking == 0:
+            start, leaving = hits[left]
+            if best is None or at - start < best[1] - best[0]:
+                best = (start, at)
+            inside[leaving.key] -= 1
+            lacking += inside[leaving.key] < wanted[leaving.key]
+            left += 1
+    if best is None:
+        return None
+    worth = {item.key: weight(item) for item in term.items}
+    share = sum(worth[key] * count for key, count in wanted.items()) / term.weight
+    return Match(term, sentence, *best, share)
+
+
+def similarity(term: str, passage: str) -> float:
+    """Give the likeness of two texts from 0 to 100, letter by letter and whatever their case."""
+    return round(fuzz.ratio(term[:_MAX_COMPARED].lower(), passage[:_MAX_COMPARED].lower()), 1)
+
+
+def lookalike(term: str, where: Iterable[Sentence]) -> Passage | None:
+    """Find, letter by letter, what looks like the term though it shares no word with it: a misspelling."""
+    needle = term[:_MAX_COMPARED].lower()
+    best, passage, left = _LEAST_LIKENESS, None, _MAX_SEARCHED
+    for sentence in where:
+        start, end = sentence.items[0].start, sentence.items[-1].end
+        text = sentence.element.text[start:end]
+        left -= len(text)
+        if left < 0:
+            break
+        # lower() may change the length of a text; then its places are not those of the original
+        if len(lowered := text.lower()) != len(text):
+            lowered = text
+        found = fuzz.partial_ratio_alignment(needle, lowered, score_cutoff=best)
+        if found and found.score > best and len(needle) <= len(lowered):
+            best = found.score
+            passage = _whole_words(sentence, start + found.dest_start, start + found.dest_end)
+    return passage
+
+
+def _whole_words(sentence: Sentence, start: int, end: int) -> Passage:
+    inside: Sequence[Item] = [item for item in sentence.items if item.end > start and item.start < end]
+    return sentence.element.passage(inside[0].start, inside[-1].end)

@@ -1,0 +1,73 @@
+"""Where words stand in some fields of an output."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from safe_core.diagnosis.elements import Element
+from safe_core.diagnosis.items import Item
+from safe_core.diagnosis.records import Passage
+from safe_core.diagnosis.stretch import Stretch
+from safe_core.diagnosis.words import Word, run_together
+
+_FINDS = 200  # places inside words that are passed over before a term is said not to stand there
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The items of one sentence of an element."""
+
+    number: int  # among all sentences of these fields
+    element: Element
+    items: list[Item]
+
+
+class Places:
+    """The sentences of some fields, and which of them hold each key."""
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        self.elements = elements
+        self.sentences: list[Sentence] = []
+        self.holding: dict[str, list[Sentence]] = {}
+        for element in elements:
+            for items in element.sentences:
+                sentence = Sentence(len(self.sentences), element, items)
+                self.sentences.append(sentence)
+                for key in {item.key for item in items if item.role != "connective"}:
+                    self.holding.setdefault(key, []).append(sentence)
+
+    def without_form(self, needle: str) -> Passage | None:
+        """Find a folded text where a word begins; it may end inside a word, as by the literal rule, not in a number."""
+        text, begins, words_of = self._folded
+        at = text.find(needle) if needle else -1
+        for _ in range(_FINDS):
+            if at < 0:
+                return None
+            end = at + len(needle)
+            first = bisect_left(begins, at)
+            begins_word = first < len(begins) and begins[first] == at
+            if begins_word and not (text[end - 1].isdecimal() and text[end : end + 1].isdecimal()):
+                element, word = words_of[first]
+                _, last = words_of[bisect_left(begins, end) - 1]
+                return element.passage(word.start, last.end)
+            at = text.find(needle, at + 1)
+        return None
+
+    @cached_property
+    def stretch(self) -> Stretch:
+        """The texts as the literal rule searches them."""
+        return Stretch(self.elements)
+
+    @cached_property
+    def _folded(self) -> tuple[str, list[int], list[tuple[Element, Word]]]:
+        """All texts without form, a line for each; where each word begins there; the words."""
+        texts: list[str] = []
+        begins: list[int] = []
+        at = 0
+        for element in self.elements:
+            folded = run_together(element.cut)
+            begins.extend(at + begin for begin in folded.begins)
+            texts.append(folded.text)
+            at += len(folded.text) + 1
+        return "\n".join(texts), begins, [(element, word) for element in self.elements for word in element.cut]

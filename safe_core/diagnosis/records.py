@@ -1,0 +1,85 @@
+"""What a diagnosis says: kinds, places, misses, occurrences."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Kind = Literal["form", "connectives", "rearranged", "value", "polarity", "split", "part", "other_field", "absent"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds of misses, in the order in which they are asked: the first that holds is said."""
+
+InNarrative = Literal["yes", "no", "no_narrative"]
+Field = Literal["signals", "summary", "followup_questions"]
+WordType = Literal[
+    "time", "day", "side", "grade", "certainty", "event", "mechanism", "reference point", "other"
+]  # of absent words, for people
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A place in an output: `text[start:end]` of the original text of the field or its element, in code points."""
+
+    field: Field
+    element: int | None  # place in the list, from 0; None for the summary
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError("a passage ends before it starts")
+        if (self.element is None) != (self.field == "summary"):
+            raise ValueError("the summary has no elements, the other fields have nothing else")
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentWord:
+    """A word of the term, as the term spells it, that the passage lacks or says otherwise."""
+
+    word: str
+    type: WordType
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why a required term was not found."""
+
+    criterion: Literal["CR", "AC"]
+    term: str
+    kind: Kind
+    in_narrative: InNarrative
+    passage: Passage | None  # the nearest one; None where there is none worth showing
+    similarity: float  # 0 to 100, of the passage to the term; 0 without a passage
+    absent_words: tuple[AbsentWord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Where a term was found (CR, AC) or used (AH): its first occurrence."""
+
+    criterion: Literal["CR", "AH", "AC"]
+    term: str
+    passage: Passage
+    inside_word: bool  # every occurrence sits inside a longer word ("or" in "for")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The misses and the occurrences of one case, each in the order of the expectations."""
+
+    misses: tuple[Miss, ...]
+    occurrences: tuple[Occurrence, ...]
+
+
+def miss_document(miss: Miss) -> dict[str, Any]:
+    """Give a miss as a report shows it: places, never the text of an output."""
+    place = miss.passage
+    return {
+        "criterion": miss.criterion,
+        "term": miss.term,
+        "kind": miss.kind,
+        "in_narrative": miss.in_narrative,
+        "field": place and place.field,
+        "element": place and place.element,
+        "start": place and place.start,
+        "end": place and place.end,
+        "similarity": miss.similarity,
+    }

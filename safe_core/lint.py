@@ -1,0 +1,521 @@
+"""What is wrong with test cases before any output is scored: their ceiling, and findings one by one.
+
+Scores are decided elsewhere, by the literal rule alone; nothing here moves one.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final, Literal, NamedTuple, Self
+
+from safe_core.expectations import PreparedExpectations
+from safe_core.matching import normalise
+from safe_core.outputs import Output
+from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Rules
+from safe_core.scoring import Label, score
+from safe_core.search import which_stand_in
+from safe_core.testcases import BadTestCase, TestCase, narrative_of, parse_batch
+
+# --- the ceiling ------------------------------------------------------------------------------------------------------
+
+_COUNTS = ("cases", "pass", "review", "fail", "terms", "not_in_narrative", "without_narrative")
+
+
+class InvalidCeiling(ValueError):
+    """A document that is no ceiling."""
+
+
+class NarratedCase(NamedTuple):
+    """A test case with the narrative that a prompt is given of it, None where it has none, and the rules in force."""
+
+    expected: PreparedExpectations
+    narrative: str | None
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What a verbatim copy of each narrative would get, as signals and as summary, no question asked.
+
+    `by_label` counts the cases with a narrative, `terms` their required terms; `without_narrative` counts the others,
+    of which nobody knows. Raises InvalidCeiling for numbers that contradict each other.
+    """
+
+    cases: int
+    by_label: Mapping[Label, int]
+    terms: int
+    not_in_narrative: int
+    without_narrative: int
+
+    def __post_init__(self) -> None:
+        copied = sum(self.by_label.values())
+        if copied + self.without_narrative != self.cases or self.not_in_narrative > self.terms:
+            raise InvalidCeiling("the counts contradict each other")
+
+    @classmethod
+    def parse(cls, document: object) -> Self:
+        """Read what document() gives; raises InvalidCeiling."""
+        if not isinstance(document, Mapping):
+            raise InvalidCeiling("not an object")
+        counts = [document.get(name) for name in _COUNTS]
+        if not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+            raise InvalidCeiling("a count is missing or no count")
+        cases, passes, review, fail, terms, not_in_narrative, without_narrative = counts
+        by_label = {"Pass": passes, "Review": review, "Fail": fail}
+        return cls(cases, by_label, terms, not_in_narrative, without_narrative)  # type: ignore[arg-type]  # just checked
+
+    def document(self) -> dict[str, int]:
+        """Give the `ceiling` of a report."""
+        labels = {label.lower(): count for label, count in self.by_label.items()}
+        return {
+            "cases": self.cases,
+            **labels,
+            "terms": self.terms,
+            "not_in_narrative": self.not_in_narrative,
+            "without_narrative": self.without_narrative,
+        }
+
+    @property
+    def pass_rate(self) -> float:
+        """The highest pass rate that copying can reach; a case without a narrative counts as if it could pass."""
+        return (self.by_label["Pass"] + self.without_narrative) / self.cases if self.cases else 1.0
+
+    @property
+    def sentence(self) -> str:
+        """Say it, as "at most 24 of 50 can pass by copying"."""
+        copied = self.cases - self.without_narrative
+        if not copied:
+            return "no case has a narrative that could be copied"
+        left = f", {self.without_narrative} without a narrative left out" if self.without_narrative else ""
+        return f"at most {self.by_label['Pass']} of {copied} can pass by copying{left}"
+
+
+def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:
+    """Work out what copying can reach; the same policy judges as judges the outputs."""
+    by_label: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
+    total = terms = absent = without = 0
+    for case in cases:
+        total += 1
+        if case.narrative is None:
+            without += 1
+            continue
+        by_label[score(case.expected, copy_of(case.narrative), case.rules).label] += 1
+        required = (*case.expected.CR.normalised, *case.expected.AC.normalised)
+        terms += len(required)
+        absent += which_stand_in(normalise(case.narrative), required).count(False)
+    return Ceiling(total, by_label, terms, absent, without)
+
+
+def copy_of(narrative: str) -> Output:
+    """Give the output that says the narrative word for word, and asks nothing."""
+    return Output(signals=(narrative,), summary=narrative)
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+Severity = Literal["error", "warning", "info"]
+Code = Literal[
+    "unreadable_file",
+    "invalid_case",
+    "blank_term",
+    "test_id_twice_differently",
+    "test_id_differs_elsewhere",
+    "misspelt_key",
+    "misplaced_key",
+    "not_in_narrative",
+    "forbidden_and_required",
+    "hits_inside_word",
+    "duplicate_term",
+    "nested_term",
+    "test_id_twice",
+    "no_concern",
+    "placeholder_archetype",
+    "forbidden_inside_theme",
+    "forbidden_inside_required",
+    "may_hit_inside_word",
+    "unknown_key",
+    "never_found",
+    "never_used",
+]
+
+SEVERITIES: Final[Mapping[Code, Severity]] = {
+    "unreadable_file": "error",
+    "invalid_case": "error",
+    "blank_term": "error",
+    "test_id_twice_differently": "error",
+    "test_id_differs_elsewhere": "warning",
+    "misspelt_key": "warning",
+    "misplaced_key": "warning",
+    "not_in_narrative": "warning",
+    "forbidden_and_required": "warning",
+    "hits_inside_word": "warning",
+    "duplicate_term": "warning",
+    "nested_term": "warning",
+    "test_id_twice": "warning",
+    "no_concern": "warning",
+    "placeholder_archetype": "warning",
+    "forbidden_inside_theme": "info",
+    "forbidden_inside_required": "info",
+    "may_hit_inside_word": "info",
+    "unknown_key": "info",
+    "never_found": "info",
+    "never_used": "info",
+}
+"""Every code, the most important first; what is `info` asks nobody to act."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to look at in one batch file; `sentence` and `path` quote the file.
+
+    `position` is that of the test case in `test_cases`, None for what concerns the whole file; `path` leads on from
+    there; `term` is the term in question, as written.
+    """
+
+    code: Code
+    sentence: str
+    position: int | None = None
+    test_id: str | None = None
+    path: str = ""
+    term: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        return SEVERITIES[self.code]
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as "test_cases[3] (ID).expectations.event_summary"; "" for the whole file."""
+        if self.position is None:
+            return self.path
+        case = f"test_cases[{self.position}]" + (f" ({self.test_id})" if self.test_id is not None else "")
+        return f"{case}.{self.path}" if self.path else case
+
+
+class WrittenCase(NamedTuple):
+    """A test case as it was read, and as it stands in its file."""
+
+    position: int
+    read: TestCase | BadTestCase
+    written: object
+
+    def finding(self, code: Code, sentence: str, path: str = "", term: str | None = None) -> Finding:
+        """Make a finding of this case."""
+        return Finding(code, sentence, self.position, self.read.test_id, path, term)
+
+
+class ListedTerm(NamedTuple):
+    """A term that can be looked for: its place within the case, as written, and as it is looked for."""
+
+    path: str
+    term: str
+    needle: str
+
+
+def written_cases(document: object) -> list[WrittenCase]:
+    """Read the test cases of a batch file; raises InvalidBatch."""
+    batch = parse_batch(document)
+    written: list[object] = document["test_cases"]  # type: ignore[index]  # what it parsed as
+    return [WrittenCase(position, *pair) for position, pair in enumerate(zip(batch.cases, written, strict=True))]
+
+
+def findings(cases: Iterable[WrittenCase]) -> Iterator[Finding]:
+    """Find what is wrong in test cases of one batch file, case by case."""
+    first: dict[str, WrittenCase] = {}
+    for case in cases:
+        for check in _CASE_CHECKS:
+            yield from check(case)
+        lists = {criterion: listed_terms(case, criterion) for criterion in CRITERIA}
+        for check_terms in _TERM_CHECKS:
+            yield from check_terms(case, lists)
+        test_id = case.read.test_id
+        if test_id is not None and first.setdefault(test_id, case) is not case:
+            yield _twice(first[test_id], case)
+
+
+def listed_terms(case: WrittenCase, criterion: Criterion) -> list[ListedTerm]:
+    """List the terms of one criterion that can be looked for; what is blank or no text is left out."""
+    section, name = _LISTS[criterion]
+    terms = _within(case.written, "expectations", section, name)
+    path = f"expectations.{section}.{name}"
+    return [
+        ListedTerm(f"{path}[{at}]", term, needle)
+        for at, term in enumerate(terms if isinstance(terms, list) else ())
+        if isinstance(term, str) and (needle := normalise(term))
+    ]
+
+
+def _within(document: object, *keys: str) -> object:
+    for key in keys:
+        document = document.get(key) if isinstance(document, Mapping) else None
+    return document
+
+
+# --- findings of a case -----------------------------------------------------------------------------------------------
+
+
+class _Keys(NamedTuple):
+    """The keys of one level of a test case: those that are read here, and those that factory-cli writes besides."""
+
+    read: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+
+
+# criterion → where factory-cli writes its terms (contract, section 2)
+_LISTS: Final[Mapping[Criterion, tuple[str, str]]] = {
+    "CR": ("signal_generation", "must_find_signals"),
+    "AH": ("followup_questions", "forbidden_terms"),
+    "AC": ("event_summary", "must_contain_phrases"),
+}
+
+_LEVELS: Final[Mapping[tuple[str, ...], _Keys]] = {
+    (): _Keys(("test_id", "concern_id", "archetype", "metric_id", "patient_payload", "expectations"), ("description",)),
+    ("expectations",): _Keys(tuple(section for section, _ in _LISTS.values())),
+    ("expectations", "signal_generation"): _Keys(("must_find_signals",), ("min_signal_count",)),
+    ("expectations", "followup_questions"): _Keys(("forbidden_terms",), ("required_themes",)),
+    ("expectations", "event_summary"): _Keys(("must_contain_phrases",)),
+}
+_PLACE_OF_KEY: Final = {key: ".".join(level) for level, keys in _LEVELS.items() for key in keys.read}
+
+_NEAR, _NEARLY_EQUAL = 0.6, 0.9
+"""Similarities of difflib; a key that is there too must be spelt nearly the same to be what was meant."""
+
+
+def _keys(case: WrittenCase) -> Iterator[Finding]:
+    for level, known in _LEVELS.items():
+        within = _within(case.written, *level)
+        if isinstance(within, Mapping):
+            for key in (key for key in within if key not in known.read and key not in known.ignored):
+                code, what = _unknown_key(key, known, frozenset(name for name in known.read if name in within))
+                yield case.finding(code, what, ".".join((*level, key)))
+
+
+@lru_cache(maxsize=4096)  # the same key tends to stand in every case
+def _unknown_key(key: str, known: _Keys, there: frozenset[str]) -> tuple[Code, str]:
+    """Say what an unknown key may be: one of another level, or a misspelt one that is missing here."""
+    if key in _PLACE_OF_KEY:
+        where = _PLACE_OF_KEY[key] or "the test case itself"
+        return "misplaced_key", f'"{key}" is not read here, but in {where}'
+    spelt = re.sub(r"[\s-]+", "_", key.strip()).lower()
+    missing = [name for name in known.read if name not in there]
+    near = get_close_matches(spelt, missing, 1, _NEAR) or get_close_matches(spelt, known.read, 1, _NEARLY_EQUAL)
+    if near:
+        return "misspelt_key", f'unknown key "{key}", which scoring ignores; did you mean "{near[0]}"?'
+    close = get_close_matches(spelt, (*known.read, *known.ignored), 1, _NEAR)
+    hint = f'; the nearest known one is "{close[0]}"' if close else ""
+    return "unknown_key", f'unknown key "{key}", which scoring ignores{hint}'
+
+
+def _problems(case: WrittenCase) -> Iterator[Finding]:
+    """Name each blank term, and what else makes the case unusable, as far as reading it got."""
+    blank = []
+    for section, name in _LISTS.values():
+        terms = _within(case.written, "expectations", section, name)
+        for at, term in enumerate(terms if isinstance(terms, list) else ()):
+            if isinstance(term, str) and not normalise(term):
+                blank.append(f"{section}.{name}[{at}] is blank")
+                path = f"expectations.{section}.{name}[{at}]"
+                yield case.finding("blank_term", "a blank term, which would match everything", path, term)
+    if isinstance(case.read, BadTestCase) and case.read.problem not in blank:
+        yield case.finding("invalid_case", f"cannot be scored: {case.read.problem}")
+
+
+def _concern(case: WrittenCase) -> Iterator[Finding]:
+    if isinstance(case.written, Mapping) and case.written.get("concern_id") is None:
+        yield case.finding("no_concern", "names no concern: an event for it must, or becomes a dead letter")
+
+
+def _archetype(case: WrittenCase) -> Iterator[Finding]:
+    written = _within(case.written, "archetype")
+    if isinstance(written, str) and isinstance(case.read, TestCase) and case.read.archetype is None:
+        what = f'"{written}" is a placeholder' if written.strip() else "is blank"
+        sentence = f"{what} and the plan names none: the case counts in the group {UNKNOWN_ARCHETYPE}"
+        yield case.finding("placeholder_archetype", sentence, "archetype")
+
+
+def _twice(first: WrittenCase, second: WrittenCase) -> Finding:
+    one, two = first.read, second.read
+    earlier = f"test_cases[{first.position}]"
+    if isinstance(one, TestCase) and isinstance(two, TestCase) and one.expectations != two.expectations:
+        sentence = f"{earlier} has the same test_id and other expectations: neither can be scored"
+        return second.finding("test_id_twice_differently", sentence, "test_id")
+    return second.finding("test_id_twice", f"{earlier} has the same test_id: the first counts", "test_id")
+
+
+_CASE_CHECKS: Final = (_problems, _keys, _concern, _archetype)
+
+
+# --- findings of terms ------------------------------------------------------------------------------------------------
+
+_Lists = Mapping[Criterion, Sequence[ListedTerm]]
+
+
+def _absent(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+    narrative = narrative_of(case.written)
+    if narrative is None:
+        return
+    required = (*lists["CR"], *lists["AC"])
+    stands = which_stand_in(normalise(narrative), [listed.needle for listed in required])
+    for listed, found in zip(required, stands, strict=True):
+        if not found:
+            sentence = f'"{listed.term}" does not stand in the narrative'
+            yield case.finding("not_in_narrative", sentence, listed.path, listed.term)
+
+
+def _repeated(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+    for terms in lists.values():
+        first: dict[str, ListedTerm] = {}
+        for listed in terms:
+            if first.setdefault(listed.needle, listed) is not listed:
+                sentence = f'"{listed.term}" counts twice: it is {_last(first[listed.needle].path)} too'
+                yield case.finding("duplicate_term", sentence, listed.path, listed.term)
+
+
+def _nested(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+    for criterion, terms in lists.items():
+        effect = "one use of the longer term counts twice" if criterion == "AH" else "whoever finds that finds both"
+        for listed, longer in _inside(terms, terms):
+            sentence = f'"{listed.term}" stands inside "{longer.term}", {_last(longer.path)}: {effect}'
+            yield case.finding("nested_term", sentence, listed.path, listed.term)
+
+
+def _contradictory(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+    """Find forbidden terms that are required too, which matters where a question quotes what was to be found."""
+    required = {listed.needle: listed for listed in (*lists["AC"], *lists["CR"])}
+    for listed in lists["AH"]:
+        if listed.needle in required:
+            sentence = f'"{listed.term}" is forbidden in questions and required: {_last(required[listed.needle].path)}'
+            yield case.finding("forbidden_and_required", sentence, listed.path, listed.term)
+    for listed, longer in _inside(lists["AH"], list(required.values())):
+        sentence = (
+            f'"{listed.term}" is forbidden and stands inside "{longer.term}", {_last(longer.path)}: '
+            "a question that quotes this uses it"
+        )
+        yield case.finding("forbidden_inside_required", sentence, listed.path, listed.term)
+
+
+def _forbidden_themes(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+    themes = _within(case.written, "expectations", "followup_questions", "required_themes")
+    for theme in themes if isinstance(themes, list) else ():
+        for listed in lists["AH"] if isinstance(theme, str) else ():
+            if listed.needle in normalise(theme):
+                sentence = f'"{listed.term}" is forbidden, but the theme "{theme}" is to be asked for'
+                yield case.finding("forbidden_inside_theme", sentence, listed.path, listed.term)
+
+
+def _short(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+    narrative = normalise(narrative_of(case.written) or "")
+    for listed in (listed for terms in lists.values() for listed in terms):
+        if word := longer_word(listed.needle, narrative):
+            sentence = f'"{listed.term}" also matches inside "{word}", which stands in the narrative'
+            yield case.finding("hits_inside_word", sentence, listed.path, listed.term)
+        elif word := longer_word(listed.needle, _COMMON_WORDS):
+            sentence = f'"{listed.term}" would also match inside words like "{word}"'
+            yield case.finding("may_hit_inside_word", sentence, listed.path, listed.term)
+
+
+_TERM_CHECKS: Final = (_absent, _repeated, _nested, _contradictory, _forbidden_themes, _short)
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _inside(shorter: Iterable[ListedTerm], longer: Sequence[ListedTerm]) -> Iterator[tuple[ListedTerm, ListedTerm]]:
+    """Pair each term with the first different one inside which it stands; a term listed twice is looked at once.
+
+    One search through all the longer terms at once keeps this quick for lists of thousands.
+    """
+    holders = list({listed.needle: listed for listed in reversed(longer)}.values())[::-1]
+    text = "\0".join(listed.needle for listed in holders)
+    starts = list(accumulate((len(listed.needle) + 1 for listed in holders), initial=0))
+    for listed in {listed.needle: listed for listed in shorter}.values():
+        at = text.find(listed.needle)
+        while at >= 0 and holders[place := bisect_right(starts, at) - 1].needle == listed.needle:
+            at = text.find(listed.needle, starts[place + 1])
+        if at >= 0:
+            yield listed, holders[bisect_right(starts, at) - 1]
+
+
+# --- matches inside longer words --------------------------------------------------------------------------------------
+
+_SHORT: Final = 4
+_INFLECTIONS: Final = frozenset({"s", "es", "d", "ed", "r", "er", "ing"})
+_NUMBER_BEFORE: Final = re.compile(r"\d[\d.,:]*\Z")
+_NUMBER_AFTER: Final = re.compile(r"[.,:]?\d+")
+_LONGEST_NUMBER: Final = 16
+
+_COMMON_WORDS: Final = """
+about above abdominal able according active acute added administered admission admitted advised after again against age
+airway already also although always among and anterior another any appeared appointment appropriate approximately area
+around arrival arrived assessed assessment available away awaiting baseline because been before began behind being below
+better between bleeding blood both breathing brought called capillary cardiac care carer careful cause caused certain
+chart chest child clear clinical closed closely come comfortable compared complaint complete concern concerned condition
+confirmed consent consider considered consultant contact contained continued control could course current date daughter
+day decided decision decreased deformity delay delayed department described despite detail deteriorated did different
+difficult direct discharge discharged discussed distal doctor documented does done down due during each early edema
+either elbow elevated emergency empty episode especially evaluation evening event every evidence examination examined
+explained extremity factor failed fall family father feeling felt finding finger first flexion fluid follow following
+for forearm found fracture from full further gave general given good great guardian had hand has have head health heart
+help here high history home hospital hour how however identified imaging immediate immediately impaired important
+improved including increased indicated infection information initial initially injury inside instead intact into
+intravenous involved issue just keep known laboratory large last late later least left less level life like limited
+little local long lower made main major management many mark mature measure medical medication midnight might minor
+minute moderate monitored month more morning most mother motor movement much must narrow near necessary need nerve
+neurological never next night normal not note noted nothing notified now number nurse observation observed obtained
+occurred of often old once one only open operating operation or orthopaedic other our out over oxygen pain palpable part
+particular patient per perform performed perfusion period person physician place placed plan planned point positive
+possible posterior postoperative prepared presented pressure previous prior problem procedure process progress promptly
+provided pulse quickly radial range rate reached reason received recent record recorded recovery reduced reduction
+referred regarding remained repair repeat reported required respiratory response result resulted return review right
+room routine same scan scheduled second sedation seen sensation several severe should showed side sign similar since
+skin slightly slow small some soon sought stable staff standard start started status still stopped strong such sudden
+suggest support surgeon surgery surgical sustained swelling symptom system taken team temperature test than that the
+their them then there therapy these they third this those though three throughout time tissue today together told took
+total toward transfer transferred treated treatment trial under underwent unit until upon urgent usual vascular very
+vital waited waiting was watch week weight well were what when where whether which while who whole will with within
+without wound would wrist year yesterday
+""".replace("\n", " ")
+
+
+def longer_word(needle: str, text: str) -> str | None:
+    """Give the first longer word of a text that a needle matches inside of: the literal rule knows no word bounds.
+
+    Only needles of up to four characters are looked at, and longer ones that begin or end with a digit, which match
+    inside longer numbers. A word that merely inflects the needle is none.
+    """
+    at = text.find(needle) if can_be_inside(needle) else -1
+    while at >= 0:
+        word = _word_around(needle, text, at)
+        if word != needle and not _inflects(word, needle):
+            return word
+        at = text.find(needle, at + 1)
+    return None
+
+
+def _inflects(word: str, needle: str) -> bool:
+    ending = word.removeprefix(needle)  # where it is none, the whole word, which is no ending
+    return not {ending, ending.removeprefix(needle[-1])}.isdisjoint(_INFLECTIONS)
+
+
+def can_be_inside(needle: str) -> bool:
+    """Tell whether longer_word() looks at a needle at all."""
+    return len(needle) <= _SHORT or needle[0].isdigit() or needle[-1].isdigit()
+
+
+def _word_around(needle: str, text: str, at: int) -> str:
+    begin, end = at, at + len(needle)
+    if needle[0].isdigit() and (number := _NUMBER_BEFORE.search(text, max(0, begin - _LONGEST_NUMBER), begin)):
+        begin = number.start()
+    if needle[-1].isdigit() and (number := _NUMBER_AFTER.match(text, end)):
+        end = number.end()
+    if len(needle) <= _SHORT:
+        while needle[0].isalnum() and begin and text[begin - 1].isalnum():
+            begin -= 1
+        while needle[-1].isalnum() and end < len(text) and text[end].isalnum():
+            end += 1
+    return text[begin:end]

@@ -1,0 +1,202 @@
+"""`safe explain`, `score --explain`, `lint` and `compare` as from a shell."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumer.cli import main
+from safe_core.diagnosis import KINDS
+from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report
+
+Json = Any
+CANARY = "zebra-7Q"
+NARRATIVE = "A boy of 6 came at 08:30 on Saturday with wheeze. Salbutamol was given at once."
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a batch of three cases, and outputs that miss in several ways."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith(("SAFE_V0_", "GITHUB_", "SOURCE_DATE_"))]:
+        monkeypatch.delenv(name)
+    write_batch(
+        tmp_path / "cases",
+        "asthma_1",
+        a_case("A-1", signals=["came at 08:30 on Saturday", "wheeze"], patient_payload=NARRATIVE),
+        a_case("A-2", phrases=["the salbutamol was given"], patient_payload=NARRATIVE),
+        a_case("A-3", signals=["a peak flow of 180"], patient_payload=NARRATIVE),
+    )
+    write_report(
+        tmp_path / "run.json",
+        answer("A-1", {**GOOD, "signals": [f"came at 08:30, {CANARY}", "wheeze"]}),
+        answer("A-2", {**GOOD, "summary": f"Salbutamol was given. {CANARY}"}),
+        answer("A-3"),
+    )
+    return tmp_path
+
+
+def score(*more: str, outputs: str = "run.json") -> Json:
+    arguments = ["score", "-c", "K07", "-b", "*", "-i", outputs, "-t", "cases", "-o", "report.json", *more]
+    assert main(arguments) in {0, 1, 2}
+    return json.loads(Path("report.json").read_bytes())
+
+
+def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys: pytest.CaptureFixture[str]) -> None:
+    report = score("--explain")
+    misses = {result["test_id"]: result["misses"] for result in report["results"]}
+    (part,), (connectives,), (absent,) = misses["A-1"], misses["A-2"], misses["A-3"]
+    names = ["criterion", "term", "kind", "in_narrative", "field", "element", "start", "end", "similarity"]
+    assert [list(miss) for miss in (part, connectives, absent)] == [names] * 3
+    assert (part["kind"], part["field"], part["element"], part["in_narrative"]) == ("part", "signals", 0, "yes")
+    assert (connectives["kind"], connectives["field"], connectives["element"]) == ("connectives", "summary", None)
+    assert (absent["kind"], absent["in_narrative"]) == ("absent", "no")
+    assert report["miss_kinds"] == {"connectives": 1, "part": 1, "absent": 1}
+    assert list(report["miss_kinds"]) == [kind for kind in KINDS if kind in report["miss_kinds"]]
+    assert report["misses_not_in_narrative"] == 2
+    assert report["ceiling"] == {
+        "cases": 3, "pass": 1, "review": 0, "fail": 2, "terms": 7, "not_in_narrative": 2, "without_narrative": 0,
+    }  # fmt: skip
+    assert "of 3 misses: 2 not in the narrative" in capsys.readouterr().out
+
+
+def test_explaining_moves_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1772438400")
+    plain, explained = score(), score("--explain")
+    for result in explained["results"]:
+        del result["misses"]
+    for name in ("miss_kinds", "misses_not_in_narrative", "ceiling"):
+        del explained[name]
+    assert explained == plain
+
+
+@pytest.mark.parametrize("options", [["--explain"], ["--include-text"]])
+def test_an_explained_report_is_verified_and_its_changes_are_found(
+    capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    report = score(*options)
+    verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]
+    assert main(verify) == 0
+    report["results"][0]["misses"][0]["kind"] = "absent"
+    Path("report.json").write_text(json.dumps(report))
+    capsys.readouterr()
+    assert main(verify) == 1
+    assert 'misses[0] (came at 08:30 on Saturday) kind: the report says "absent", recomputed "part"' in (
+        capsys.readouterr().out
+    )
+
+
+FILES = ["page.md", "page.xml", "page.csv", "page.txt"]
+
+
+def test_no_page_quotes_an_output_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    written = [part for name in FILES for part in ("-o", name)]
+    score("--explain", "--verbose", *written)
+    printed = capsys.readouterr()
+    pages = [Path(name).read_text(encoding="utf-8") for name in ("report.json", *FILES)]
+    assert not [page for page in (*pages, printed.out, printed.err) if CANARY in page]
+    report = score("--explain", "--include-text")
+    assert report["results"][0]["misses"][0]["text"] == "came at 08:30"
+
+
+def test_a_case_is_explained_with_what_its_output_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]) == 0
+    printed = capsys.readouterr().out
+    assert "came at 08:30 on Saturday" in printed
+    assert "Saturday" in printed
+    assert "A-2" not in printed
+
+
+def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsys: pytest.CaptureFixture[str]) -> None:
+    write_events(Path("run.jsonl"), event("A-3"), event("A-1"), event("A-3", {**GOOD, "summary": "Oxygen."}))
+    assert main(["explain", "--test", "A-3", "--test", "A-1", "-i", "run.jsonl", "-t", "cases"]) == 0
+    printed = capsys.readouterr().out
+    assert -1 < printed.index("A-3") < printed.index("A-1")
+    assert "salbutamol" in printed, "the later event stands, which does not hold it"
+
+
+WRONG = [
+    (["--test", "A-9", "-i", "run.json"], "holds --test A-9; did you mean A-"),
+    (["--test", "A-1"], "what is to be explained? Give --test with --outputs, or --source"),
+    (["--source", "t/0/1", "--test", "A-1"], "what is to be explained?"),
+    (["--source", "t/0"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
+    (["--source", "t/0", "--bootstrap-servers", "b:1"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),
+    (["--source", "t/x/1", "--bootstrap-servers", "b:1"], "--source t/x/1 is not TOPIC/PARTITION/OFFSET"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), WRONG)
+def test_what_cannot_be_explained_is_refused(
+    capsys: pytest.CaptureFixture[str], options: list[str], sentence: str
+) -> None:
+    assert main(["explain", "-t", "cases", *options]) == 3
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_case_that_stands_in_batches_with_different_expectations_is_no_one_case(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_batch(Path("cases"), "asthma_2", a_case("A-1", signals=["stridor"]))
+    asked = ["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]
+    assert main(asked) == 3
+    assert "in several batches with different expectations (choose by --batch)" in capsys.readouterr().err
+    assert main([*asked, "--batch", "asthma_2"]) == 0
+    assert "stridor" in capsys.readouterr().out
+
+
+def test_a_flaw_elsewhere_in_the_batch_keeps_no_case_from_being_explained() -> None:
+    write_batch(Path("cases"), "asthma_1", a_case("A-1"), {"test_id": "A-2", "concern_id": "K07"})
+    assert main(["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]) == 0
+
+
+def test_the_gate_says_what_copying_can_reach(capsys: pytest.CaptureFixture[str]) -> None:
+    score("--explain")
+    capsys.readouterr()
+    for rate, told in (("0.8", True), ("0.3", False)):
+        main(["gate", "report.json", "--min-pass-rate", rate])
+        beside = "is more than copying can reach: at most 1 of 3 can pass by copying; see safe lint"
+        assert (beside in capsys.readouterr().err) is told
+
+
+def test_a_gate_may_ask_how_sure_one_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+    score()
+    capsys.readouterr()
+    assert main(["gate", "report.json", "--min-pass-rate", "0.5", "--confidence", "0.95"]) == 1
+    assert "not enough cases: --min-pass-rate 0.5 at 95 % confidence needs at least 4, all passing, has 3" in (
+        capsys.readouterr().out
+    )
+
+
+def test_lint_begins_with_the_ceiling_and_exits_by_its_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "cases"]) == 1
+    assert capsys.readouterr().out.startswith("Ceiling: at most 1 of 3 can pass by copying\n")
+    write_batch(Path("clean"), "b", a_case("A-1", ["wheeze"], phrases=["salbutamol"], patient_payload=NARRATIVE))
+    assert main(["lint", "clean", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ceiling"]["pass"] == 1
+    assert main(["lint", "nowhere"]) == 3
+
+
+def test_lint_annotates_in_github_actions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(["lint", "cases"]) == 1
+    assert "::warning file=cases/asthma_1.json,line=1" in capsys.readouterr().err
+
+
+def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    score()
+    Path("report.json").rename("base.json")
+    better = {**GOOD, "summary": "At once the salbutamol was given."}
+    write_report(Path("new.json"), answer("A-1", HARMFUL), answer("A-2", better))
+    score(outputs="new.json")
+    capsys.readouterr()
+    compare = ["compare", "base.json", "report.json"]
+    assert main(compare) == 0
+    assert capsys.readouterr().out.startswith("1 regression: of 3 common cases, 1 got a worse label, 1 a better one")
+    assert main([*compare, "--fail-on-regression", "-o", "comparison.md"]) == 1
+    assert main([*compare, "--fail-on-regression", "--max-regressions", "1", "-o", "comparison.md"]) == 0
+    assert Path("comparison.md").read_text(encoding="utf-8").startswith("<!-- SAFE v0 comparison -->")
+    assert main([*compare, "--max-regressions", "1"]) == 3
+    assert main([*compare, "-o", "base.json"]) == 3
+    assert main(["compare", "base.json", "run.json"]) == 3

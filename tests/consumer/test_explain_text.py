@@ -1,0 +1,303 @@
+"""One case explained: what differs is marked in signs, whatever the place, and no text from outside commands it."""
+
+import io
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from consumer.consoles import PipedConsole
+from consumer.offline.explain_text import differences, print_explanation
+from consumer.offline.kinds_wording import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
+from consumer.offline.markdown import render_markdown
+from consumer.offline.scorecard import scorecard_text
+from consumer.offline.scored_run import Explanation, ScoredRun
+from safe_core import EMPTY_OUTPUT, Expectations, Output
+from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Kind, Miss, Passage, diagnose
+from tests.support.golden import matches_golden
+from tests.support.scored_runs import NASTY, SMALL, Sample, scored_run
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+NARRATIVE = (
+    "Admitted on Tuesday at 07:40 after a fall from a ladder. The delay was due to the lack of a free bed. "
+    "Signs of a developing chest infection were noted. No fracture of the left hip was seen. Seen by Dr Amsel at 11:15."
+)
+SAMPLE = Sample(
+    "S11-W1-009",
+    Expectations(
+        (
+            "the delay was due to the lack of a free bed",  # connectives
+            "seen by Dr Amsel at 11:15",  # another value
+            "admitted on Tuesday at 07:40",  # the time is lost
+            "a fall from height",  # the narrative has it in other words
+            "antibiotics were given",  # found
+        ),
+        ("or", "negligence", "blame"),
+        ("signs of a developing chest infection", "no fracture of the left hip", "a pressure ulcer on the heel"),
+    ),
+    Output(
+        (
+            "Admitted on Tuesday after a fall from a ladder",
+            "Delay was due to lack of a free bed",
+            "Seen by Dr Amsel at 11:45",
+            "Antibiotics were given",
+        ),
+        "The patient has a developing chest infection. No fracture of the  left hip.",
+        ("Was there negligence in the way that the long delay before admission was communicated to the family?",),
+    ),
+    archetype="Delay_Finder",
+)
+
+
+def explained(sample: Sample, narrative: str | None = NARRATIVE) -> tuple[ScoredRun, Explanation]:
+    output = sample.output or EMPTY_OUTPUT
+    return scored_run([sample]), Explanation(diagnose(sample.expectations, output, narrative), output)
+
+
+def shown(sample: Sample, narrative: str | None, console: Console) -> None:
+    run, explanation = explained(sample, narrative)
+    print_explanation(run.cases[0], explanation, narrative, console)
+
+
+def piped(sample: Sample, narrative: str | None = NARRATIVE) -> str:
+    file = io.StringIO()
+    shown(sample, narrative, Console(file=file, force_terminal=False, color_system=None, _environ={}))
+    return file.getvalue()
+
+
+def on_terminal(
+    sample: Sample,
+    *,
+    width: int = 80,
+    narrative: str | None = NARRATIVE,
+    colour: Literal["standard"] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> str:
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        force_terminal=True,
+        width=width,
+        color_system=colour,
+        legacy_windows=False,
+        _environ=environ or {},  # not that of whoever runs the tests
+    )
+    shown(sample, narrative, console)
+    return file.getvalue()
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_a_case_in_a_pipe() -> None:
+    matches_golden("explain.txt", piped(SAMPLE))
+
+
+def test_a_case_on_a_terminal_of_sixty_columns() -> None:
+    matches_golden("explain_60_columns.txt", on_terminal(SAMPLE, width=60))
+
+
+def test_a_case_without_a_narrative_on_a_terminal_of_eighty_columns() -> None:
+    matches_golden("explain_80_columns.txt", on_terminal(SAMPLE, narrative=None))
+
+
+NASTY_SAMPLES = [
+    Sample(
+        f"N-{number} [red]{term}"[:200],
+        Expectations((f"expected {term}",), (f"blame {term}",), (f"said {term}",)),
+        Output((f"{term} was expected",), f"said, {term}", (f"blame {term}",)),
+        archetype=f"[bold]{term}",
+        batch_id="B [link=x]",
+    )
+    for number, term in enumerate((*NASTY, "two\nlines", "zero\u200bwidth", "患者の訴え", "e\u0301 combined"))
+]
+
+
+def test_texts_that_try_to_break_out() -> None:
+    matches_golden("explain_nasty.txt", "\n".join(piped(sample, narrative="") for sample in NASTY_SAMPLES))
+
+
+# --- order and words --------------------------------------------------------------------------------------------------
+
+
+def test_what_the_narrative_itself_lacks_comes_first_with_how_the_narrative_words_it() -> None:
+    text = piped(SAMPLE)
+    first, *_ = (line for line in text.splitlines() if line.startswith("Missed"))
+    assert NOT_IN_NARRATIVE in first
+    section = text[text.index(first) : text.index("Missed, though")]
+    assert re.search(r"expected +a fall from height\n", section)
+    assert re.search(r"narrative +\S+ .*after a fall from a ladder", section)
+    # the prompt cannot be at fault there
+    assert "advice" not in section
+
+
+def test_without_a_narrative_it_is_said_that_nobody_can_tell() -> None:
+    assert "without a narrative nobody can tell" in piped(SAMPLE, narrative=None)
+    assert "without a narrative" not in piped(SAMPLE)
+
+
+def test_a_case_that_passes_has_nothing_to_explain_but_where_its_terms_stand() -> None:
+    text = piped(SMALL[0], narrative=None)
+    assert "Missed" not in text
+    assert "Forbidden" not in text
+    assert '"a lactate of 4.1 mmol/L"\n    where      signals[0], characters 0 to 23\n' in text
+
+
+@pytest.mark.parametrize(("sample", "said"), [(SMALL[4], "FAIL  (empty output)"), (SMALL[5], "FAIL  (no output)")])
+def test_where_there_was_nothing_to_score_it_is_said(sample: Sample, said: str) -> None:
+    assert said in piped(sample, narrative=None)
+
+
+def test_a_forbidden_term_inside_a_longer_word_is_pointed_at_with_a_hint() -> None:
+    text = piped(SAMPLE)
+    used = text[text.index('AH  "or"') : text.index('AH  "negligence"')]
+    _, _, context, signs, hint = used.splitlines()[:5]
+    assert context[signs.index("^^") :].startswith("ore admission")
+    assert "only inside longer words" in hint
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_its_words(kind: Kind) -> None:
+    passage = None if kind == "absent" else Passage("summary", None, 0, 5)
+    miss = Miss("AC", "after a fall", kind, "yes", passage, 61.0, (AbsentWord("after", "reference point"),))
+    run, explanation = explained(SMALL[2], None)
+    file = io.StringIO()
+    print_explanation(
+        run.cases[0], replace(explanation, diagnosis=Diagnosis((miss,), ())), "", Console(file=file, _environ={})
+    )
+    words = " ".join(file.getvalue().split())
+    assert f"AC {KIND_LABELS[kind]} expected after a fall" in words
+    assert KIND_ADVICE[kind] in words
+    assert "lacks after (reference point)" in words
+
+
+def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
+    sample = Sample("T-1", Expectations(("(the left hip)",), (), ()), Output(("pain in (left hip).",), ""))
+    assert re.search(r"expected +\(the left hip\)\n +---\n +found +\(left hip\)\n", piped(sample))
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+DIFFERENCES = [
+    # (expected, what of it is lacking, found, what of it is further)
+    ("the delay was long", ["the"], "Delay was long", []),
+    ("seen at 08:30", ["08:30"], "seen at 09:30", ["09:30"]),  # a time is one word
+    ("a lactate of 4.1 mmol", ["4.1"], "a lactate of 4.7 mmol", ["4.7"]),
+    ("pain, swelling", [","], "pain swelling", []),
+    ("the patient was seen", ["patient was"], "the nurse is seen", ["nurse is"]),  # neighbours are one stretch
+    ("post-op fever", ["-"], "post op fever", []),
+    ("left hip", [" "], "left  hip", ["  "]),  # where the words agree, the spaces count
+    ("left hip", [], "Left Hip", []),
+    ("hip pain", ["pain"], "pain hip", ["pain"]),  # only the order differs
+    ("the delay from injury was 13 hours", ["the", "hours"], "was a 13-hour delay from injury", ["a", "-hour"]),
+]
+
+
+@pytest.mark.parametrize(("expected", "lacking", "found", "further"), DIFFERENCES)
+def test_what_differs_is_marked_word_by_word(expected: str, lacking: list[str], found: str, further: list[str]) -> None:
+    first, second = differences(expected, found)
+    assert [expected[start:end] for start, end in first] == lacking
+    assert [found[start:end] for start, end in second] == further
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_stretches_that_differ_are_in_order_and_apart(expected: str, found: str) -> None:
+    for text, stretches in zip((expected, found), differences(expected, found), strict=True):
+        ends = [place for stretch in stretches for place in stretch]
+        assert ends == sorted(ends)
+        assert all(0 <= start < end <= len(text) for start, end in stretches)
+
+
+# --- terminals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("sample", [SAMPLE, *NASTY_SAMPLES])
+def test_no_line_is_wider_than_the_terminal(sample: Sample, width: int) -> None:
+    assert all(cell_len(line) <= width for line in on_terminal(sample, width=width).splitlines())
+
+
+@pytest.mark.parametrize("sample", NASTY_SAMPLES)
+def test_nothing_from_outside_reaches_a_terminal_as_a_command(sample: Sample) -> None:
+    text = ANSI.sub("", on_terminal(sample, colour="standard"))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+def test_colour_says_nothing_that_signs_do_not() -> None:
+    plain = on_terminal(SAMPLE)
+    coloured = on_terminal(SAMPLE, colour="standard")
+    assert ANSI.search(coloured)
+    assert ANSI.sub("", coloured) == plain
+
+
+def test_no_colour_is_respected() -> None:
+    text = on_terminal(SAMPLE, colour="standard", environ={"NO_COLOR": "1"})
+    # bold and dim remain, which are no colours
+    assert set(ANSI.findall(text)) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m"}
+
+
+def test_without_other_characters_than_ascii_all_of_ours_are() -> None:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii", errors="strict", write_through=True)
+    shown(SAMPLE, NARRATIVE, Console(file=file, force_terminal=True, width=80, color_system=None, _environ={}))
+    assert b"..." in raw.getvalue()
+
+
+def test_a_pipe_cuts_and_wraps_nothing() -> None:
+    term = "word " * 2_000 + "end"
+    sample = Sample("T-1", Expectations((term,), (), ()), Output((term.replace("word", "words", 1),), ""))
+    assert any(line.endswith(term) for line in piped(sample).splitlines())
+
+
+def test_a_closed_pipe_is_told_to_the_caller() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    file = os.fdopen(writing, "w", buffering=1)
+    with pytest.raises(BrokenPipeError):
+        shown(SAMPLE, NARRATIVE, PipedConsole(file=file, _environ={}))
+    with suppress(BrokenPipeError):
+        file.close()
+
+
+# --- in the reports ---------------------------------------------------------------------------------------------------
+
+
+COUNTS = [
+    # (miss_kinds, not in the narrative, what is said)
+    ({"connectives": 31, "part": 121}, 43, "of 152 misses: 43 not in the narrative; 121 only in part, 31 connectives"),
+    ({"form": 1}, 0, "of 1 miss: 1 form"),
+    ({"form": 2, "absent": 2}, 0, "of 4 misses: 2 form, 2 not there"),  # in the order of the kinds
+    ({}, 0, None),  # nothing was missed
+]
+
+
+@pytest.mark.parametrize(("kinds", "alien", "said"), COUNTS)
+def test_misses_are_counted_in_words(kinds: Mapping[str, int], alien: int, said: str | None) -> None:
+    assert misses_in_words({"miss_kinds": kinds, "misses_not_in_narrative": alien}) == said
+
+
+def test_a_report_that_explains_nothing_says_nothing_of_misses() -> None:
+    run = scored_run([SAMPLE])
+    assert misses_in_words(run.report) is None
+    assert "missed:" not in render_markdown(run) + scorecard_text(run, verbose=True)
+
+
+def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
+    run, explanation = explained(SAMPLE)
+    counted = {"miss_kinds": {"connectives": 1, "value": 1, "part": 3}, "misses_not_in_narrative": 2}
+    run = replace(run, report={**run.report, **counted}, explanations={SAMPLE.test_id: explanation})
+    said = "of 5 misses: 2 not in the narrative; 3 only in part, 1 connectives, 1 value differs"
+    assert f"\nWhy terms were missed: {said}\n" in scorecard_text(run, verbose=False)
+    page = render_markdown(run)
+    assert f"- Why terms were missed: {said}.\n" in page
+    assert "`the delay was due to the lack of a free bed` (connectives), `seen by Dr Amsel at 11:15` (value" in page
+    assert ", not in the narrative)" in page

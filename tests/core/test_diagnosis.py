@@ -1,0 +1,385 @@
+"""The parts of a diagnosis: words, values, negation and doubt, passages, and the order of the rules."""
+
+from typing import get_args
+
+import pytest
+
+from safe_core import Expectations, Output
+from safe_core.diagnosis import KINDS, Kind, Miss, Passage, diagnose
+from safe_core.diagnosis.certainty import certainty_at, is_negation
+from safe_core.diagnosis.elements import MAX_WORDS, elements
+from safe_core.diagnosis.items import MAX_ITEMS, Item, sentences
+from safe_core.diagnosis.kinds import RULES
+from safe_core.diagnosis.opposites import are_opposites
+from safe_core.diagnosis.passages import Term, nearest
+from safe_core.diagnosis.places import Places
+from safe_core.diagnosis.values import Value, value_at
+from safe_core.diagnosis.words import fold, run_together, stem, words
+
+
+def items_of(text: str) -> list[Item]:
+    return [item for sentence in sentences(text, words(text, 1_000)) for item in sentence]
+
+
+def values_of(text: str) -> list[tuple[str, str]]:
+    return [(item.value.type, item.value.canonical) for item in items_of(text) if item.value]
+
+
+def only_value(text: str) -> Value:
+    (value,) = [item.value for item in items_of(text) if item.value]
+    return value
+
+
+def only_miss(term: str, output: Output) -> Miss:
+    (miss,) = diagnose(Expectations((term,)), output, None).misses
+    return miss
+
+
+# ─── words ───
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Pink, pulseless HAND.", ["pink", "pulseless", "hand"]),
+        ("13-hour", ["13", "hour"]),  # a hyphen parts words
+        ("8:30pm", ["8:30", "pm"]),  # digits and letters are parted
+        ("8 p.m.", ["8", "pm"]),
+        ("the patient's arm, the patients’ arms", ["the", "patient", "arm", "the", "patients", "arms"]),
+        ("don't", ["dont"]),
+        ("1,500 ml or 1.5 l", ["1500", "ml", "or", "1.5", "l"]),
+        ("1,5", ["1", "5"]),  # no thousands
+        (".5 mg", ["0.5", "mg"]),
+        ("120/80", ["120/80"]),
+        ("2024-03-12", ["2024-03-12"]),
+        ("\ufb01bula caf\u00e9 cafe\u0301", ["fibula", "cafe", "cafe"]),  # ligature, composed, decomposed
+        ("com\u00adpartment", ["compartment"]),  # soft hyphen
+        ("38 °C, 91%", ["38", "degree", "c", "91", "percent"]),
+        ("... !? —", []),
+        ("", []),
+    ],
+)
+def test_a_text_is_cut_into_folded_words(text: str, folded: list[str]) -> None:
+    assert [word.folded for word in words(text, 100)] == folded
+
+
+@pytest.mark.parametrize("text", ["Straße ﬁbula", "İİ x", "a\u0301 b", "8 p.m. today"])
+def test_every_word_knows_its_place_in_the_original(text: str) -> None:
+    for word in words(text, 100):
+        assert fold(text[word.start : word.end]) == word.folded
+
+
+def test_no_more_words_are_cut_than_asked_for() -> None:
+    assert len(words("a " * 100, 7)) == 7
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("fracture", "fractures"),
+        ("fracture", "fractured"),
+        ("delay", "delayed"),
+        ("delay", "delays"),
+        ("injury", "injuries"),
+        ("fall", "fell"),
+        ("arrive", "arrival"),
+        ("arrived", "arriving"),
+        ("evaluate", "evaluation"),
+        ("examined", "examination"),
+        ("assess", "assessment"),
+        ("refer", "referred"),
+        ("swell", "swelling"),
+        ("pulseless", "pulselessness"),
+        ("child", "children"),
+    ],
+)
+def test_inflections_of_a_word_have_one_stem(one: str, other: str) -> None:
+    assert stem(one) == stem(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("hypotension", "hypertension"),
+        ("abduction", "adduction"),
+        ("pulse", "pulseless"),
+        ("ulna", "ulnar"),
+        ("left", "leave"),
+        ("stable", "unstable"),
+    ],
+)
+def test_other_words_have_other_stems(one: str, other: str) -> None:
+    assert stem(one) != stem(other)
+
+
+def test_words_are_run_together_but_two_numbers_never_become_one() -> None:
+    assert run_together(words("pulse-less hand", 9)) == ("pulselesshand", [0, 5, 9])
+    assert run_together(words("2-3 hours", 9)) == ("2|3hours", [0, 2, 3])
+
+
+# ─── values ───
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("at 20:30", [("time", "20:30")]),
+        ("at 8:30 pm", [("time", "20:30")]),
+        ("at 08:30 PM", [("time", "20:30")]),
+        ("at 8.30 p.m.", [("time", "20:30")]),
+        ("at 12 am", [("time", "00:00")]),
+        ("at 12:15 pm", [("time", "12:15")]),
+        ("at 0830 hours", [("time", "08:30")]),
+        ("at 0830", [("time", "08:30")]),
+        ("at 8 o'clock", [("time", "08:00")]),
+        ("at 09.40", [("time", "09:40")]),
+        ("at half past eight", [("time", "08:30")]),
+        ("around noon", [("time", "12:00")]),
+        ("in the evening", [("time", "evening")]),
+        ("on Saturday", [("day", "saturday")]),
+        ("on Sat", [("day", "saturday")]),
+        ("she sat up", []),  # no day
+        ("in May", [("day", "may")]),
+        ("she may walk", []),  # no month
+        ("12 March", [("day", "12 mar")]),
+        ("March 12", [("day", "12 mar")]),
+        ("the 3rd of April", [("day", "3 apr")]),
+        ("march past", []),
+        ("on postoperative day 2", [("day", "2")]),
+        ("on the second day", [("day", "2")]),
+        ("the next day", [("day", "next")]),
+        ("type III", [("grade", "3")]),
+        ("type 3", [("grade", "3")]),
+        ("type three", [("grade", "3")]),
+        ("type IIIb", [("grade", "3b")]),
+        ("type 3b", [("grade", "3b")]),
+        ("Garden IV", [("grade", "4")]),
+        ("given IV fluids", []),  # into the vein
+        ("I saw him", []),
+        ("GCS 15", [("grade", "15")]),
+        ("score of 7", [("grade", "7")]),
+        ("third-degree burn", [("grade", "3")]),
+        ("severe pain", [("grade", "severe")]),
+        ("left wrist", [("side", "left")]),
+        ("on both sides", [("side", "bilateral")]),
+        ("both radial and ulnar pulses", []),  # a conjunction
+        ("she left the ward", []),
+        ("right away", []),
+        ("13 hours", [("number", "46800")]),
+        ("13-hour delay", [("number", "46800")]),
+        ("1.5 hours", [("number", "5400")]),
+        ("90 minutes", [("number", "5400")]),
+        ("2 to 3 hours", [("number", "7200"), ("number", "10800")]),
+        ("2-3 hours", [("number", "7200"), ("number", "10800")]),
+        ("two doses", [("number", "2")]),
+        ("120/80", [("number", "120/80")]),
+        ("101 °F", [("number", "101 F")]),
+    ],
+)
+def test_values_have_a_type_and_one_canonical_form(text: str, values: list[tuple[str, str]]) -> None:
+    assert values_of(text) == values
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alternative"),
+    [
+        ("13 hours", "3 hours", True),
+        ("13 hours", "13 minutes", True),
+        ("90 minutes", "1.5 hours", False),  # the same
+        ("2 g", "2 ml", True),  # the same number of something else
+        ("2 g", "3 ml", False),  # nothing in common
+        ("2 doses", "3 doses", True),
+        ("2 doses", "3 nurses", False),
+        ("08:30", "09:30", True),
+        ("08:30", "evening", False),
+        ("left", "right", True),
+        ("left", "upper", False),
+        ("type II", "type III", True),
+        ("type II", "severe", False),
+        ("Monday", "Tuesday", True),
+        ("Monday", "12 March", False),
+    ],
+)
+def test_values_are_alternatives_where_they_answer_the_same_question(one: str, other: str, alternative: bool) -> None:
+    assert only_value(one).is_alternative(only_value(other)) is alternative
+
+
+def test_no_digits_however_odd_are_refused() -> None:
+    for text in ("٣ days", "፩", "①", "²", "9" * 500, "9" * 500 + " pm", "type " + "9" * 500, "1:2:3:4", "99:99 pm"):
+        cut = words(text, 10)
+        assert [value_at(text, cut, at) for at in range(len(cut))]
+
+
+# ─── negation and doubt ───
+
+
+@pytest.mark.parametrize(
+    ("text", "negated"),
+    [
+        ("no pain", True),
+        ("not palpable", True),
+        ("without delay", True),
+        ("denied pain", True),
+        ("ruled out", True),
+        ("ruled in", False),
+        ("not done until Monday", False),
+        ("not palpable. Kept until Monday", True),  # another sentence
+        ("not without pain", False),
+        ("did not deny pain", False),
+        ("not only pain", False),
+        ("no. 4", False),
+        ("no 2-hour wait", True),
+        ("another pain", False),
+    ],
+)
+def test_a_negation_is_told_from_what_only_looks_like_one(text: str, negated: bool) -> None:
+    cut = words(text, 20)
+    assert any(is_negation(cut, at) for at in range(len(cut))) is negated
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("suspected fracture", {"suspected"}),
+        ("suspicion of a fracture", {"suspected"}),
+        ("signs of sepsis", {"sign"}),
+        ("early signs of sepsis", {"sign"}),
+        ("pucker sign", set()),  # a finding
+        ("pucker sign, indicating injury", set()),
+        ("findings consistent with sepsis", {"sign"}),
+        ("consistent results", set()),
+        ("concern for abruption", {"sign"}),
+        ("family expressed concern for the wait", set()),
+        ("may have aspirated", {"possible"}),
+        ("could be sepsis", {"possible"}),
+        ("could walk", set()),
+        ("about 3 hours", {"approximate"}),
+        ("asked about the wait", set()),
+    ],
+)
+def test_a_doubt_is_told_from_what_only_looks_like_one(text: str, classes: set[str]) -> None:
+    cut = words(text, 20)
+    assert {certainty_at(cut, at) for at in range(len(cut))} - {None} == classes
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "opposite"),
+    [
+        ("stable", "unstable", True),
+        ("abnormal", "normal", True),
+        ("pulses", "pulseless", True),
+        ("complete", "incomplete", True),
+        ("tact", "intact", True),  # no list of words can know; no term asks for tact
+        ("side", "inside", True),
+        ("to", "into", False),  # too short to tell
+        ("stable", "table", False),
+        ("pain", "pains", False),
+    ],
+)
+def test_opposites_are_told_by_how_words_are_built(one: str, other: str, opposite: bool) -> None:
+    assert are_opposites(one, other) is opposite
+    assert are_opposites(other, one) is opposite
+
+
+@pytest.mark.parametrize(
+    ("term", "said", "kind"),
+    [
+        ("the hand was warm", "no swelling, hand warm", "connectives"),  # the comma ends what "no" denies
+        ("swelling of the hand", "no warmth or hand swelling", "polarity"),
+        ("fracture of the wrist", "wrist fracture was ruled out", "polarity"),
+        ("fracture of the wrist", "wrist fracture with no swelling", "rearranged"),
+        ("fracture of the wrist", "wrist fracture was suspected", "polarity"),
+        ("fracture of the wrist", "wrist fracture, suspected sprain", "rearranged"),
+        ("no signs of a leak", "without evidence of a leak", "connectives"),
+        ("no signs of a leak", "no leak", "part"),  # under "no", signs are no doubt
+        ("confirmed wrist fracture", "wrist fracture", "part"),
+        ("confirmed wrist fracture", "possible wrist fracture", "polarity"),
+        ("was vitally stable", "vitally unstable", "polarity"),
+        ("without complications", "no late complications", "rearranged"),
+        ("without complications", "no bleeding, complications of anaesthesia", "polarity"),
+        ("absent radial pulse", "radial pulse was not palpable", "rearranged"),
+        ("patient did not have compartment syndrome", "no signs of compartment syndrome", "rearranged"),
+        ("6-hour delay", "after a 2-hour delay in imaging and a 6-hour wait", "part"),  # two things
+    ],
+)
+def test_negation_and_doubt_reach_as_far_as_a_reader_says(term: str, said: str, kind: Kind) -> None:
+    assert only_miss(term, Output((said,))).kind == kind
+
+
+# ─── passages ───
+
+
+def test_the_nearest_passage_is_the_shortest_of_those_that_hold_the_most() -> None:
+    output = Output(("hand", "pink and then, later on, a pulseless hand; pink pulseless cold hand"), "the hand")
+    places = Places(elements(output))
+    match = nearest(Term("pink pulseless hand"), places, 10)[0]
+    assert [item.folded for item in match.window] == ["pink", "pulseless", "cold", "hand"]
+    assert match.share == 1
+
+
+def test_of_equal_passages_the_first_is_taken() -> None:
+    passage = only_miss("hand of a child", Output(("child hand", "child hand"))).passage
+    assert passage == Passage("signals", 0, 0, 10)
+
+
+def test_a_value_that_differs_must_belong_to_the_same_event() -> None:
+    # "for surgery" follows the arrival; the term has its time after the surgery
+    assert only_miss("surgery at 14:00", Output(("arrived at 12:00 for surgery",))).kind == "part"
+    assert only_miss("surgery at 14:00", Output(("surgery was performed at 12:00",))).kind == "value"
+
+
+def test_a_misspelt_term_is_absent_but_its_passage_is_shown() -> None:
+    miss = only_miss("supracondylar", Output(("a supracondlyar fracture",)))
+    assert (miss.kind, miss.passage) == ("absent", Passage("signals", 0, 2, 15))
+    assert 80 < miss.similarity < 100
+
+
+def test_an_abbreviation_is_what_it_stands_for() -> None:
+    assert (
+        only_miss("taken to the OR at 09:00", Output(("taken to the operating room at 09:00",))).kind == "connectives"
+    )
+    assert only_miss("the OR", Output(("red or blue",))).kind == "absent"  # the conjunction is no operating room
+
+
+# ─── the order of the rules, and the bounds ───
+
+
+def test_there_is_a_rule_for_each_kind_in_the_order_of_the_kinds() -> None:
+    assert tuple(rule.kind for rule in RULES) == KINDS == get_args(Kind)
+    assert all(rule.sentence.endswith(".") for rule in RULES)
+
+
+def test_the_first_rule_that_holds_is_said() -> None:
+    # each output also holds what the later ones hold
+    term = "the pink, cold hand"
+    said = ("pink", "cold hand", "hand that is cold and pink", "a pink, cold hand", "the pink cold hand")
+    kinds = [only_miss(term, Output(said[:count])).kind for count in range(1, len(said) + 1)]
+    assert kinds == ["part", "split", "rearranged", "connectives", "form"]
+
+
+def test_a_passage_cannot_end_before_it_starts_nor_lie_in_an_element_of_the_summary() -> None:
+    with pytest.raises(ValueError, match="ends before"):
+        Passage("summary", None, 3, 2)
+    with pytest.raises(ValueError, match="no elements"):
+        Passage("summary", 0, 0, 2)
+
+
+def test_no_more_words_and_no_longer_sentences_are_looked_at_than_there_is_time_for() -> None:
+    output = Output(("hand " * MAX_WORDS, "hand"), "hand")
+    cut = elements(output)
+    assert sum(len(element.cut) for element in cut) == MAX_WORDS
+    assert max(len(sentence) for element in cut for sentence in element.sentences) == MAX_ITEMS
+
+
+@pytest.mark.parametrize(
+    ("terms", "output"),
+    [
+        (("hand of x",), Output(("hand " * 200_000,))),  # a megabyte of hits
+        (("x" * 10_000,), Output(("x " * 500_000,))),  # a term of ten thousand characters
+        (("not palpable",), Output(("not " * 250_000,))),
+        (("a" * 90 + "b",) * 500, Output(("a" * 1_000_000,))),  # hits but for the last letter
+        (tuple(f"hand and pain {number}" for number in range(2_000)), Output(("hand pain " * 20_000,))),
+    ],
+)
+def test_hostile_sizes_are_answered(terms: tuple[str, ...], output: Output) -> None:
+    assert len(diagnose(Expectations(terms), output, None).misses) == len(terms)
