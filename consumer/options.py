@@ -41,6 +41,7 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     CSV = "csv"
+    HTML = "html"
     ALL = "all"
 
 
@@ -157,7 +158,7 @@ OutputFiles = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write a report; .json, .md, .xml (JUnit), .csv or .txt picks its kind; - is stdout; repeats.",
+        help="Write a report; .json, .md, .html, .xml (JUnit), .csv or .txt picks its kind; - is stdout; repeats.",
     ),
 ]
 Format = Annotated[
@@ -165,7 +166,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="What to print; markdown and the files of all go to SAFE_V0_REPORT_DIR (reports).",
+        help="What to print; markdown, html and the files of all go to SAFE_V0_REPORT_DIR (reports).",
     ),
 ]
 Verbose = Annotated[

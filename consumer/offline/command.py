@@ -24,6 +24,7 @@ from consumer.offline.destinations import (
     write_whole,
 )
 from consumer.offline.gate import Gate, check_borne_out, checked_summary, read_report
+from consumer.offline.html_page import render_html
 from consumer.offline.junit import render_junit
 from consumer.offline.markdown import render_markdown
 from consumer.offline.scorecard import print_scorecard, scorecard_text
@@ -153,6 +154,8 @@ def _text(run: ScoredRun, format_: Format, request: ScoreRequest) -> str:
             return render_junit(run, review_fails=request.gate is not None and request.gate.fail_on == "review")
         case "csv":
             return render_csv(run)
+        case "html":
+            return render_html(run)
         case "console":
             return scorecard_text(run, verbose=request.verbose)
 

@@ -12,25 +12,26 @@ from typing import Final, Literal
 
 from consumer.errors import ConfigurationError
 from consumer.expectations.folder import shown
-from consumer.offline import comparison_text, junit, markdown, table_csv
+from consumer.offline import comparison_text, html_page, junit, markdown, table_csv
 from consumer.reports import is_own_report
 
-Format = Literal["json", "console", "markdown", "junit", "csv"]
+Format = Literal["json", "console", "markdown", "junit", "csv", "html"]
 
 STDOUT: Final = "-"
 SUFFIXES: Final[Mapping[str, Format]] = {
-    ".json": "json", ".md": "markdown", ".xml": "junit", ".csv": "csv", ".txt": "console",
+    ".json": "json", ".md": "markdown", ".xml": "junit", ".csv": "csv", ".html": "html", ".txt": "console",
 }  # fmt: skip
 _SUFFIX_OF: Final = {format_: suffix for suffix, format_ in SUFFIXES.items()}
 _ALL: Final[tuple[Format, ...]] = ("console", "json", "markdown")
-_TO_FOLDER: Final[Format] = "markdown"
-"""The format that goes to the folder of reports even if it is the only one: nobody reads it on a terminal."""
+_TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
+"""The formats that go to the folder of reports even if alone: nobody reads them on a terminal."""
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
 _MARKS: Final[Mapping[Format, re.Pattern[str]]] = {
     "markdown": re.compile(f"{re.escape(markdown.MARK)}|{re.escape(comparison_text.MARK)}"),
     "junit": re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
     "csv": re.compile(re.escape(",".join(table_csv.HEADER))),
+    "html": re.compile(r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*" + re.escape(html_page.MARK)),
     "console": re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
 }
 _MARK_WITHIN_BYTES: Final = 1024
@@ -83,7 +84,7 @@ def _usual_places(formats: Iterable[Format], stem: Path, *, alone: bool) -> tupl
         Destination(
             format_,
             None
-            if format_ == "console" or (alone and format_ != _TO_FOLDER)
+            if format_ == "console" or (alone and format_ not in _TO_FOLDER)
             else stem.with_name(stem.name + _SUFFIX_OF[format_]),
         )
         for format_ in formats

@@ -14,6 +14,7 @@ from consumer.offline.destinations import (
     destinations,
     write_whole,
 )
+from consumer.offline.html_page import render_html
 from consumer.offline.junit import render_junit
 from consumer.offline.markdown import render_markdown
 from consumer.offline.scorecard import scorecard_text
@@ -35,14 +36,15 @@ PLACES = [
     # Markdown goes to the folder of reports
     ("markdown", [], CONSOLE, {"markdown": f"{AUTOMATIC}.md"}),
     ("markdown", ["-"], CONSOLE, {"markdown": None}),
+    ("html", [], CONSOLE, {"html": f"{AUTOMATIC}.html"}),
     ("all", [], CONSOLE, {"console": None, "json": f"{AUTOMATIC}.json", "markdown": f"{AUTOMATIC}.md"}),
     ("all", ["out/nightly"], CONSOLE, {"console": None, "json": "out/nightly.json", "markdown": "out/nightly.md"}),
     ("all", ["out/nightly.json"], CONSOLE, {"console": None, "json": "out/nightly.json", "markdown": "out/nightly.md"}),
     ("all", ["v1.2"], CONSOLE, {"console": None, "json": "v1.2.json", "markdown": "v1.2.md"}),
     # the suffix picks the format
     (None, ["r.json"], CONSOLE, {"console": None, "json": "r.json"}),
-    (None, ["r.JSON", "j.xml", "t.csv", "m.md"], CONSOLE,
-        {"console": None, "json": "r.JSON", "junit": "j.xml", "csv": "t.csv", "markdown": "m.md"}),
+    (None, ["r.JSON", "j.xml", "t.csv", "m.md", "p.html"], CONSOLE,
+        {"console": None, "json": "r.JSON", "junit": "j.xml", "csv": "t.csv", "markdown": "m.md", "html": "p.html"}),
     (None, ["s.txt"], CONSOLE, {"console": "s.txt"}),
     ("json", ["golden.json"], CONSOLE, {"json": "golden.json"}),
     ("json", ["golden.json", "junit.xml"], CONSOLE, {"json": "golden.json", "junit": "junit.xml"}),
@@ -72,7 +74,7 @@ CONTRADICTIONS = [
     (
         None,
         ["report"],
-        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .txt, or",
+        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .html, .txt, or",
     ),
     (None, ["-"], None),
     (None, ["r.json", "r.json"], "two formats would go to r.json; give one of them an --output of its own"),
@@ -162,6 +164,7 @@ OWN = {
     "report.md": render_markdown(scored_run(SMALL)),
     "junit.xml": render_junit(scored_run(SMALL)),
     "cases.csv": render_csv(scored_run(SMALL)),
+    "page.html": render_html(scored_run(SMALL)),
     "card.txt": scorecard_text(scored_run(SMALL), verbose=False),
     "ascii.txt": "+=====+\n|  SAFE v0 Scorecard - K07  |\n",
     "empty.json": "",

@@ -88,7 +88,7 @@ def test_an_explained_report_is_verified_and_its_changes_are_found(
     )
 
 
-FILES = ["page.md", "page.xml", "page.csv", "page.txt"]
+FILES = ["page.md", "page.xml", "page.csv", "page.html", "page.txt"]
 
 
 def test_no_page_quotes_an_output_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

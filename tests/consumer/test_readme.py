@@ -57,12 +57,16 @@ def commands() -> list[str]:
 
 
 def test_the_commands_do_what_is_said_of_them(folder: Path) -> None:
-    (scorecard,) = blocks("text")
-    show, write, gate, verify = (shell(command, folder) for command in commands())
+    scorecard, explanation = blocks("text")
+    show, write, gate, verify, explain, lint, page, compare = (shell(command, folder) for command in commands())
     assert (show.returncode, show.stdout, show.stderr) == (2, scorecard, "")
     assert (write.returncode, write.stderr) == (2, "safe: wrote report.json\nsafe: wrote report.md\n")
     assert (gate.returncode, gate.stdout[:15]) == (1, "gate NOT passed")
     assert (verify.returncode, verify.stdout[:9]) == (0, "verified:")
+    assert (explain.returncode, explain.stdout, explain.stderr) == (0, explanation, "")
+    assert (lint.returncode, lint.stdout[:8]) == (1, "Ceiling:")
+    assert (page.returncode, (folder / "report.html").is_file()) == (2, True)
+    assert (compare.returncode, compare.stdout[:13]) == (0, "No regression")
 
 
 def test_the_github_workflow_scores_gates_and_keeps_the_reports(folder: Path) -> None:

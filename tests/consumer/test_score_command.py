@@ -208,7 +208,7 @@ def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixtu
 
 
 def test_each_suffix_picks_its_format(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ["r.json", "r.md", "r.xml", "r.csv", "r.txt"]
+    names = ["r.json", "r.md", "r.xml", "r.csv", "r.html", "r.txt"]
     assert main(safe_score(*(part for name in names for part in ("-o", name)))) == 1
     assert json.loads(Path("r.json").read_bytes())["summary"]["total_cases"] == 3
     assert Path("r.md").read_text(encoding="utf-8").startswith("<!-- SAFE v0 report -->")
@@ -241,7 +241,7 @@ def test_the_configuration_file_says_which_formats_are_usual(capsys: pytest.Capt
 
 
 def test_the_same_inputs_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["r.json", "r.md", "r.xml", "r.csv", "r.txt"]
+    names = ["r.json", "r.md", "r.xml", "r.csv", "r.html", "r.txt"]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1772438400")
     written: list[list[bytes]] = []
     for hash_seed in ("1", "2"):
