@@ -59,3 +59,26 @@ def scored_offline(site: Site, concern_id: str, batch_id: str, cases: Path, fold
     )
     assert done.returncode in {0, 1, 2}, done.stderr
     return json.loads(done.stdout)
+
+
+def test_a_result_can_be_explained_by_the_record_that_it_names(site_over: Callable[..., Site], tmp_path: Path) -> None:
+    folder = write_batches(tmp_path / "cases", BATCHES)
+    site = site_over(folder, partitions=2)
+    site.send(list(event_stream(29, BATCHES, 12, partitions=2, repeated=0.0, late=0.0, poison=0.0)))
+    with site.worker():
+        site.await_rest()
+        run, problems = site.seen()
+    assert problems == []
+    for result in (record.json() for record in run.results):
+        source = result["source"]
+        coordinates = f"{source['topic']}/{source['partition']}/{source['offset']}"
+        explained = site.installation.run("explain", "--source", coordinates, "-t", str(folder), folder=tmp_path)
+        assert (explained.returncode, explained.stderr) == (0, "")
+        lines = explained.stdout.splitlines()
+        assert lines[0].split() == [result["result"]["test_id"], result["result"]["label"].upper()]
+        for term in result["result"]["details"]["CR"]["missing"]:
+            assert term in explained.stdout
+    beyond = f"{site.topics.input}/0/1000"
+    refused = site.installation.run("explain", "--source", beyond, "-t", str(folder), folder=tmp_path)
+    assert refused.returncode == 3
+    assert f"there is no record {beyond}: it was removed by retention, or never committed" in refused.stderr
