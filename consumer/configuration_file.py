@@ -43,13 +43,16 @@ class Keys:
     def advice(self, key: str) -> str:
         """Say what to do about a key that is not known."""
         right = {known: known for known in (*self.known, *self.sections, SCHEMA_KEY)}
-        return suggestion(key, {**self.spellings, **right})
+        spellings = {**self.spellings, **right}
+        # Not the object that the key stands in: nothing resembles the key more.
+        return suggestion(key, {name: known for name, known in spellings.items() if not key.startswith(f"{name}.")})
 
 
 def suggestion(name: str, known: Mapping[str, str]) -> str:
-    """Advise on an unknown name; `known` maps each spelling one might have meant to the right one."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {known[close[0]]}?" if close else "remove it"
+    """Advise on an unknown name; `known` maps each spelling one might have meant, in any case, to the right one."""
+    spellings = {spelling.lower(): right for spelling, right in known.items()}
+    close = difflib.get_close_matches(name.lower(), spellings, n=1)
+    return f"did you mean {spellings[close[0]]}?" if close else "remove it"
 
 
 def read_configuration_file(path: str | None, folder: Path, keys: Keys) -> ConfigurationFile:
@@ -113,7 +116,7 @@ def _leaves(document: Mapping[str, object], file: str, keys: Keys, parent: str =
     sections = keys.sections
     for part, value in document.items():
         key = parent + part
-        if "." in part and key in {*keys.known, *sections}:  # our own name for it, by which it could stand twice
+        if "." in part and parent + part.partition(".")[0] in {*keys.known, *sections}:  # else it could stand twice
             raise ConfigurationError(f"{file}: {json.dumps(part)} has dots; write an object within an object instead")
         if key in sections:
             if not isinstance(value, dict):

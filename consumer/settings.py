@@ -426,11 +426,18 @@ def _secret(path: Path) -> str:
         raise ConfigurationError(f"{path} is not UTF-8 text; write it anew") from None  # the error holds the secret
 
 
+_WITHOUT_VARIABLE: Final = {
+    PREFIX + key.replace(".", "_").upper(): key for key in (*_POLICY_KEYS, *(f"weights.{c}" for c in CRITERIA))
+} | {PREFIX + name.upper(): FILE_KEYS[name] for name in _FILE_ONLY}
+
+
 def _refuse_unknown(names: Iterator[str], what: str) -> None:
     known = set(VARIABLES.values())
     for name in sorted(set(names) - known):
         if re.search(r"_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$", name):
             advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
+        elif name in _WITHOUT_VARIABLE:
+            advice = f"write it as {_WITHOUT_VARIABLE[name]} in {FILE_NAME}"
         else:
             # Without the prefix, which makes all of them look alike.
             advice = suggestion(name.removeprefix(PREFIX), {other.removeprefix(PREFIX): other for other in known})
@@ -649,7 +656,7 @@ def _threshold(settings: Settings, criterion: str) -> dict[str, float]:
 
 def _layer_beneath(problem: str, settings: Settings, given: _Layer) -> str:
     """Name the default layer's thresholds, where an override failed together with them."""
-    found = re.search(r"thresholds\.(CR|AH|AC)", problem)
+    found = re.search(r"thresholds\.(CR|AH|AC): review \S+ is above pass", problem)
     if found is None:
         return ""
     bounds = (f"{found[1].lower()}_{bound}" for bound in ("pass", "review"))

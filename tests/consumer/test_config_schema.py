@@ -233,6 +233,8 @@ WRITTEN_OTHERWISE: list[dict[str, Any]] = [
     {"strictAH": "true"},
     {"logLevel": "INFO"},
     {"inputTypes": "a,b"},
+    {"inputStart": "", "kafkaSaslMechanism": " ", "logFormat": ""},  # blank is unset
+    {"strictAH": 1},
     {"weights": None, "overrides": None},  # as if left out
 ]
 

@@ -172,8 +172,10 @@ UNKNOWN_VARIABLES = [
     ("SAFE_V0_CR_PAS", "did you mean SAFE_V0_CR_PASS?"),
     ("SAFE_V0_INPUT_TOPICS", "did you mean SAFE_V0_INPUT_TOPIC?"),
     ("SAFE_V0_XYZZY", "remove it"),  # like nothing
-    ("SAFE_V0_REPORT_FORMATS", ""),  # from the file alone
-    ("SAFE_V0_cr_pass", ""),  # names are exact
+    ("SAFE_V0_REPORT_FORMATS", "write it as reportFormats in safe.config.json"),  # from the file alone
+    ("SAFE_V0_OVERRIDES", "write it as overrides in safe.config.json"),
+    ("SAFE_V0_WEIGHTS_AH", "write it as weights.AH in safe.config.json"),
+    ("SAFE_V0_cr_pass", "did you mean SAFE_V0_CR_PASS?"),  # names are exact
     ("SAFE_V0_SERVICE_HOST", "set enableServiceLinks: false"),  # Kubernetes, for a service safe-v0
     ("SAFE_V0_METRICS_PORT_9464_TCP_ADDR", "set enableServiceLinks: false"),
 ]
@@ -272,10 +274,14 @@ REFUSED_FILES = [
     ('{"crPass": 1}', "did you mean thresholds.CR.pass?"),
     ('{"ahStrict": true}', "did you mean strictAH?"),
     ('{"threshold": {}}', "did you mean thresholds?"),
+    ('{"LOGLEVEL": "info"}', "did you mean logLevel?"),  # capitals alone
+    ('{"thresholds": {"ah": {}}}', "did you mean thresholds.AH?"),  # the one with these letters
+    ('{"thresholds": {"AC": {"fail": 0}}}', "did you mean thresholds.AC.pass?"),  # not the object that it stands in
     ('{"thresholds": {"CR": {"passed": 1}}}', '"thresholds.CR.passed" is not a key that SAFE knows'),
     ('{"thresholds": {"CX": {}}}', '"thresholds.CX" is not a key that SAFE knows; did you mean thresholds.C'),
     ('{"thresholds.CR.pass": 0.9}', '"thresholds.CR.pass" has dots; write an object within an object instead'),
     ('{"thresholds": {"CR.pass": 0.9}}', '"CR.pass" has dots; write an object within'),  # it could stand there twice
+    ('{"weights.CR": 1}', '"weights.CR" has dots; write an object within'),  # also where weights are read elsewhere
     ('{"thresholds": 5}', "thresholds is not an object; write { … } there"),
     ('{"thresholds": {"CR": 0.8}}', "thresholds.CR is not an object"),
     ('{"thresholds": {"CR": {"pass": true}}}', "thresholds.CR.pass=true is not a number; write a number from 0 to 1"),
@@ -482,6 +488,13 @@ def test_an_override_that_fails_with_the_layer_beneath_names_both(tmp_path: Path
     assert sentence == (
         "safe.config.json: overrides.archetype.X: thresholds.CR: review 0.6 is above pass 0.4"
         " (the default layer has cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6); write 0 <= review <= pass <= 1"
+    )
+
+
+def test_an_override_that_fails_by_itself_does_not_name_the_layer_beneath(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"overrides": {"archetype": {"X": {"thresholds": {"CR": {"pas": 1}}}}}}')
+    assert refusal({}, tmp_path) == (
+        'safe.config.json: overrides.archetype.X: thresholds.CR: unknown key "pas"; did you mean "pass"?'
     )
 
 
