@@ -321,15 +321,18 @@ def explain(
       safe explain --test I25-BATCH1-004 -i run.json -t ./test-cases
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
-    from consumer.offline.explain_command import ExplainRequest, explain_record, explain_tests
+    from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
 
     loaded = _load(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
-    if bool(tests) == bool(source) or bool(tests) != bool(outputs):
+    if source is not None and (tests or outputs):
+        raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
+    if source is None and not (tests and outputs):
         raise ConfigurationError("what is to be explained? Give --test with --outputs, or --source")
     folder = _test_dir(test_dir, loaded)
     if source is not None:
+        coordinates = Coordinates.read(source)
         _prepare_for_kafka(loaded)
-        return explain_record(loaded.settings, loaded.policy, source, folder)
+        return explain_record(loaded.settings, loaded.policy, coordinates, folder)
     request = ExplainRequest(
         test_ids=tests or [],
         concern=concern,

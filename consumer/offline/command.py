@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from consumer.consoles import PipedConsole
+from consumer.errors import ConfigurationError
 from consumer.logs import printable
 from consumer.offline.compare import compare, decide
 from consumer.offline.comparison_text import comparison_markdown, console_lines
 from consumer.offline.destinations import (
+    SUFFIXES,
     Destination,
     Format,
     automatic_stem,
@@ -223,14 +225,19 @@ def compare_command(base: Path, new: Path, output: Path | None, max_regressions:
     Without `max_regressions` nothing is decided.
     """
     if output is not None:
+        if SUFFIXES.get(output.suffix.lower(), "markdown") != "markdown":
+            raise ConfigurationError(f"--output {printable(str(output))}: a comparison is written as Markdown, .md")
         check_writable([Destination("markdown", output)], [base, new], force=force)
-    comparison = compare(read_report(base), read_report(new), base.name, new.name)
+    # Where both have the same name, their folders tell them apart.
+    names = [str(path) if base.name == new.name else path.name for path in (base, new)]
+    comparison = compare(read_report(base), read_report(new), *names)
     decision = None if max_regressions is None else decide(comparison, max_regressions)
     line = None if decision is None else decision.line
+    if output is not None:
+        write_whole(output, comparison_markdown(comparison, line))
     for text in console_lines(comparison, line):
         print(text)
     if output is not None:
-        write_whole(output, comparison_markdown(comparison, line))
         _say([f"wrote {output}"])
     return 0 if decision is None else GATE_CODES[decision.passed]
 

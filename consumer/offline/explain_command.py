@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Self
+
+from typing_extensions import override
 
 from consumer.consoles import PipedConsole
 from consumer.decode import InputEvent, InputRules, decode
@@ -56,16 +58,17 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     batches = load_batches(request.test_dir, request.batch).all
     files = [open_outputs(file) for path in request.outputs for file in output_files(path)]
     console = PipedConsole(highlight=False)
-    for number, test_id in enumerate(request.test_ids):
+    for number, test_id in enumerate(dict.fromkeys(request.test_ids)):
         if number:
             console.print()
         selection = _one(test_id, batches, request)
-        run, remarks = score_files(
+        run, _ = score_files(
             selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text"
         )
         (case,) = run.cases
-        for remark in remarks if not case.answered else ():
-            print(f"safe: {printable(remark)}", file=sys.stderr)
+        if not case.answered:
+            about = f"no output answers {printable(test_id)} of concern {printable(selection.concern_id)}"
+            print(f"safe: {about}: it is explained as an empty one", file=sys.stderr)
         assert run.explanations is not None
         narrative = narratives_of(selection.batches[0]).get(test_id)
         print_explanation(case, run.explanations[test_id], narrative, console)
@@ -92,40 +95,51 @@ def _unknown(test_id: str, batches: Iterable[LoadedBatch], request: ExplainReque
 # --- from the input topic ---------------------------------------------------------------------------------------------
 
 
-def explain_record(settings: Settings, policy: Policy, source: str, test_dir: Path) -> int:
+class Coordinates(NamedTuple):
+    """Where a record stands, as a result names it in its `source`."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    @classmethod
+    def read(cls, source: str) -> Self:
+        """Read TOPIC/PARTITION/OFFSET; raises ConfigurationError."""
+        topic, *numbers = source.split("/")
+        if not topic or len(numbers) != 2 or not all(number.isascii() and number.isdigit() for number in numbers):
+            raise ConfigurationError(
+                f"--source {shown(source)} is not TOPIC/PARTITION/OFFSET, such as factory.generation.output/0/41"
+            )
+        return cls(topic, int(numbers[0]), int(numbers[1]))
+
+    @override
+    def __str__(self) -> str:
+        return f"{shown(self.topic)}/{self.partition}/{self.offset}"
+
+
+def explain_record(settings: Settings, policy: Policy, source: Coordinates, test_dir: Path) -> int:
     """Explain the one record that a result names as its source; raises ConfigurationError, or Fatal if Kafka fails."""
-    topic, partition, offset = _coordinates(source)
-    event = asyncio.run(_event_at(settings, topic, partition, offset))
+    event = asyncio.run(_event_at(settings, source))
     index = FolderIndex().followed_by(list_folder(test_dir), time.time)
     try:
         found = index.find(ExpectationsKey(event.batch_id, event.test_id), time.time())
     except Transient as error:
         raise ConfigurationError(f"{shown(str(test_dir))}: {error}") from error
     if isinstance(found, Poison):
-        raise ConfigurationError(f"{shown(source)}, test_id {shown(event.test_id)}: {found}")
+        raise ConfigurationError(f"{source}, test_id {shown(event.test_id)}: {found}")
     narrative = _narrative(event, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output)
     print_explanation(_case(event, found, policy), explanation, narrative, PipedConsole(highlight=False))
     return 0
 
 
-def _coordinates(source: str) -> tuple[str, int, int]:
-    topic, *numbers = source.split("/")
-    if not topic or len(numbers) != 2 or not all(number.isascii() and number.isdigit() for number in numbers):
-        raise ConfigurationError(
-            f"--source {shown(source)} is not TOPIC/PARTITION/OFFSET, such as factory.generation.output/0/41"
-        )
-    return topic, int(numbers[0]), int(numbers[1])
-
-
-async def _event_at(settings: Settings, topic: str, partition: int, offset: int) -> InputEvent:
+async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
     # Whoever explains files needs no Kafka client.
     from consumer.kafka import Connection, read_record  # noqa: PLC0415
 
-    place = f"{shown(topic)}/{partition}/{offset}"
     try:
         async with asyncio.timeout(_FROM_TOPIC_SECONDS):
-            record = await read_record(Connection.from_settings(settings), topic, partition, offset)
+            record = await read_record(Connection.from_settings(settings), *place)
     except (Transient, TimeoutError) as error:
         raise Fatal(f"{place} cannot be read: {said(error)}") from error
     if record is None:

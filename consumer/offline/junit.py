@@ -9,7 +9,8 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from consumer.logs import printable
-from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.offline.kinds_wording import remarks_on
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import missed, score, terms_against, without_output
 from safe_core import Label
 
@@ -33,7 +34,7 @@ def render_junit(run: ScoredRun, *, review_fails: bool = False) -> str:
         name = f"{concern}.{_legal(batch_id)}"
         suite = ET.SubElement(root, "testsuite", {"name": name, **_counts(cases, outcomes), "timestamp": _time(run)})
         suite.append(_properties(run))
-        suite.extend(_test(case, name, outcomes) for case in cases)
+        suite.extend(_test(case, name, outcomes, run.explanation_of(case)) for case in cases)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
@@ -71,12 +72,12 @@ def _properties(run: ScoredRun) -> ET.Element:
     return properties
 
 
-def _test(case: CaseLine, classname: str, outcomes: _Outcomes) -> ET.Element:
+def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Explanation | None) -> ET.Element:
     test = ET.Element("testcase", {"classname": classname, "name": _legal(case.test_id), "time": "0"})
     outcome = outcomes.get(case.label)
     if outcome is None:
         return test
-    message, text = _message(case), "\n".join(_explanation(case))
+    message, text = _message(case), "\n".join(_told(case, explanation))
     if outcome == "failure":
         ET.SubElement(test, "failure", {"type": case.label, "message": message}).text = text
     else:
@@ -96,14 +97,16 @@ def _reasons(case: CaseLine) -> Iterator[str]:
     yield from map(missed, case.shortfalls)
 
 
-def _explanation(case: CaseLine) -> Iterator[str]:
+def _told(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
     """Tell the reason and what lies behind it, one thing in each line."""
     yield from _reasons(case)
     yield ", ".join(f"{name} {score(value)}" for name, value in case.row.scores._asdict().items())
     if case.archetype is not None:
         yield f"archetype: {_legal(case.archetype)}"
     for criterion, how, terms in terms_against(case):
-        yield from (f"{criterion} {how}: {_legal(term)}" for term in terms)
+        remarks = remarks_on(explanation if how == "missing" else None, criterion, terms)
+        for term, remark in zip(terms, remarks, strict=True):
+            yield f"{criterion} {how}: {_legal(term)}{'' if remark is None else f' ({remark})'}"
 
 
 def _legal(text: str) -> str:

@@ -1,9 +1,11 @@
 """What the pages say of the kinds of misses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from safe_core.diagnosis import KINDS, Kind
+from consumer.offline.scored_run import Explanation
+from safe_core import Criterion
+from safe_core.diagnosis import KINDS, Kind, Miss, Passage
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "form",
@@ -47,3 +49,24 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     commonest = sorted(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
     told = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
     return f"of {total} {'miss' if total == 1 else 'misses'}: {first}{told}"
+
+
+def remark_on(miss: Miss) -> str:
+    """Say of a miss what can be said without the output's text: its kind, the narrative's word, and the place."""
+    alien = ", not in the narrative" if miss.in_narrative == "no" else ""
+    return f"{KIND_LABELS[miss.kind]}{alien}{_place(miss.passage)}"
+
+
+def remarks_on(explanation: Explanation | None, criterion: Criterion, terms: Sequence[str]) -> list[str | None]:
+    """Give the remark on each missing term of a criterion, in their order; None where nobody explained them."""
+    if explanation is None:
+        return [None] * len(terms)
+    remarks = [remark_on(miss) for miss in explanation.diagnosis.misses if miss.criterion == criterion]
+    return [*remarks] if len(remarks) == len(terms) else [None] * len(terms)
+
+
+def _place(passage: Passage | None) -> str:
+    if passage is None:
+        return ""
+    element = "" if passage.element is None else f"[{passage.element}]"
+    return f", {passage.field}{element} {passage.start}-{passage.end}"

@@ -12,12 +12,11 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from consumer.logs import printable
-from consumer.offline.kinds_wording import KIND_LABELS, misses_in_words
+from consumer.offline.kinds_wording import misses_in_words, remarks_on
 from consumer.offline.rates import BRACKETS, pass_rate
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import count_of, own_rules, percent, score, settings_of, terms_against, without_output
 from safe_core import CRITERIA, Criterion, Label
-from safe_core.diagnosis import Miss
 
 MARK: Final = "<!-- SAFE v0 report -->"
 """The first line of each such page; by it SAFE knows its own."""
@@ -250,14 +249,12 @@ def _evidence(
 
 def _lost(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
     for criterion, how, terms in terms_against(case):
-        misses = [] if explanation is None else [m for m in explanation.diagnosis.misses if m.criterion == criterion]
-        told = map(_explained, misses) if misses else map(literal, terms)
+        remarks = remarks_on(explanation if how == "missing" else None, criterion, terms)
+        told = [
+            f"{literal(term)}{'' if remark is None else f' ({remark})'}"
+            for term, remark in zip(terms, remarks, strict=True)
+        ]
         yield f"  - {criterion} {how}: {', '.join(told)}\n"
-
-
-def _explained(miss: Miss) -> str:
-    alien = ", not in the narrative" if miss.in_narrative == "no" else ""
-    return f"{literal(miss.term)} ({KIND_LABELS[miss.kind]}{alien})"
 
 
 def _case_line(case: CaseLine, *, by_batch: bool) -> str:

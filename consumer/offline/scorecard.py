@@ -17,9 +17,9 @@ from rich.style import Style
 from rich.text import Text
 
 from consumer.logs import printable
-from consumer.offline.kinds_wording import misses_in_words
+from consumer.offline.kinds_wording import misses_in_words, remarks_on
 from consumer.offline.rates import BRACKETS, pass_rate
-from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
+from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import count_of, own_rules, percent, score, why
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Label, Threshold, Thresholds
 
@@ -64,7 +64,7 @@ def _scorecard(run: ScoredRun, page: "_Page", *, verbose: bool) -> Iterator[Line
     yield from _headed("Per-Case Breakdown:", _breakdown(cases, page, by_batch=by_batch))
     not_passed = [case for case in cases if case.label != "Pass"]
     if verbose and not_passed:
-        yield from _headed("Cases That Do Not Pass:", _details(not_passed, page, by_batch=by_batch))
+        yield from _headed("Cases That Do Not Pass:", _details(run, not_passed, page, by_batch=by_batch))
     yield from _headed("Top Issues:", _issues(run.report["failure_analysis"], page))
     yield from _remarks(run.report, page)
     yield from _closing(run, page)
@@ -338,15 +338,15 @@ _TERMS: Final[Mapping[Criterion, Sequence[tuple[str, str, Style]]]] = {
 }
 
 
-def _details(cases: Iterable[CaseLine], page: _Page, *, by_batch: bool) -> Iterator[Line]:
+def _details(run: ScoredRun, cases: Iterable[CaseLine], page: _Page, *, by_batch: bool) -> Iterator[Line]:
     for case in cases:
         batch = f"  ({printable(case.batch_id)})" if by_batch else ""
         yield []
         yield [Segment(_label(case), _LABEL_STYLES[case.label]), Segment(f"  {printable(case.test_id)}{batch}")]
-        yield from _criteria(case, page)
+        yield from _criteria(case, run.explanation_of(case), page)
 
 
-def _criteria(case: CaseLine, page: _Page) -> Iterator[Line]:
+def _criteria(case: CaseLine, explanation: Explanation | None, page: _Page) -> Iterator[Line]:
     details, vacuous = case.row.details, case.row.vacuous
     missed = {shortfall.criterion: shortfall for shortfall in case.shortfalls}
     for criterion in CRITERIA:
@@ -360,8 +360,11 @@ def _criteria(case: CaseLine, page: _Page) -> Iterator[Line]:
             line.append(Segment("  nothing to check"))
         yield line
         for word, field, style in _TERMS[criterion]:
-            for term in getattr(details, field):
-                yield from page.hanging([Segment(f"    {word:9}", style), Segment("  ")], _quoted(term))
+            terms = getattr(details, field)
+            remarks = remarks_on(explanation if word == "missing" else None, criterion, terms)
+            for term, remark in zip(terms, remarks, strict=True):
+                told = _quoted(term) + ("" if remark is None else f" ({remark})")
+                yield from page.hanging([Segment(f"    {word:9}", style), Segment("  ")], told)
 
 
 # --- the closing ------------------------------------------------------------------------------------------------------

@@ -91,6 +91,10 @@ class ScoredRun:
         present = {case.label for case in self.cases}
         return next(label for label in reversed(LABELS) if label in present)
 
+    def explanation_of(self, case: CaseLine) -> Explanation | None:
+        """Give the explanation of a case, None where nobody asked for any."""
+        return None if self.explanations is None else self.explanations.get(case.test_id)
+
     def worst_first(self) -> list[CaseLine]:
         """The cases that fail, then those to review, then the passing ones; each lot in the order of the report."""
         return sorted(self.cases, key=lambda case: -LABELS.index(case.label))

@@ -120,10 +120,10 @@ def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsy
 WRONG = [
     (["--test", "A-9", "-i", "run.json"], "holds --test A-9; did you mean A-"),
     (["--test", "A-1"], "what is to be explained? Give --test with --outputs, or --source"),
-    (["--source", "t/0/1", "--test", "A-1"], "what is to be explained?"),
-    (["--source", "t/0"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
-    (["--source", "t/0", "--bootstrap-servers", "b:1"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),
-    (["--source", "t/x/1", "--bootstrap-servers", "b:1"], "--source t/x/1 is not TOPIC/PARTITION/OFFSET"),
+    (["--source", "t/0/1", "--test", "A-1"], "--source names one record by itself: leave --test and --outputs out"),
+    (["--source", "t/0/1"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
+    (["--source", "t/0"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),
+    (["--source", "t/x/1"], "--source t/x/1 is not TOPIC/PARTITION/OFFSET"),
 ]
 
 
@@ -149,6 +149,21 @@ def test_a_case_that_stands_in_batches_with_different_expectations_is_no_one_cas
 def test_a_flaw_elsewhere_in_the_batch_keeps_no_case_from_being_explained() -> None:
     write_batch(Path("cases"), "asthma_1", a_case("A-1"), {"test_id": "A-2", "concern_id": "K07"})
     assert main(["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]) == 0
+
+
+def test_a_case_that_nothing_answers_is_explained_as_empty_and_once(capsys: pytest.CaptureFixture[str]) -> None:
+    write_report(Path("other.json"), answer("A-1", concern_id="Z99"))
+    assert main(["explain", "--test", "A-1", "--test", "A-1", "-i", "other.json", "-t", "cases"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "safe: no output answers A-1 of concern K07: it is explained as an empty one\n"
+    assert printed.out.count("A-1") == 1
+
+
+def test_every_page_tells_the_kind_and_the_place_of_a_miss(capsys: pytest.CaptureFixture[str]) -> None:
+    score("--explain", "--verbose", "-o", "page.md", "-o", "page.xml")
+    told = "only in part, signals[0] 0-13"
+    pages = [Path(name).read_text(encoding="utf-8") for name in ("page.md", "page.xml")]
+    assert all(told in page for page in (*pages, capsys.readouterr().out))
 
 
 def test_the_gate_says_what_copying_can_reach(capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,4 +214,5 @@ def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("comparison.md").read_text(encoding="utf-8").startswith("<!-- SAFE v0 comparison -->")
     assert main([*compare, "--max-regressions", "1"]) == 3
     assert main([*compare, "-o", "base.json"]) == 3
+    assert main([*compare, "-o", "comparison.html"]) == 3
     assert main(["compare", "base.json", "run.json"]) == 3
