@@ -409,8 +409,10 @@ def _forbidden_themes(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
 
 def _short(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
     narrative = normalise(narrative_of(case.written) or "")
-    for listed in (listed for terms in lists.values() for listed in terms):
-        if word := longer_word(listed.needle, narrative):
+    every = [listed for terms in lists.values() for listed in terms]
+    words = {needle: longer_word(needle, narrative) for needle in dict.fromkeys(each.needle for each in every)}
+    for listed in every:
+        if word := words[listed.needle]:
             sentence = f'"{listed.term}" also matches inside "{word}", which stands in the narrative'
             yield case.finding("hits_inside_word", sentence, listed.path, listed.term)
         elif word := longer_word(listed.needle, _COMMON_WORDS):
@@ -482,14 +484,20 @@ without wound would wrist year yesterday
 """.replace("\n", " ")
 
 
+_LOOKS: Final = 1_000
+"""How many places of a needle are looked at: a text may hold a short one a million times."""
+
+
 def longer_word(needle: str, text: str) -> str | None:
     """Give the first longer word of a text that a needle matches inside of: the literal rule knows no word bounds.
 
     Only needles of up to four characters are looked at, and longer ones that begin or end with a digit, which match
-    inside longer numbers. A word that merely inflects the needle is none.
+    inside longer numbers. A word that merely inflects the needle is none. Only the first _LOOKS places are looked at.
     """
     at = text.find(needle) if can_be_inside(needle) else -1
-    while at >= 0:
+    for _ in range(_LOOKS):
+        if at < 0:
+            return None
         word = _word_around(needle, text, at)
         if word != needle and not _inflects(word, needle):
             return word

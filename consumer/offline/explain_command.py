@@ -2,6 +2,7 @@
 
 import asyncio
 import difflib
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -70,8 +71,8 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
             about = f"no output answers {printable(test_id)} of concern {printable(selection.concern_id)}"
             print(f"safe: {about}: it is explained as an empty one", file=sys.stderr)
         assert run.explanations is not None
-        narrative = narratives_of(selection.batches[0]).get(test_id)
-        print_explanation(case, run.explanations[test_id], narrative, console)
+        explanation = run.explanations[test_id]
+        print_explanation(case, explanation, explanation.narrative, console)
     return 0
 
 
@@ -106,7 +107,7 @@ class Coordinates(NamedTuple):
     def read(cls, source: str) -> Self:
         """Read TOPIC/PARTITION/OFFSET; raises ConfigurationError."""
         topic, *numbers = source.split("/")
-        if not topic or len(numbers) != 2 or not all(number.isascii() and number.isdigit() for number in numbers):
+        if not topic or len(numbers) != 2 or not all(re.fullmatch("[0-9]{1,18}", number) for number in numbers):
             raise ConfigurationError(
                 f"--source {shown(source)} is not TOPIC/PARTITION/OFFSET, such as factory.generation.output/0/41"
             )

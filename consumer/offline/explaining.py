@@ -18,36 +18,47 @@ FIELDS: Final = ("miss_kinds", "misses_not_in_narrative", "ceiling")
 
 
 def explained(
-    run: ScoredRun, outputs: Mapping[str, Output], selection: Selection, *, include_text: bool = False
+    run: ScoredRun,
+    outputs: Mapping[str, Output],
+    selection: Selection,
+    batches: Mapping[str, LoadedBatch],
+    *,
+    include_text: bool = False,
 ) -> ScoredRun:
-    """Diagnose every missed term of a run; `outputs` are those that were scored, by test_id.
+    """Diagnose every missed term of a run.
 
-    With `include_text` the report quotes the passages, which may hold patient data (contract, section 3).
+    `outputs` are those that were scored and `batches` those whose cases they answer, by test_id: batches that repeat a
+    case may tell its story in other words. With `include_text` the report quotes the passages, which may hold patient
+    data (contract, section 3).
     """
-    narratives = _narratives(selection.batches)
+    narratives = _narratives(run.cases, selection, batches)
     explanations: dict[str, Explanation] = {}
     for case in run.cases:
         output = outputs.get(case.test_id, EMPTY_OUTPUT)
         expectations = selection.cases[case.test_id].test_case.expectations
-        diagnosis = diagnose(expectations, output, narratives.get((case.batch_id, case.test_id)))
-        explanations[case.test_id] = Explanation(diagnosis, output)
+        narrative = narratives.get(case.test_id)
+        explanations[case.test_id] = Explanation(diagnose(expectations, output, narrative), output, narrative)
     report = _with_misses(run.report, explanations, include_text=include_text)
-    report["ceiling"] = ceiling(_narrated(run.cases, selection, narratives)).document()
+    narrated = (
+        NarratedCase(selection.cases[case.test_id].prepared, narratives.get(case.test_id), case.rules)
+        for case in run.cases
+    )
+    report["ceiling"] = ceiling(narrated).document()
     return replace(run, report=report, explanations=explanations, shows_text=include_text)
 
 
-Narratives = Mapping[tuple[str, str], str]
-"""By batch and test_id."""
-
-
-def _narratives(batches: Iterable[LoadedBatch]) -> Narratives:
-    return {(batch.name, test_id): text for batch in batches for test_id, text in narratives_of(batch).items()}
-
-
-def _narrated(cases: Iterable[CaseLine], selection: Selection, narratives: Narratives) -> Iterable[NarratedCase]:
+def _narratives(cases: Iterable[CaseLine], selection: Selection, answered: Mapping[str, LoadedBatch]) -> dict[str, str]:
+    """The narrative of each case that has one: of the batch that was answered, else of the first that tells any."""
+    told = {batch.name: narratives_of(batch) for batch in selection.batches}
+    found: dict[str, str] = {}
     for case in cases:
-        prepared = selection.cases[case.test_id].prepared
-        yield NarratedCase(prepared, narratives.get((case.batch_id, case.test_id)), case.rules)
+        holders = selection.cases[case.test_id].batches
+        asked = (answered.get(case.test_id, holders[0]), *holders)
+        narratives = (told[batch.name].get(case.test_id) for batch in asked)
+        narrative = next((text for text in narratives if text is not None), None)
+        if narrative is not None:
+            found[case.test_id] = narrative
+    return found
 
 
 def _with_misses(

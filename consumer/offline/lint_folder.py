@@ -37,7 +37,6 @@ from safe_core.lint import (
     NarratedCase,
     Severity,
     WrittenCase,
-    can_be_inside,
     ceiling,
     findings,
     listed_terms,
@@ -256,9 +255,10 @@ class _Answered:
         self.met["AH"].update(details.ah_violations)
         self.met["AC"].update(details.ac_found)
         for criterion, terms in self.terms.items():
+            text = _read_for(criterion, output) if terms else ""
             for listed in terms:
-                if can_be_inside(listed.needle) and longer_word(listed.needle, _read_for(criterion, output)):
-                    self.inside.setdefault(listed, criterion)
+                if listed not in self.inside and longer_word(listed.needle, text):
+                    self.inside[listed] = criterion
 
     def never_met(self, *criteria: Criterion) -> Iterator[ListedTerm]:
         """The terms of some criteria that no answer held."""

@@ -65,10 +65,14 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one case scored as it did; `output` is what was scored, to be shown only where ScoredRun.shows_text."""
+    """Why one case scored as it did; `output` is what was scored, to be shown only where ScoredRun.shows_text.
+
+    `narrative` is what the prompt was told, None where the test case does not say.
+    """
 
     diagnosis: Diagnosis
     output: Output
+    narrative: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

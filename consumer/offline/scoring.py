@@ -21,7 +21,7 @@ from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.wording import count_of
 from consumer.records import rfc_3339
-from consumer.reports import Entry, OutputFile
+from consumer.reports import Entry, LoadedBatch, OutputFile
 from safe_core import (
     EMPTY_OUTPUT,
     MAX_ID_LENGTH,
@@ -202,6 +202,12 @@ class Scoring:
         )
         return row, rules
 
+    def batches(self) -> dict[str, LoadedBatch]:
+        """The batch whose case each standing answer answers; of one for a batch that was not selected, the first."""
+        held = {test_id: self._selection.cases[test_id].batches for test_id in self._origins}
+        ranks = {test_id: origin.rank for test_id, origin in self._origins.items()}
+        return {test_id: held[test_id][rank if rank < len(held[test_id]) else 0] for test_id, rank in ranks.items()}
+
     # --- what a person must know --------------------------------------------------------------------------------------
 
     def remarks(self) -> Iterator[str]:
@@ -316,7 +322,7 @@ def score_files(
         scoring.add_file(file, read)
     run = scoring.finish(generated_at)
     if explain is not None and scoring.kept is not None:
-        run = explained(run, scoring.kept, selection, include_text=explain == "with text")
+        run = explained(run, scoring.kept, selection, scoring.batches(), include_text=explain == "with text")
     return run, [*selection.remarks, *scoring.remarks()]
 
 

@@ -124,6 +124,7 @@ WRONG = [
     (["--source", "t/0/1"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (["--source", "t/0"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),
     (["--source", "t/x/1"], "--source t/x/1 is not TOPIC/PARTITION/OFFSET"),
+    (["--source", f"t/0/{'9' * 5000}"], "is not TOPIC/PARTITION/OFFSET"),
 ]
 
 
@@ -157,6 +158,40 @@ def test_a_case_that_nothing_answers_is_explained_as_empty_and_once(capsys: pyte
     printed = capsys.readouterr()
     assert printed.err == "safe: no output answers A-1 of concern K07: it is explained as an empty one\n"
     assert printed.out.count("A-1") == 1
+
+
+def test_the_narrative_is_that_of_the_batch_that_was_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two batches hold one case, with equal expectations, and tell its story differently."""
+    day = ["came at 08:30 on Saturday"]
+    write_batch(Path("twins"), "a", a_case("A-1", day, patient_payload="Wheeze."), a_case("A-2", day), index=1)
+    write_batch(Path("twins"), "b", a_case("A-1", day, patient_payload=NARRATIVE), index=2)
+    write_batch(Path("twins"), "c", a_case("A-2", day, patient_payload=NARRATIVE), index=3)
+    for index, stands in ((1, "no"), (2, "yes")):
+        write_report(Path("twin.json"), answer("A-1", batch_index=index), answer("A-2", batch_index=1))
+        arguments = ["-c", "K07", "-b", "*", "-i", "twin.json", "-t", "twins", "--explain", "-f", "json"]
+        capsys.readouterr()
+        assert main(["score", *arguments]) in {0, 1, 2}
+        report = json.loads(capsys.readouterr().out)
+        first, second = (result["misses"][0]["in_narrative"] for result in report["results"])
+        assert (first, second) == (stands, "yes"), "where the answered batch tells nothing, another's story serves"
+        assert report["misses_not_in_narrative"] == (1 if stands == "no" else 0)
+        assert main(["explain", "--test", "A-1", "-i", "twin.json", "-t", "twins"]) == 0
+        assert ("mend the term, not the prompt" in capsys.readouterr().out) is (stands == "no")
+
+
+def test_a_case_without_a_narrative_is_not_counted_as_one_that_lacks_the_term() -> None:
+    write_batch(Path("cases"), "asthma_1", a_case("A-1", signals=["stridor"]), a_case("A-2"))
+    report = score("--explain")
+    assert report["results"][0]["misses"][0]["in_narrative"] == "no_narrative"
+    assert "misses_not_in_narrative" in report
+    assert report["misses_not_in_narrative"] == 0
+    assert report["ceiling"]["without_narrative"] == 2
+
+
+def test_the_ceiling_goes_by_the_rules_in_force() -> None:
+    Path("lax.json").write_text('{"thresholds": {"CR": {"pass": 0, "review": 0}, "AC": {"pass": 0, "review": 0}}}')
+    assert (score()["summary"]["pass"], score("--explain")["ceiling"]["pass"]) == (0, 1)
+    assert score("--explain", "--config", "lax.json")["ceiling"]["pass"] == 3
 
 
 def test_every_page_tells_the_kind_and_the_place_of_a_miss(capsys: pytest.CaptureFixture[str]) -> None:

@@ -222,7 +222,9 @@ def test_every_element_is_one_of_ours(run: ScoredRun) -> None:
 # --- texts from outside
 
 
-TEXTS = st.text(st.sampled_from("<>&\"'/=!-{}%# ab1\u00a0\u202e\n") | st.characters(), min_size=1).filter(str.strip)
+TEXTS = st.text(
+    st.sampled_from("<>&\"'/=!-{}%# ab1\u00a0\u202e\n") | st.characters(exclude_categories=["Cs"]), min_size=1
+).filter(str.strip)
 
 
 @given(TEXTS, st.booleans())
