@@ -3,6 +3,7 @@
 python -m bench.diagnosis                                             the time, on generated cases
 python -m bench.diagnosis --real FOLDER                               the time, on the real reports in FOLDER
 python -m bench.diagnosis --real FOLDER --labels real_misses.json     the agreement, too
+python -m bench.diagnosis --real FOLDER --outputs run.json …          of another run on the test cases in FOLDER
 """
 
 import argparse
@@ -46,20 +47,21 @@ class Judged(NamedTuple):
         return self.said if self.said in self.allowed else self.allowed[0]
 
 
-def real_cases(folder: Path) -> list[Case]:
-    """Read the real reports with their test cases."""
+def real_cases(folder: Path, outputs: Path | None = None) -> list[Case]:
+    """Read the real reports, or the outputs of another run, with the test cases."""
+    reports = {outputs: None} if outputs else {folder / name: most for name, most in REPORTS.items()}
     batches = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "testcases").glob("*_batch_*.json"))]
     tests = {case["test_id"]: case for batch in batches for case in batch["test_cases"]}
     return [
         Case(
-            report,
+            report.name,
             entry["test_id"],
             Expectations.parse(tests[entry["test_id"]]["expectations"]),
             Output.parse(entry["engine_output"]),
             tests[entry["test_id"]].get("patient_payload"),
         )
-        for report, most in REPORTS.items()
-        for entry in json.loads((folder / report).read_text("utf-8"))["raw_results"][:most]
+        for report, most in reports.items()
+        for entry in json.loads(report.read_text("utf-8"))["raw_results"][:most]
     ]
 
 
@@ -159,9 +161,10 @@ def print_confusion(pairs: Sequence[tuple[str, str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--real", type=Path)
+    parser.add_argument("--outputs", type=Path)
     parser.add_argument("--labels", type=Path)
     asked = parser.parse_args()
-    cases = real_cases(asked.real) if asked.real else generated_cases()
+    cases = real_cases(asked.real, asked.outputs) if asked.real else generated_cases()
     print(f"{milliseconds_a_case(cases):.3f} ms a case, {len(cases)} {'real' if asked.real else 'generated'} cases")
     if asked.labels:
         print_agreement(judged(cases, json.loads(asked.labels.read_text("utf-8"))))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from safe_core.diagnosis.lexicon import CERTAINTY_CLASSES, DENIALS, NEGATIONS, NOT_WORDS
+from safe_core.diagnosis.lexicon import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
 from safe_core.diagnosis.values import UNITS
 from safe_core.diagnosis.words import Word, listed
 
@@ -14,11 +14,14 @@ _DOUBTS_BEFORE = {
     "consistent": frozenset(("with",)),
     "compatible": frozenset(("with",)),
     "concern": frozenset(("for",)),
+    "concerns": frozenset(("for",)),
     "concerning": frozenset(("for",)),
     "risk": frozenset(("of", "for")),
     "could": frozenset(listed("be have represent indicate suggest reflect")),
 }
 _ONLY_BEFORE_NUMBERS = frozenset(("about", "around", "nearly", "almost", "roughly"))
+_UNNAMED = CONNECTIVES | NEGATIONS | frozenset(listed("early late first clinical physical other further possible"))
+_CONCERNS = frozenset(("concern", "concerns"))
 _MODALS = frozenset(("may", "might"))
 _WORRIED = frozenset(listed("expressed voiced family parent parents mother father patient relatives"))
 _RULED = frozenset(("rule", "rules", "ruled", "ruling"))
@@ -52,15 +55,20 @@ def certainty_at(cut: Sequence[Word], at: int) -> str | None:
     if folded == "early" and after in _SIGNS:
         return certainty_at(cut, at + 1)
     if folded in _SIGNS or folded in _CHANGES:
-        leads = after in _AFTER_CHANGE or (after == "of" and folded in _SIGNS)
+        leads = (after in _AFTER_CHANGE and not _is_named(cut, at)) or (after == "of" and folded in _SIGNS)
         return "sign" if leads and _touch(cut, at) else None
     return None if _says_something_else(cut, at) else CERTAINTY_CLASSES.get(folded)
+
+
+def _is_named(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether a sign has a name and so is a finding itself: "a pucker sign indicating …", not "clinical signs"."""
+    return cut[at].folded == "sign" and at > 0 and _touch(cut, at - 1) and cut[at - 1].folded not in _UNNAMED
 
 
 def _says_something_else(cut: Sequence[Word], at: int) -> bool:
     """Tell whether a word that may doubt does not: "could walk", "about the wait", "family expressed concern"."""
     folded, after = cut[at].folded, _folded(cut, at + 1)
-    if folded == "concern" and any(word.folded in _WORRIED for word in cut[max(0, at - 2) : at]):
+    if folded in _CONCERNS and any(word.folded in _WORRIED for word in cut[max(0, at - 2) : at]):
         return True
     if folded in _DOUBTS_BEFORE:
         return after not in _DOUBTS_BEFORE[folded]

@@ -1,13 +1,14 @@
 """How a term and a passage of an output compare."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, islice, takewhile
 
 from safe_core.diagnosis.claims import doubts, is_negated
 from safe_core.diagnosis.items import Item
+from safe_core.diagnosis.lexicon import PRIVATIONS
 from safe_core.diagnosis.opposites import are_opposites
-from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.passages import Match, Term
 
 MOST_TRIED = 8
 """How many passages a rule looks at, nearest first."""
@@ -15,6 +16,8 @@ MOST_TRIED = 8
 CLAIMING = ("negation", "certainty", "affirmation")
 """The roles of words that say whether something is so, and how surely."""
 
+_GRAMMAR = frozenset(("connective", "lead-in", "relation"))
+_LINKING = frozenset(("of", "the", "is", "are", "was", "were", "be", "been"))
 _JOINING = frozenset(("and", "but", "while"))
 
 
@@ -36,11 +39,25 @@ def claims_alike(match: Match) -> bool:
     term, items, keys = match.term.items, match.items, match.term.needed
     negated = is_negated(term, 0, len(term) - 1, keys)
     if negated != is_negated(items, match.first, match.last, keys):
-        return False
+        return negated and _may_deny(match)
     expected, found = doubts(term, 0, len(term) - 1), doubts(items, match.first, match.last)
     # A doubt may stand as a plain word on the other side: "signs of infection", "infection signs".
     differing = (found - keys.keys()) | (expected - {item.key for item in match.window})
     return not (differing - {"sign"} if negated else differing)  # "no signs of" says "no"
+
+
+def _may_deny(match: Match) -> bool:
+    """Tell whether a word of its own stands in or leads to a passage that may say the "lack of" in other words."""
+    led = takewhile(
+        lambda item: item.role in _GRAMMAR or item.folded in PRIVATIONS, reversed(match.items[: match.first])
+    )
+    return any(item.folded in PRIVATIONS and item.key not in match.term.needed for item in (*match.window, *led))
+
+
+def is_denied(match: Match) -> bool:
+    """Tell whether a passage denies something where the term denies nothing."""
+    term, keys = match.term.items, match.term.needed
+    return is_negated(match.items, match.first, match.last, keys) and not any(item.role == "negation" for item in term)
 
 
 def tells_two_things(match: Match) -> bool:
@@ -51,6 +68,48 @@ def tells_two_things(match: Match) -> bool:
     if any(item.folded in _JOINING and item.folded not in own for item in match.window):
         return True
     return any(item.value for item in match.added) and any(item.pause for item in match.window[1:])
+
+
+def tells_otherwise(match: Match) -> bool:
+    """Tell whether another word stands in the place of a verb or an order of the term.
+
+    "Surgery was cancelled on Friday" is not "performed on Friday", nor "after surgery" what "during surgery" is.
+    """
+    own = {item.folded for item in match.term.items}
+    others = [item.role == "relation" and item.folded not in own for item in match.window]
+    return any(others) or _has_other_verb(match)
+
+
+def _has_other_verb(match: Match) -> bool:
+    """Tell whether a lead-in verb of the term is lost, and another word stands between the words around it."""
+    lost, added = set(match.absent), set(match.added)
+    added_before = [0, *accumulate(item in added for item in match.window)]
+    first = {item.key: at for at, item in reversed([*enumerate(match.window)])}
+    before, is_lost = "", False
+    for item in match.term.items:
+        if item.key in match.term.core:
+            start, end = first.get(before), first.get(item.key)
+            if is_lost and start is not None and end is not None and added_before[end] > added_before[start]:
+                return True
+            before, is_lost = item.key, False
+        is_lost = is_lost or (item.role == "lead-in" and item in lost)
+    return False
+
+
+def tells_by_itself(match: Match, held: Counter[str]) -> bool:
+    """Tell whether what a sentence holds of a term is a phrase, or all that the sentence tells.
+
+    "Sunday" in "arrived on Sunday" tells of the arrival, and is no piece of "surgery on Sunday".
+    """
+    words = held.total()
+    return words > 1 or (words == 1 and words == sum(item.role not in _GRAMMAR for item in match.items))
+
+
+def is_of_substance(match: Match) -> bool:
+    """Tell whether a window holds a time, a day or a number of the term, or a phrase: two words of it, none between."""
+    held = [item for item in match.window if item.key in match.term.core and item.role in {"value", "content"}]
+    exact = any(item.value and item.value.type in {"time", "day", "number"} for item in held)
+    return exact or (len({item.key for item in held}) > 1 and not match.added)
 
 
 def share_of(match: Match, *but: str) -> float:
@@ -69,8 +128,14 @@ def opposite(match: Match, least: float) -> Item | None:
     absent = [item for item in match.absent if item.role in {"content", "affirmation"}]
     if len(absent) != 1 or share_of(match, *CLAIMING) < least or not claims_alike(match):
         return None
-    around = match.items[max(0, match.first - 1) : match.last + 2]
+    before = _next_telling(reversed(match.items[: match.first]))
+    around = [*match.window, *before, *_next_telling(match.items[match.last + 1 :])]
     return absent[0] if any(are_opposites(absent[0].folded, item.folded) for item in around) else None
+
+
+def _next_telling(items: Iterable[Item]) -> list[Item]:
+    """Give the first item, beyond words that link what is said of something to it."""
+    return list(islice((item for item in items if item.folded not in _LINKING), 1))
 
 
 def other_value(match: Match, expected: Item) -> int | None:
@@ -79,15 +144,22 @@ def other_value(match: Match, expected: Item) -> int | None:
     held = [number for number, item in enumerate(match.term.items) if item not in match.absent]
     at = match.term.items.index(expected)
     if any(number < at for number in held):
-        places += _beside(match.items, range(match.last + 1, len(match.items)))
+        places += _beside(match, range(match.last + 1, len(match.items)))
     if any(number > at for number in held):
-        places += _beside(match.items, range(match.first - 1, -1, -1))
+        places += _beside(match, range(match.first - 1, -1, -1))
     return next((place for place in places if _is_alternative(match, expected, match.items[place])), None)
 
 
-def _beside(items: Sequence[Item], places: range) -> Iterator[int]:
-    """Give the places up to the first word that tells something else; values may follow each other."""
-    return takewhile(lambda place: items[place].role in {"connective", "lead-in", "relation", "value"}, places)
+def _beside(match: Match, places: range) -> Iterator[int]:
+    """Give the places up to the first word that tells something else; values may follow each other.
+
+    "After" and the like lead to another event, unless the term has the same word.
+    """
+    return takewhile(lambda place: _leads_on(match.items[place], match.term), places)
+
+
+def _leads_on(item: Item, term: Term) -> bool:
+    return item.role in {"connective", "lead-in", "value"} or (item.role == "relation" and item.key in term.needed)
 
 
 def _is_alternative(match: Match, expected: Item, found: Item) -> bool:

@@ -12,6 +12,7 @@ from safe_core.diagnosis.lexicon import (
     LEAD_IN_WORDS,
     NEGATIONS,
     RELATION_WORDS,
+    STOPPED,
 )
 from safe_core.diagnosis.values import Value, value_at
 from safe_core.diagnosis.words import Word, stem
@@ -23,6 +24,9 @@ _PAUSE = re.compile(r"[,;:()\[\]–—]")
 _LONGEST_ABBREVIATED = max(phrase.count(" ") for phrase in ABBREVIATIONS) + 1
 _ABBREVIATED_FIRST = frozenset(phrase.partition(" ")[0] for phrase in ABBREVIATIONS)
 
+
+NEGATED = "¬"
+"""The key of every negation; no stem is like it."""
 
 MAX_ITEMS = 256
 """Longer sentences are cut; no real one comes near."""
@@ -54,7 +58,7 @@ def sentences(text: str, cut: Sequence[Word]) -> Iterator[list[Item]]:
         start, pause = cut[at].start, False
         if text[end:start] not in {" ", ""}:
             pause = _PAUSE.search(text, end, start) is not None
-            if sentence and _SENTENCE_END.search(text, end, start):
+            if sentence and sentence[-1].folded not in STOPPED and _SENTENCE_END.search(text, end, start):
                 yield sentence
                 sentence = []
         if len(sentence) == MAX_ITEMS:
@@ -95,7 +99,7 @@ def _abbreviated(cut: Sequence[Word], at: int) -> tuple[str, int] | None:
 def _role_and_key(cut: Sequence[Word], at: int) -> tuple[Role, str]:
     folded = cut[at].folded
     if is_negation(cut, at):
-        return "negation", "not"
+        return "negation", NEGATED
     if certainty := certainty_at(cut, at):
         return "certainty", certainty
     if folded in AFFIRMATIONS:

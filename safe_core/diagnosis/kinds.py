@@ -9,23 +9,26 @@ from safe_core.diagnosis.comparison import (
     MOST_TRIED,
     agreeing,
     claims_alike,
+    is_denied,
+    is_of_substance,
     opposite,
     other_value,
     same_wording,
     share_of,
+    tells_by_itself,
+    tells_otherwise,
     tells_two_things,
 )
 from safe_core.diagnosis.evidence import Evidence, Finding
-from safe_core.diagnosis.passages import lookalike
-from safe_core.diagnosis.records import Kind
+from safe_core.diagnosis.passages import Match, lookalike
+from safe_core.diagnosis.records import Field, Kind
 from safe_core.matching import normalise
 
 _SAME_EVENT = 0.6  # of the other words of the term stand beside a value that differs
 _SAME_CLAIM = 0.8  # of the other words of the term stand in a passage of another polarity
 _ALL_OF_IT = 0.85  # of the term stands in the elements that it is split over
 _MOST_PIECES = 3
-_PIECE = 0.15  # of the term stands in each of them
-_PART = 0.31  # of the term stands in the passage
+_PART = 0.31  # of the term is something, even where it is neither a value nor a phrase
 
 
 class Rule(NamedTuple):
@@ -47,12 +50,17 @@ def connectives(evidence: Evidence) -> Finding | None:
 
 
 def rearranged(evidence: Evidence) -> Finding | None:
-    needed = Counter(item.key for item in evidence.term.essential)
-    room = max(2, len(evidence.term.essential) // 2)
-    for match in agreeing(evidence.matches):
-        complete = not needed - Counter(item.key for item in match.window)
-        if complete and len(match.added) <= room and not tells_two_things(match):
-            return Finding(match.passage)
+    match = _all_of_it(evidence.matches)
+    return Finding(match.passage) if match else None
+
+
+def _all_of_it(matches: list[Match]) -> Match | None:
+    """Find one sentence that says all of a term, and little else with it."""
+    for match in agreeing(matches):
+        complete = not match.term.core - Counter(item.key for item in match.window)
+        little_else = len(match.added) <= max(2, len(match.term.essential) // 2)
+        if complete and little_else and not (tells_two_things(match) or tells_otherwise(match)):
+            return match
     return None
 
 
@@ -80,33 +88,40 @@ def polarity(evidence: Evidence) -> Finding | None:
 
 
 def split(evidence: Evidence) -> Finding | None:
-    lacking = Counter(item.key for item in evidence.term.essential if item.role != "relation")
+    pieces = _pieces(evidence.matches)
+    return Finding(pieces[0].passage) if pieces else None
+
+
+def _pieces(matches: list[Match]) -> list[Match]:
+    """Find the passages of several elements that hold a term together, the largest first."""
+    if not matches:
+        return []
+    lacking = Counter(item.key for item in matches[0].term.essential if item.role != "relation")
     total = lacking.total()
-    elements: set[int | None] = set()
-    for match in evidence.matches[:MOST_TRIED]:
+    pieces: dict[tuple[Field, int | None], Match] = {}
+    for match in matches[:MOST_TRIED]:
         held = lacking & Counter(item.key for item in match.window)
-        if held.total() >= _PIECE * total and len(elements) < _MOST_PIECES:
+        if tells_by_itself(match, held) and not is_denied(match) and len(pieces) < _MOST_PIECES:
             lacking -= held
-            elements.add(match.sentence.element.element)
-    if len(elements) > 1 and lacking.total() <= (1 - _ALL_OF_IT) * total:
-        return Finding(evidence.matches[0].passage)
-    return None
+            pieces.setdefault((match.sentence.element.field, match.sentence.element.element), match)
+    whole = len(pieces) > 1 and lacking.total() <= (1 - _ALL_OF_IT) * total
+    return list(pieces.values()) if whole else []
 
 
 def part(evidence: Evidence) -> Finding | None:
-    if evidence.matches and evidence.matches[0].share >= _PART:
-        match = evidence.matches[0]
+    if evidence.matches and (is_of_substance(match := evidence.matches[0]) or match.share >= _PART):
         return Finding(match.passage, match.absent)
     return None
 
 
 def other_field(evidence: Evidence) -> Finding | None:
-    term, unread = evidence.term, evidence.unread
+    term, unread, matches = evidence.term, evidence.unread, evidence.unread_matches
     passage = unread.stretch.find(normalise(term.text)) or unread.without_form(term.folded.text)
     if passage:
         return Finding(passage)
-    match = next(filter(same_wording, agreeing(evidence.unread_matches)), None)
-    return Finding(match.passage) if match else None
+    match = next(filter(same_wording, agreeing(matches)), None) or _all_of_it(matches)
+    found = [match] if match else _pieces(matches)
+    return Finding(found[0].passage) if found else None
 
 
 def absent(evidence: Evidence) -> Finding:

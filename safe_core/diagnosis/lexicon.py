@@ -5,7 +5,7 @@ from safe_core.diagnosis.words import listed
 _ARTICLES = "a an the this that these those his her its their our my your such any some"
 _PREPOSITIONS = (
     "of in on at to for with by from into onto about as per via upon over through towards toward along among around "
-    "across between near off out up until till"
+    "across between near off out up until till during"
 )
 _CONJUNCTIONS = (
     "and or also both either plus then than so but yet while whilst although though who whom whose which where when "
@@ -14,11 +14,13 @@ _CONJUNCTIONS = (
 _CAUSES = "due because secondary owing attributed attributable"
 _AUXILIARIES = (
     "is are was were be been being am has have had having do does did done will would shall should can could able "
-    "get got gets became become becomes"
+    "get got gets became become becomes only just"
 )
 _LIGHT_VERBS = (
     "take takes took taken taking place perform performs performed performing undergo undergoes underwent undergoing "
-    "cause caused causing lead leads led leading result results resulted resulting occur occurs occurred occurring"
+    "cause caused causing lead leads led leading result results resulted resulting occur occurs occurred occurring "
+    "conduct conducts conducted conducting carry carries carried carrying schedule schedules scheduled scheduling "
+    "plan plans planned planning done"
 )
 _LEAD_INS = (
     "present presents presented presenting presentation report reports reported reporting note notes noted noting "
@@ -29,14 +31,13 @@ _LEAD_INS = (
     "experiencing sustain sustains sustained sustaining suffer suffers suffered suffering "
     "identify identified identifies include includes included including complain complains complained complaining "
     "remain remains remained remaining appear appears appeared appearing indicate indicates indicated indicating "
-    "state states stated stating record recorded involve involves involved involving diagnose diagnosed patient pt"
+    "state states stated stating record recorded involve involves involved involving diagnose diagnosed patient pt "
+    "bring brings brought bringing come comes came coming attend attends attended attending"
 )
 
 CONNECTIVES = frozenset(f"{_ARTICLES} {_PREPOSITIONS} {_CONJUNCTIONS} {_CAUSES} {_AUXILIARIES}".split())
 LEAD_IN_WORDS = frozenset(f"{_LEAD_INS} {_LIGHT_VERBS}".split())
-RELATION_WORDS = frozenset(
-    listed("before after since prior following preceding earlier later within during under once")
-)
+RELATION_WORDS = frozenset(listed("before after since prior following preceding earlier later within under once"))
 
 NOT_WORDS = frozenset(
     listed(
@@ -50,6 +51,8 @@ _DENIALS = frozenset(
 NEGATIONS = NOT_WORDS | _DENIALS | frozenset(listed("no none neither nor nil excluded"))
 DENIALS = _DENIALS
 """What "not" takes back: "not without pain" is no negation."""
+PRIVATIONS = frozenset(listed("loss lost missing deprived devoid"))
+"""They deny nothing by themselves, but may say what a denial says: "lack of", "loss of"."""
 AFFIRMATIONS = frozenset(listed("positive presence admitted admits"))
 """Their loss changes nothing, their opposite does."""
 
@@ -63,7 +66,8 @@ CERTAINTY_CLASSES = {
         "unlikely": "unlikely",
         "apparent": "apparent apparently seemingly seems seemed",
         "uncertain": "uncertain unclear equivocal",
-        "sign": "suggest suggests suggested suggesting suggestive indicative consistent compatible concern concerning",
+        "sign": "suggest suggests suggested suggesting suggestive indicative consistent compatible concern concerns "
+        "concerning",
         "risk": "risk",
         "developing": "developing evolving",
         "impending": "impending imminent threatened incipient",
@@ -72,6 +76,9 @@ CERTAINTY_CLASSES = {
     }.items()
     for word in listing.split()
 }
+
+STOPPED = frozenset(listed("vs dr mr mrs ms approx eg ie cf"))
+"""Abbreviations whose full stop ends no sentence."""
 
 # The usual abbreviations of clinical notes, and what they stand for in words.
 ABBREVIATIONS = {

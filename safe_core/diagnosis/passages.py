@@ -44,6 +44,7 @@ class Term:
         telling = tuple(item for item in self.items if item.role != "connective")
         essential = tuple(item for item in telling if item.role not in _GRAMMAR)
         self.essential: tuple[Item, ...] = essential or telling or self.items
+        self.core: Counter[str] = Counter(item.key for item in self.essential)
         self.needed: Counter[str] = Counter(item.key for item in telling or self.items)
         self.weight: float = sum(map(weight, telling or self.items))
 
@@ -122,8 +123,8 @@ def nearest(term: Term, where: Places, most: int) -> list[Match]:
 
 
 def _match(term: Term, sentence: Sentence) -> Match | None:
-    """Slide over the sentence and keep the shortest of the windows that weigh the most."""
-    needed = term.needed
+    """Slide over the sentence and keep the shortest of the windows that hold the most of what is essential."""
+    needed = term.core
     hits = [(at, item) for at, item in enumerate(sentence.items) if item.key in needed]
     if not hits:
         return None
@@ -147,9 +148,24 @@ def _match(term: Term, sentence: Sentence) -> Match | None:
             left += 1
     if best is None:
         return None
+    first, last = _widened(term, sentence.items, *best)
+    held = term.needed & Counter(item.key for item in sentence.items[first : last + 1])
     worth = {item.key: weight(item) for item in term.items}
-    share = sum(worth[key] * count for key, count in wanted.items()) / term.weight
-    return Match(term, sentence, *best, share)
+    share = sum(worth[key] * count for key, count in held.items()) / term.weight
+    return Match(term, sentence, first, last, share)
+
+
+def _widened(term: Term, items: Sequence[Item], first: int, last: int) -> tuple[int, int]:
+    """Take in the lead-in verbs of the term that stand beside a window, with nothing but grammar between."""
+    for at in range(first - 1, -1, -1):
+        if items[at].role not in _GRAMMAR:
+            break
+        first = at if items[at].key in term.needed else first
+    for at in range(last + 1, len(items)):
+        if items[at].role not in _GRAMMAR:
+            break
+        last = at if items[at].key in term.needed else last
+    return first, last
 
 
 def similarity(term: str, passage: str) -> float:

@@ -90,6 +90,8 @@ def test_no_more_words_are_cut_than_asked_for() -> None:
         ("refer", "referred"),
         ("swell", "swelling"),
         ("pulseless", "pulselessness"),
+        ("unavailable", "unavailability"),
+        ("visible", "visibility"),
         ("child", "children"),
     ],
 )
@@ -246,6 +248,9 @@ def test_a_negation_is_told_from_what_only_looks_like_one(text: str, negated: bo
         ("early signs of sepsis", {"sign"}),
         ("pucker sign", set()),  # a finding
         ("pucker sign, indicating injury", set()),
+        ("pucker sign indicating injury", set()),  # a finding with a name
+        ("clinical sign indicating injury", {"sign"}),
+        ("concerns for sepsis", {"sign"}),
         ("findings consistent with sepsis", {"sign"}),
         ("consistent results", set()),
         ("concern for abruption", {"sign"}),
@@ -295,11 +300,16 @@ def test_opposites_are_told_by_how_words_are_built(one: str, other: str, opposit
         ("confirmed wrist fracture", "wrist fracture", "part"),
         ("confirmed wrist fracture", "possible wrist fracture", "polarity"),
         ("was vitally stable", "vitally unstable", "polarity"),
+        ("normal pulse and colour", "pulse, colour and abnormal gait", "part"),  # the gait is abnormal
         ("without complications", "no late complications", "rearranged"),
         ("without complications", "no bleeding, complications of anaesthesia", "polarity"),
         ("absent radial pulse", "radial pulse was not palpable", "rearranged"),
         ("patient did not have compartment syndrome", "no signs of compartment syndrome", "rearranged"),
         ("6-hour delay", "after a 2-hour delay in imaging and a 6-hour wait", "part"),  # two things
+        ("lack of perfusion", "loss of perfusion", "part"),  # may deny the same
+        ("no loss of consciousness", "loss of consciousness", "polarity"),
+        ("shortage of beds, unavailability of staff", "shortage of beds, availability of staff", "polarity"),
+        ("pulses were not palpable", "pulses palpable vs. not palpable", "rearranged"),
     ],
 )
 def test_negation_and_doubt_reach_as_far_as_a_reader_says(term: str, said: str, kind: Kind) -> None:
@@ -326,6 +336,78 @@ def test_a_value_that_differs_must_belong_to_the_same_event() -> None:
     # "for surgery" follows the arrival; the term has its time after the surgery
     assert only_miss("surgery at 14:00", Output(("arrived at 12:00 for surgery",))).kind == "part"
     assert only_miss("surgery at 14:00", Output(("surgery was performed at 12:00",))).kind == "value"
+
+
+@pytest.mark.parametrize(
+    ("term", "said", "kind"),
+    [
+        ("surgery was performed on Friday", "surgery on Friday", "connectives"),
+        ("surgery was performed on Friday", "surgery was cancelled on Friday", "part"),
+        ("surgery was performed on Friday", "urgent surgery was done on Friday", "connectives"),
+        ("surgery was scheduled for Friday at 10:00", "surgery Friday at 10:00", "connectives"),
+        ("surgery was not performed until 10:00", "surgery only at 10:00", "connectives"),
+        ("brought to the clinic on Friday", "came to the clinic on Friday", "connectives"),
+        ("bleeding during surgery", "bleeding in surgery", "connectives"),
+        ("bleeding during surgery", "bleeding after surgery", "part"),
+        ("errors noted in the chart", "errors in the chart of the ward, and the notes were late", "connectives"),
+    ],
+)
+def test_a_verb_may_be_lost_but_no_other_may_stand_for_it(term: str, said: str, kind: Kind) -> None:
+    assert only_miss(term, Output((said,))).kind == kind
+
+
+def test_a_value_beyond_after_belongs_to_another_event() -> None:
+    assert only_miss("arriving at 17:00", Output(("operated on at 19:00, 2 hours after arriving",))).kind != "value"
+    assert only_miss("arriving at 17:00", Output(("operated on early, arriving at 19:00",))).kind == "value"
+
+
+@pytest.mark.parametrize(
+    ("term", "said", "kind"),
+    [
+        ("surgery by noon", ("surgery", "noon"), "split"),
+        ("surgery by noon", ("surgery", "arrived at noon in an ambulance"), "part"),  # the noon of something else
+        ("surgery by noon with a sterile drape", ("surgery at noon", "used a clean, sterile drape"), "split"),
+    ],
+)
+def test_a_piece_of_a_split_term_is_a_phrase_or_all_that_an_element_tells(
+    term: str, said: tuple[str, ...], kind: Kind
+) -> None:
+    assert only_miss(term, Output((*said, "she rests"))).kind == kind
+
+
+def test_no_piece_of_a_split_term_is_denied() -> None:
+    term = "warm hand with palpable pulses"
+    assert only_miss(term, Output(("warm hand", "palpable pulses"))).kind == "split"
+    assert only_miss(term, Output(("warm hand", "no palpable pulses"))).kind == "part"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("seen at noon", "part"),  # a time says something
+        ("an open wound", "part"),  # a phrase
+        ("wound care", "absent"),  # one word of many
+        ("open to talk about the wound", "absent"),  # two words that are no phrase
+    ],
+)
+def test_a_part_is_there_if_anything_of_substance_is(said: str, kind: Kind) -> None:
+    term = "large open wound on the front of the knee with dirt and gravel, rinsed by the nurse at noon"
+    assert only_miss(term, Output((said,))).kind == kind
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        ("warm, pink foot with strong pulses",),  # literally
+        ("warm pink foot, strong pulses",),  # but for connectives
+        ("strong pulses; warm foot, pink", "pink warm foot with pulses that were strong"),  # rearranged
+        ("warm, pink foot", "strong pulses"),  # over two elements
+    ],
+)
+def test_another_field_may_tell_all_of_a_term_in_other_ways(signals: tuple[str, ...]) -> None:
+    expectations = Expectations((), (), ("warm, pink foot with strong pulses",))
+    (miss,) = diagnose(expectations, Output(signals, "She went home."), None).misses
+    assert miss.kind == "other_field"
 
 
 def test_a_misspelt_term_is_absent_but_its_passage_is_shown() -> None:
@@ -377,6 +459,7 @@ def test_no_more_words_and_no_longer_sentences_are_looked_at_than_there_is_time_
         (("hand of x",), Output(("hand " * 200_000,))),  # a megabyte of hits
         (("x" * 10_000,), Output(("x " * 500_000,))),  # a term of ten thousand characters
         (("not palpable",), Output(("not " * 250_000,))),
+        (("noted hand " * 190 + "x",) * 20, Output(("hand and arm " * 5_000,))),  # many verbs lost
         (("a" * 90 + "b",) * 500, Output(("a" * 1_000_000,))),  # hits but for the last letter
         (tuple(f"hand and pain {number}" for number in range(2_000)), Output(("hand pain " * 20_000,))),
     ],
