@@ -5,13 +5,11 @@ there, `+` is there and not expected, `^` points at a term. Colour only repeats 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
-from rapidfuzz.distance import Indel
 from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
@@ -19,10 +17,10 @@ from rich.text import Text
 
 from consumer.logs import printable
 from consumer.offline.kinds_wording import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE
-from consumer.offline.passages import element_of
+from consumer.offline.passages import Stretch, around, differences, element_of, place_of
 from consumer.offline.scored_run import CaseLine, Explanation
-from consumer.offline.wording import score, without_output
-from safe_core import CRITERIA, Criterion, Expectations, Label, Output
+from consumer.offline.wording import counted, score, without_output
+from safe_core import CRITERIA, Expectations, Label, Output
 from safe_core.diagnosis import InNarrative, Miss, Occurrence, Passage, diagnose
 
 _BOLD, _DIM = Style(bold=True), Style(dim=True)
@@ -72,9 +70,6 @@ class _Mark(NamedTuple):
 _LACKING: Final = _Mark("-", Style(color="red", bold=True))
 _FURTHER: Final = _Mark("+", Style(color="green", bold=True))
 _POINTED: Final = _Mark("^", Style(bold=True))
-
-Stretch = tuple[int, int]
-"""`text[start:end]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +126,6 @@ def _section(heading: str, lines: Iterable[Text], sheet: _Sheet) -> Iterator[Tex
 
 # --- text from outside ------------------------------------------------------------------------------------------------
 
-_WORDS: Final = re.compile(r"\d+(?:[.,:/]\d+)+|\w+|[^\w\s]")
-_WORDS_AND_SPACES: Final = re.compile(r"\s+|\d+(?:[.,:/]\d+)+|\w+|[^\w\s]")
-
 
 def _marked(text: str, stretches: Iterable[Stretch], mark: _Mark) -> Text:
     """Give a text from outside as it can be printed, some stretches of it in a mark's style."""
@@ -159,50 +151,8 @@ def _escaped(text: str) -> str:
     return "".join(f"\\u{ord(char):04x}" for char in text)
 
 
-def differences(expected: str, found: str) -> tuple[list[Stretch], list[Stretch]]:
-    """Give what of each text the other has not, in words whatever their case.
-
-    Where both have the same words, it is what stands in another place, and where the order agrees too, in spaces.
-    """
-    first, second = _differing([*_WORDS.finditer(expected)], [*_WORDS.finditer(found)])
-    if not first and not second:
-        first, second = _differing([*_WORDS_AND_SPACES.finditer(expected)], [*_WORDS_AND_SPACES.finditer(found)])
-    return [*_joined(first, expected)], [*_joined(second, found)]
-
-
-def _differing(first: Sequence[re.Match[str]], second: Sequence[re.Match[str]]) -> tuple[list[Stretch], list[Stretch]]:
-    words, others = [match[0].lower() for match in first], [match[0].lower() for match in second]
-    changes = [change for change in Indel.opcodes(words, others) if change.tag != "equal"]
-    lacking = [at for change in changes for at in range(change.src_start, change.src_end)]
-    further = [at for change in changes for at in range(change.dest_start, change.dest_end)]
-    one, other = Counter(words[at] for at in lacking), Counter(others[at] for at in further)
-    moved = one & other
-    if one != other:
-        lacking = [at for at in lacking if words[at] not in moved]
-        further = [at for at in further if others[at] not in moved]
-    return [first[at].span() for at in lacking], [second[at].span() for at in further]
-
-
-def _joined(stretches: Iterable[Stretch], text: str) -> Iterator[Stretch]:
-    """Make one stretch of those between which there is only space."""
-    start, end = 0, 0
-    for first, last in stretches:
-        if text[end:first].strip() or start == end:
-            if start < end:
-                yield start, end
-            start = first
-        end = last
-    if start < end:
-        yield start, end
-
-
 def _quoted(text: str) -> Text:
     return Text(f'"{printable(text)}"')
-
-
-def _place(passage: Passage) -> str:
-    element = "" if passage.element is None else f"[{passage.element}]"
-    return f"{passage.field}{element}, characters {passage.start} to {passage.end}"
 
 
 # --- the case ---------------------------------------------------------------------------------------------------------
@@ -223,22 +173,12 @@ def _heading(case: CaseLine, sheet: _Sheet) -> Iterator[Text]:
             shortfall = missed[criterion]
             name, bound = shortfall.bound
             label: Label = "Fail" if shortfall.fails else "Review"
-            line.append(score(shortfall.score, bound)).append(f"  {_counted(case, criterion)}, ")
+            line.append(score(shortfall.score, bound)).append(f"  {counted(case, criterion)}, ")
             line.append(f"below {name} {bound}", _LABEL_STYLES[label])
         else:
-            line.append(f"{score(getattr(case.row.scores, criterion))}  {_counted(case, criterion)}")
+            line.append(f"{score(getattr(case.row.scores, criterion))}  {counted(case, criterion)}")
         yield from sheet.hanging(Text("  "), line)
     yield Text(f"  composite {score(case.row.scores.composite)}")
-
-
-def _counted(case: CaseLine, criterion: Criterion) -> str:
-    """Say how many terms a score is made of."""
-    if getattr(case.row.vacuous, criterion):
-        return "nothing to check"
-    details, total = case.row.details, getattr(case.row.terms, criterion)
-    if criterion == "AH":
-        return f"{len(details.ah_violations)} of {total} forbidden used"
-    return f"{len(details.cr_found if criterion == 'CR' else details.ac_found)} of {total} required found"
 
 
 # --- the misses -------------------------------------------------------------------------------------------------------
@@ -270,7 +210,7 @@ def _miss(miss: Miss, output: Output, narrative: str | None, sheet: _Sheet, *, f
     if miss.in_narrative == "no" and narrative is not None:
         yield from _in_narrative(miss, narrative, sheet)
     if miss.passage:
-        yield from sheet.row("where", Text(f"{_place(miss.passage)}, {miss.similarity:.0f}% alike"))
+        yield from sheet.row("where", Text(f"{place_of(miss.passage)}, {miss.similarity:.0f}% alike"))
     if miss.absent_words:
         words = ", ".join(f"{printable(each.word)} ({each.type})" for each in miss.absent_words)
         yield from sheet.row("lacks", Text(words))
@@ -319,14 +259,11 @@ def _in_narrative(miss: Miss, narrative: str, sheet: _Sheet) -> Iterator[Text]:
 
 # --- what was found ---------------------------------------------------------------------------------------------------
 
-_AROUND: Final = 40
-"""Characters of context that a found term is shown with, on either side."""
-
 
 def _occurrences(occurrences: Iterable[Occurrence], output: Output, sheet: _Sheet) -> Iterator[Text]:
     for each in occurrences:
         yield from sheet.hanging(Text(f"  {each.criterion}  "), _quoted(each.term))
-        yield from sheet.row("where", Text(_place(each.passage)))
+        yield from sheet.row("where", Text(place_of(each.passage)))
         if each.criterion == "AH" or each.inside_word:
             shown = _in_context(element_of(output, each.passage), each.passage, sheet.ellipsis)
             yield from sheet.row("used" if each.criterion == "AH" else "found", shown, _POINTED)
@@ -336,16 +273,6 @@ def _occurrences(occurrences: Iterable[Occurrence], output: Output, sheet: _Shee
 
 def _in_context(text: str, passage: Passage, ellipsis: str) -> Text:
     """Give a passage, pointed at, with what stands around it."""
-    first, last = _widened(text, passage)
+    first, last = around(text, passage)
     shown = _marked(text[first:last], [(passage.start - first, passage.end - first)], _POINTED)
     return Text.assemble(ellipsis if first else "", shown, ellipsis if last < len(text) else "")
-
-
-def _widened(text: str, passage: Passage) -> Stretch:
-    """Give a passage with some context, cut between words where that is not far."""
-    first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
-    if first and (space := text.find(" ", first, passage.start)) >= 0:
-        first = space + 1
-    if last < len(text) and (space := text.rfind(" ", passage.end, last)) >= 0:
-        last = space
-    return first, last

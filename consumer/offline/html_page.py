@@ -18,20 +18,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from consumer.logs import printable
-from consumer.offline.explain_text import differences
 from consumer.offline.kinds_wording import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
-from consumer.offline.passages import element_of, text_of
+from consumer.offline.passages import around, differences, element_of, place_of, text_of
 from consumer.offline.rates import BRACKETS, pass_rate
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import (
     count_of,
-    own_rules,
+    counted,
     percent,
     score,
     settings_of,
     terms_against,
     why,
     without_output,
+    worth_knowing,
 )
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Output
 from safe_core.diagnosis import KINDS, Kind, Miss, Occurrence, Passage
@@ -152,7 +152,7 @@ class _Tables:
             misses=misses_in_words(report),
             kinds=[(KIND_LABELS[kind], KIND_ADVICE[kind], str(count)) for kind, count in kinds.items()],
             ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
-            remarks=[*_remarks(run)],
+            remarks=[*worth_knowing(run)],
         )
 
 
@@ -184,25 +184,6 @@ def _archetypes(run: ScoredRun) -> Iterator[tuple[str, ...]]:
     for name, group in run.report["by_archetype"].items():
         means = (score(group[f"mean_{criterion}"]) for criterion in CRITERIA)
         yield name, str(group["count"]), *means, pass_rate(passes[name], group["count"])
-
-
-def _remarks(run: ScoredRun) -> Iterator[str]:
-    """Yield what a reader must know to read the numbers."""
-    report = run.report
-    vacuous = [f"{name} in {count_of(count, 'case')}" for name, count in report["vacuous"].items() if count]
-    if vacuous:
-        yield f"Nothing to check, which scores 1.00: {', '.join(vacuous)}."
-    if report["empty_outputs"]:
-        yield f"Empty outputs: {count_of(report['empty_outputs'], 'case')}."
-    if report["missing_outputs"]:
-        yield f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs."
-    strict = {case.rules.strict_ah for case in run.cases}
-    if True in strict:
-        yield f"Strict AH{' for some cases' if False in strict else ''}: one forbidden term makes AH 0."
-    if (rules := own_rules(report["configuration"], "thresholds", "weights")) is not None:
-        yield f"Not the default rules: {rules}."
-    if any(report["configuration"]["overrides"].values()):
-        yield "Overrides of the configuration judge some cases by other rules than the table of criteria shows."
 
 
 # --- the filters ------------------------------------------------------------------------------------------------------
@@ -340,18 +321,8 @@ def _judged(case: CaseLine) -> list[_Judged]:
         shortfall = bounds.get(criterion)
         shown = score(getattr(case.row.scores, criterion), *([shortfall.bound[1]] if shortfall else []))
         below = "below {} {}".format(*shortfall.bound) if shortfall else None
-        rows.append(_Judged(criterion, shown, below, _counted(case, criterion)))
+        rows.append(_Judged(criterion, shown, below, counted(case, criterion)))
     return rows
-
-
-def _counted(case: CaseLine, criterion: Criterion) -> str:
-    """Say how many terms a score is made of."""
-    if getattr(case.row.vacuous, criterion):
-        return "nothing to check"
-    details, total = case.row.details, getattr(case.row.terms, criterion)
-    if criterion == "AH":
-        return f"{len(details.ah_violations)} of {total} forbidden used"
-    return f"{len(details.cr_found if criterion == 'CR' else details.ac_found)} of {total} required found"
 
 
 # --- the terms of a case ----------------------------------------------------------------------------------------------
@@ -392,7 +363,7 @@ def _miss(miss: Miss, output: Output | None) -> _Term:
     return _Term(
         miss.criterion,
         miss.term,
-        place=f"{_place(miss.passage)}, {miss.similarity:.0f}% alike" if miss.passage else None,
+        place=f"{place_of(miss.passage)}, {miss.similarity:.0f}% alike" if miss.passage else None,
         kind=KIND_LABELS[miss.kind],
         lacks=", ".join(f"{absent.word} ({absent.type})" for absent in miss.absent_words) or None,
         # the heading says already what to do about a term that the narrative has not
@@ -409,23 +380,16 @@ def _occurrence(occurrence: Occurrence, output: Output | None) -> _Term:
     return _Term(
         occurrence.criterion,
         occurrence.term,
-        place=_place(occurrence.passage),
+        place=place_of(occurrence.passage),
         advice=advice,
         found=_in_context(occurrence.passage, output) if output and shown else (),
         how="used" if occurrence.criterion == "AH" else "found",
     )
 
 
-def _place(passage: Passage) -> str:
-    element = "" if passage.element is None else f"[{passage.element}]"
-    return f"{passage.field}{element}, characters {passage.start} to {passage.end}"
-
-
 # --- text of outputs --------------------------------------------------------------------------------------------------
 
 Pieces = Sequence[_Piece]
-_AROUND: Final = 40
-"""Characters of context that a term is shown with, on either side."""
 
 
 def _side_by_side(miss: Miss, output: Output) -> tuple[Pieces, Pieces]:
@@ -440,7 +404,7 @@ def _side_by_side(miss: Miss, output: Output) -> tuple[Pieces, Pieces]:
 
 def _in_context(passage: Passage, output: Output) -> Pieces:
     text = element_of(output, passage)
-    first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
+    first, last = around(text, passage)
     shown = _pieces(text[first:last], [(passage.start - first, passage.end - first)], "mark")
     before, after = ([_Piece("", "…")] if cut else [] for cut in (first > 0, last < len(text)))
     return [*before, *shown, *after]

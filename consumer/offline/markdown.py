@@ -15,7 +15,15 @@ from consumer.logs import printable
 from consumer.offline.kinds_wording import misses_in_words, remarks_on
 from consumer.offline.rates import BRACKETS, pass_rate
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
-from consumer.offline.wording import count_of, own_rules, percent, score, settings_of, terms_against, without_output
+from consumer.offline.wording import (
+    count_of,
+    percent,
+    score,
+    settings_of,
+    terms_against,
+    without_output,
+    worth_knowing,
+)
 from safe_core import CRITERIA, Criterion, Label
 
 MARK: Final = "<!-- SAFE v0 report -->"
@@ -201,7 +209,7 @@ def _sections(run: ScoredRun) -> Iterator[_Section]:
         yield _Section(f"\n## {heading}\n\n", [*pieces])
     yield _passing(cases["Pass"])
     yield _common_misses(report["failure_analysis"])
-    yield _Section("\n## Worth knowing\n\n", [_Piece(_Kind.REMARK, f"- {text}\n") for text in _worth_knowing(run)])
+    yield _Section("\n## Worth knowing\n\n", [_Piece(_Kind.REMARK, f"- {text}\n") for text in _remarks(run)])
     yield _Section("\n## How it was made\n\n", [_Piece(_Kind.MAKING, f"- {text}\n") for text in _making(report)])
     yield _inputs(report)
 
@@ -302,25 +310,10 @@ def _common_misses(analysis: Mapping[str, Any]) -> _Section:
     return _Section(f"\n## Most often missed\n\n{_table('', 'Term', 'Times', numbers_from=2)}", pieces)
 
 
-def _worth_knowing(run: ScoredRun) -> Iterator[str]:
-    """Yield what a reader must know to read the numbers."""
-    report = run.report
-    if misses := misses_in_words(report):
+def _remarks(run: ScoredRun) -> Iterator[str]:
+    if misses := misses_in_words(run.report):
         yield f"Why terms were missed: {misses}."
-    vacuous = [f"{name} in {count_of(count, 'case')}" for name, count in report["vacuous"].items() if count]
-    if vacuous:
-        yield f"Nothing to check, which scores 1.00: {', '.join(vacuous)}."
-    if report["empty_outputs"]:
-        yield f"Empty outputs: {count_of(report['empty_outputs'], 'case')}."
-    if report["missing_outputs"]:
-        yield f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs."
-    strict = {case.rules.strict_ah for case in run.cases}
-    if True in strict:
-        yield f"Strict AH{' for some cases' if False in strict else ''}: one forbidden term makes AH 0."
-    if (rules := own_rules(report["configuration"], "thresholds", "weights")) is not None:
-        yield f"Not the default rules: {literal(rules)}."
-    if any(report["configuration"]["overrides"].values()):
-        yield "Overrides of the configuration judge some cases by other rules than the table of criteria shows."
+    yield from worth_knowing(run, literal)
 
 
 def _making(report: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,17 @@
-"""The text that a diagnosis points at."""
+"""The text that a diagnosis points at, where it stands, and in what it differs from the term."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from rapidfuzz.distance import Indel
 
 from safe_core import Output
 from safe_core.diagnosis import Passage
+
+Stretch = tuple[int, int]
+"""From one character of a text to before another."""
 
 
 def element_of(output: Output, passage: Passage) -> str:
@@ -15,3 +25,66 @@ def element_of(output: Output, passage: Passage) -> str:
 def text_of(output: Output, passage: Passage) -> str:
     """Give the passage itself, as the output spells it."""
     return element_of(output, passage)[passage.start : passage.end]
+
+
+def place_of(passage: Passage) -> str:
+    """Say where a passage stands, as "signals[1], characters 0 to 19"."""
+    element = "" if passage.element is None else f"[{passage.element}]"
+    return f"{passage.field}{element}, characters {passage.start} to {passage.end}"
+
+
+_AROUND: Final = 40
+"""Characters of context that a found term is shown with, on either side."""
+
+
+def around(text: str, passage: Passage) -> Stretch:
+    """Give a passage with some context, cut between words where that is not far."""
+    first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
+    if first and (space := text.find(" ", first, passage.start)) >= 0:
+        first = space + 1
+    if last < len(text) and (space := text.rfind(" ", passage.end, last)) >= 0:
+        last = space
+    return first, last
+
+
+# --- what differs -----------------------------------------------------------------------------------------------------
+
+_WORDS: Final = re.compile(r"\d+(?:[.,:/]\d+)+|\w+|[^\w\s]")
+_WORDS_AND_SPACES: Final = re.compile(r"\s+|\d+(?:[.,:/]\d+)+|\w+|[^\w\s]")
+
+
+def differences(expected: str, found: str) -> tuple[list[Stretch], list[Stretch]]:
+    """Give what of each text the other has not, in words whatever their case.
+
+    Where both have the same words, it is what stands in another place, and where the order agrees too, in spaces.
+    """
+    first, second = _differing([*_WORDS.finditer(expected)], [*_WORDS.finditer(found)])
+    if not first and not second:
+        first, second = _differing([*_WORDS_AND_SPACES.finditer(expected)], [*_WORDS_AND_SPACES.finditer(found)])
+    return [*_joined(first, expected)], [*_joined(second, found)]
+
+
+def _differing(first: Sequence[re.Match[str]], second: Sequence[re.Match[str]]) -> tuple[list[Stretch], list[Stretch]]:
+    words, others = [match[0].lower() for match in first], [match[0].lower() for match in second]
+    changes = [change for change in Indel.opcodes(words, others) if change.tag != "equal"]
+    lacking = [at for change in changes for at in range(change.src_start, change.src_end)]
+    further = [at for change in changes for at in range(change.dest_start, change.dest_end)]
+    one, other = Counter(words[at] for at in lacking), Counter(others[at] for at in further)
+    moved = one & other
+    if one != other:
+        lacking = [at for at in lacking if words[at] not in moved]
+        further = [at for at in further if others[at] not in moved]
+    return [first[at].span() for at in lacking], [second[at].span() for at in further]
+
+
+def _joined(stretches: Iterable[Stretch], text: str) -> Iterator[Stretch]:
+    """Make one stretch of those between which there is only space."""
+    start, end = 0, 0
+    for first, last in stretches:
+        if text[end:first].strip() or start == end:
+            if start < end:
+                yield start, end
+            start = first
+        end = last
+    if start < end:
+        yield start, end

@@ -1,7 +1,7 @@
 """What the pages say alike of scores and cases."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import Any, Final
@@ -102,3 +102,32 @@ def terms_against(case: CaseLine) -> Iterator[tuple[Criterion, str, tuple[str, .
         ("AC", "missing", details.ac_missing),
     )
     return (entry for entry in lost if entry[2])
+
+
+def counted(case: CaseLine, criterion: Criterion) -> str:
+    """Say how many terms a score is made of."""
+    if getattr(case.row.vacuous, criterion):
+        return "nothing to check"
+    details, total = case.row.details, getattr(case.row.terms, criterion)
+    if criterion == "AH":
+        return f"{len(details.ah_violations)} of {total} forbidden used"
+    return f"{len(details.cr_found if criterion == 'CR' else details.ac_found)} of {total} required found"
+
+
+def worth_knowing(run: ScoredRun, quoted: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield what a reader must know to read the numbers; names from a configuration are `quoted`."""
+    report = run.report
+    vacuous = [f"{name} in {count_of(count, 'case')}" for name, count in report["vacuous"].items() if count]
+    if vacuous:
+        yield f"Nothing to check, which scores 1.00: {', '.join(vacuous)}."
+    if report["empty_outputs"]:
+        yield f"Empty outputs: {count_of(report['empty_outputs'], 'case')}."
+    if report["missing_outputs"]:
+        yield f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs."
+    strict = {case.rules.strict_ah for case in run.cases}
+    if True in strict:
+        yield f"Strict AH{' for some cases' if False in strict else ''}: one forbidden term makes AH 0."
+    if (rules := own_rules(report["configuration"], "thresholds", "weights")) is not None:
+        yield f"Not the default rules: {quoted(rules)}."
+    if any(report["configuration"]["overrides"].values()):
+        yield "Overrides of the configuration judge some cases by other rules than the table of criteria shows."

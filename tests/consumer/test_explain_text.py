@@ -15,9 +15,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from consumer.consoles import PipedConsole
-from consumer.offline.explain_text import differences, print_explanation
+from consumer.offline.explain_text import print_explanation
 from consumer.offline.kinds_wording import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
 from consumer.offline.markdown import render_markdown
+from consumer.offline.passages import differences
 from consumer.offline.scorecard import scorecard_text
 from consumer.offline.scored_run import Explanation, ScoredRun
 from safe_core import EMPTY_OUTPUT, Expectations, Output
