@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from consumer.logs import printable
 from consumer.offline.kinds_wording import misses_in_words, remarks_on
-from consumer.offline.rates import BRACKETS, pass_rate
+from consumer.offline.rates import BRACKETS, pass_rate, rate_of
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import (
     count_of,
@@ -216,11 +216,11 @@ def _sections(run: ScoredRun) -> Iterator[_Section]:
 
 def _criteria(report: Mapping[str, Any]) -> _Section:
     means, rates, thresholds = report["mean_scores"], report["pass_rates"], report["configuration"]["thresholds"]
-    rows = []
+    rows, total = [], report["total_cases"]
     for criterion, name in _CRITERION_NAMES.items():
         review, pass_ = thresholds[criterion]["review"], thresholds[criterion]["pass"]
         mean = score(means[criterion], review, pass_)
-        rows.append(table_row(f"{criterion}, {name}", mean, percent(rates[criterion]), str(review), str(pass_)))
+        rows.append(table_row(f"{criterion}, {name}", mean, rate_of(rates[criterion], total), str(review), str(pass_)))
     rows.append(table_row("composite", score(means["composite"]), "", "", ""))
     head = _table("Criterion", "Mean", "Pass rate", "Fails below", "Passes from", numbers_from=1)
     return _Section(f"\n## Criteria\n\n{head}", [_Piece(_Kind.CRITERIA, "".join(rows))])
@@ -230,7 +230,7 @@ def _archetypes(report: Mapping[str, Any]) -> _Section:
     pieces = []
     for number, (name, group) in enumerate(report["by_archetype"].items()):
         means = [score(group[f"mean_{criterion}"]) for criterion in CRITERIA]
-        row = table_row(literal(name), str(group["count"]), *means, percent(group["pass_rate"]))
+        row = table_row(literal(name), str(group["count"]), *means, rate_of(group["pass_rate"], group["count"]))
         pieces.append(_Piece(_Kind.ARCHETYPE if number < _FURTHER else _Kind.FURTHER_ARCHETYPE, row))
     head = _table("Archetype", "Cases", *(f"Mean {criterion}" for criterion in CRITERIA), "Pass rate", numbers_from=1)
     return _Section(f"\n## By archetype\n\n{head}", pieces)

@@ -16,3 +16,8 @@ def pass_rate(passes: int, cases: int) -> str:
     low, high = wilson(passes, cases, CONFIDENCE)
     share = passes / cases if cases else 0.0
     return f"{percent(share)} ({percent(low).removesuffix('%')}–{percent(high)})"
+
+
+def rate_of(share: float, cases: int) -> str:
+    """The same of a rate in a report, which is a whole number of cases divided by all of them."""
+    return pass_rate(round(share * cases), cases)

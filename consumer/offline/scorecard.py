@@ -18,7 +18,7 @@ from rich.text import Text
 
 from consumer.logs import printable
 from consumer.offline.kinds_wording import misses_in_words, remarks_on
-from consumer.offline.rates import BRACKETS, pass_rate
+from consumer.offline.rates import BRACKETS, pass_rate, rate_of
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.wording import count_of, own_rules, percent, score, why
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Label, Threshold, Thresholds
@@ -145,7 +145,17 @@ def _cells(line: Line) -> int:
 
 # --- the box ----------------------------------------------------------------------------------------------------------
 
-_METRIC_COLUMNS: Final = (("Metric", 6), ("Mean Score", 10), ("Pass Rate", 9))
+_METRIC_COLUMNS: Final = ("Metric", "Mean Score", "Pass Rate")
+_INTERVALS_FROM: Final = 78
+"""The columns of a terminal from which on there is room for the intervals of pass rates."""
+
+
+def _has_intervals(page: _Page) -> bool:
+    return page.width is None or page.width >= _INTERVALS_FROM
+
+
+def _metric_widths(page: _Page) -> list[int]:
+    return [6, 10, len("85.7% (48.7–97.4%)") if _has_intervals(page) else 9]
 
 
 def _box(run: ScoredRun, page: _Page) -> Iterator[Line]:
@@ -159,7 +169,7 @@ def _box(run: ScoredRun, page: _Page) -> Iterator[Line]:
     least = _NARROWEST if room is None else min(_NARROWEST, room)
     inner = max(least, *map(cell_len, title), *map(_cells, (*totals, heading, *metrics, *remarks)))
     centred = [[Segment(" " * ((inner - cell_len(line)) // 2)), Segment(line, _BOLD)] for line in title]
-    widths = [width for _, width in _METRIC_COLUMNS]
+    widths = _metric_widths(page)
     columns = [*widths, inner - sum(widths) - 3 * len(widths)]
     sections: tuple[tuple[str, list[int], list[Line]], ...] = (
         ("╔══╗", [inner], centred),
@@ -209,7 +219,7 @@ def _filled(parts: Sequence[Segment], gap: str, room: int | None) -> list[Line]:
 
 
 def _metrics_heading(page: _Page) -> Line:
-    names = [name for name, _ in _METRIC_COLUMNS]
+    names = [name.center(width) for name, width in zip(_METRIC_COLUMNS, _metric_widths(page), strict=True)]
     return [Segment(page.drawn(" │ ").join([*names, "Status"]))]
 
 
@@ -220,7 +230,9 @@ def _metrics(run: ScoredRun, page: _Page, room: int | None) -> list[Line]:
         bounds, mean = report["configuration"]["thresholds"][criterion], report["mean_scores"][criterion]
         violations = _violations(run.cases) if criterion == "AH" else 0
         status, reason = _status(mean, bounds["review"], bounds["pass"], violations)
-        shown = criterion, score(mean, bounds["review"], bounds["pass"]), percent(report["pass_rates"][criterion])
+        share, total = report["pass_rates"][criterion], report["total_cases"]
+        rate = rate_of(share, total) if _has_intervals(page) else percent(share)
+        shown = criterion, score(mean, bounds["review"], bounds["pass"]), rate
         before, below = (_metric_cells(cells, page) for cells in (shown, ("", "", "")))
         below += " " * (len(status) + 1)
         first, *others = page.folded(reason, None if room is None else room - len(below))
@@ -230,7 +242,7 @@ def _metrics(run: ScoredRun, page: _Page, room: int | None) -> list[Line]:
 
 
 def _metric_cells(cells: Sequence[str], page: _Page) -> str:
-    widths = [width for _, width in _METRIC_COLUMNS]
+    widths = _metric_widths(page)
     return "".join(cell.center(width) + page.drawn(" │ ") for cell, width in zip(cells, widths, strict=True))
 
 

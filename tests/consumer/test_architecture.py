@@ -1,7 +1,9 @@
 """The shape of the code: who may import whom, and what no module does (so that nobody has to remember it)."""
 
 import ast
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,3 +199,17 @@ def test_every_name_of_a_layer_is_a_module() -> None:
 
 def test_every_module_has_its_layer() -> None:
     assert not set(MODULES) - set(PLACED)
+
+
+def test_the_worker_explains_nothing() -> None:
+    """Explanations are for people with files: no score, and no event, may wait for one."""
+    kept_out = "{'safe_core.diagnosis', 'safe_core.lint', 'rapidfuzz', 'jinja2'}"
+    program = f"import sys, consumer.app, consumer.scorer, consumer.aggregator; print({kept_out} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "set()\n"
