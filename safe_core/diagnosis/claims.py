@@ -17,32 +17,45 @@ _GRAMMAR = frozenset(("connective", "lead-in", "relation"))
 
 def is_negated(items: Sequence[Item], first: int, last: int, keys: Collection[str]) -> bool:
     """Tell whether the items `first` to `last` of a sentence are negated, in so far as they hold the keys of a term."""
-    return (
-        any(items[at].role == "negation" and _reaches(items, at, keys) for at in range(first, last + 1))
-        or _negated_before(items, first)
-        or _negated_after(items, last)
+    return any(items[at].role == "negation" and _reaches(items, at, keys) for at in range(first, last + 1)) or bool(
+        denials_beside(items, first, last)
     )
+
+
+def denials_beside(items: Sequence[Item], first: int, last: int) -> list[int]:
+    """Give the places, before and after a passage, of the negations that reach it."""
+    return [at for at in (_negated_before(items, first), _negated_after(items, last)) if at is not None]
 
 
 def doubts(items: Sequence[Item], first: int, last: int) -> frozenset[str]:
     """Give the doubts in a passage and those that lead to it."""
+    places = [*range(first, last + 1), *doubts_beside(items, first, last)]
+    told = (items[at] for at in places)
+    return frozenset(item.key for item in told if item.role == "certainty" and item.key not in _NO_DOUBTS)
+
+
+def doubts_beside(items: Sequence[Item], first: int, last: int) -> list[int]:
+    """Give the places of the doubts and certainties that lead to a passage or close it."""
+    places = []
     while first and (
         items[first - 1].role == "certainty" or (_is_grammar(items[first - 1]) and not items[first].pause)
     ):
         first -= 1
-    told = [*items[first : last + 1], *_told_after(items, last)]
-    return frozenset(item.key for item in told if item.role == "certainty" and item.key not in _NO_DOUBTS)
+        if items[first].role == "certainty":
+            places.append(first)
+    told = _told_after(items, last)
+    return places if told is None else [*places, told]
 
 
-def _told_after(items: Sequence[Item], last: int) -> Sequence[Item]:
-    """Give the doubt that closes a claim: "sepsis was suspected", not "sepsis, possible pneumonia"."""
+def _told_after(items: Sequence[Item], last: int) -> int | None:
+    """Find the doubt that closes a claim: "sepsis was suspected", not "sepsis, possible pneumonia"."""
     at = last + 1
     while at < len(items) and items[at].folded in _IS and not items[at].pause:
         at += 1
     if at == len(items) or items[at].pause or items[at].role != "certainty":
-        return ()
+        return None
     closes = at + 1 == len(items) or items[at + 1].pause or _is_grammar(items[at + 1])
-    return items[at : at + 1] if closes else ()
+    return at if closes else None
 
 
 def _reaches(items: Sequence[Item], at: int, keys: Collection[str]) -> bool:
@@ -65,30 +78,32 @@ def _reaches(items: Sequence[Item], at: int, keys: Collection[str]) -> bool:
     return not crossed
 
 
-def _negated_before(items: Sequence[Item], first: int) -> bool:
+def _negated_before(items: Sequence[Item], first: int) -> int | None:
+    """Find the negation before a passage that reaches it."""
     telling = 0
     for at in range(first - 1, max(-1, first - 1 - _BEFORE), -1):
         if items[at + 1].pause or items[at].folded in _BREAKS:
-            return False
+            return None
         if items[at].role == "negation":
-            return True
+            return at
         telling += not _is_grammar(items[at])
         if telling > _TELLING_BETWEEN:
-            return False
-    return False
+            return None
+    return None
 
 
-def _negated_after(items: Sequence[Item], last: int) -> bool:
-    """Tell whether "was not", "was ruled out", "absent" follow at once; "no" and "without" begin something else."""
+def _negated_after(items: Sequence[Item], last: int) -> int | None:
+    """Find where "was not", "was ruled out", "absent" follow at once; "no" and "without" begin something else."""
     for at in range(last + 1, min(len(items), last + 1 + _AFTER)):
         item = items[at]
         if item.pause or item.folded in _BREAKS:
-            return False
+            return None
         if item.role == "negation":
-            return item.folded in _TAKING_BACK or (item.folded in NOT_WORDS and at > last + 1)
+            takes_back = item.folded in _TAKING_BACK or (item.folded in NOT_WORDS and at > last + 1)
+            return at if takes_back else None
         if item.role != "connective":
-            return False
-    return False
+            return None
+    return None
 
 
 def _is_grammar(item: Item) -> bool:

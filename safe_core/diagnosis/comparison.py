@@ -1,13 +1,13 @@
 """How a term and a passage of an output compare."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, takewhile
 
-from safe_core.diagnosis.claims import doubts, is_negated
+from safe_core.diagnosis.claims import denials_beside, doubts, doubts_beside, is_negated
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.lexicon import PRIVATIONS
-from safe_core.diagnosis.opposites import are_opposites
+from safe_core.diagnosis.opposites import are_antonyms, are_opposites
 from safe_core.diagnosis.passages import Match, Term
 
 MOST_TRIED = 8
@@ -18,6 +18,7 @@ CLAIMING = ("negation", "certainty", "affirmation")
 
 _GRAMMAR = frozenset(("connective", "lead-in", "relation"))
 _LINKING = frozenset(("of", "the", "is", "are", "was", "were", "be", "been"))
+_MOST_COMPARED = 32  # absent words of a term whose opposites are looked for
 _JOINING = frozenset(("and", "but", "while"))
 
 
@@ -120,32 +121,96 @@ def share_of(match: Match, *but: str) -> float:
     return (expected & Counter(item.key for item in match.window)).total() / expected.total()
 
 
-def opposite(match: Match, least: float) -> Item | None:
-    """Give the one absent word of the term whose opposite stands in or beside the passage: "stable", "unstable".
+def opposite(match: Match, least: float) -> tuple[Item, int] | None:
+    """Give the one absent word of the term whose opposite stands in or beside the passage, and its place there.
 
-    At least a share of the other words has to stand there.
+    At least a share of the other words has to stand there; with "before" and "after" all of them, in their order.
     """
-    absent = [item for item in match.absent if item.role in {"content", "affirmation"}]
-    if len(absent) != 1 or share_of(match, *CLAIMING) < least or not claims_alike(match):
+    denied = _deniable(match)
+    if denied is None or share_of(match, *CLAIMING, "relation") < least:
         return None
-    before = _next_telling(reversed(match.items[: match.first]))
-    around = [*match.window, *before, *_next_telling(match.items[match.last + 1 :])]
-    return absent[0] if any(are_opposites(absent[0].folded, item.folded) for item in around) else None
+    before = _next_telling(match, range(match.first - 1, -1, -1))
+    after = _next_telling(match, range(match.last + 1, len(match.items)))
+    for place in (*range(match.first, match.last + 1), *before, *after):
+        found = match.items[place]
+        if not are_opposites(denied.folded, found.folded) or found.key in match.term.needed:
+            continue
+        if are_antonyms(denied.folded, found.folded) and not _says_the_same_of(match, denied, place):
+            continue
+        is_denial = found.role == "negation"  # "absent" for "intact" is the opposite itself
+        return (denied, place) if is_denial or claims_alike(match) else None
+    return None
 
 
-def _next_telling(items: Iterable[Item]) -> list[Item]:
-    """Give the first item, beyond words that link what is said of something to it."""
-    return list(islice((item for item in items if item.folded not in _LINKING), 1))
+def _deniable(match: Match) -> Item | None:
+    """Give the one word of content that is absent; where none is, the one relation, if all else is equal."""
+    absent = [item for item in match.absent if item.role in {"content", "affirmation"}]
+    if not absent and not match.added:
+        own = [item.key for item in match.term.essential if item.role != "relation"]
+        all_else_equal = own == [item.key for item in match.window if item.key in own]
+        absent = [item for item in match.absent if item.role == "relation" and all_else_equal]
+    return absent[0] if len(absent) == 1 else None
+
+
+def _says_the_same_of(match: Match, denied: Item, place: int) -> bool:
+    """Tell whether a word and its antonym stand beside the same word: "increased pain" is not "decreased swelling"."""
+    if denied.role == "relation":
+        return True
+    neighbours = _neighbours(match.term.items, match.term.items.index(denied))
+    tells_more = any(item != match.items[place] for item in match.added)
+    return not tells_more and not neighbours.isdisjoint(_neighbours(match.items, place))
+
+
+def _neighbours(items: Sequence[Item], at: int) -> frozenset[str]:
+    """Give the keys of the next words on both sides that tell something, up to a comma or a conjunction."""
+    before = takewhile(lambda place: not items[place + 1].pause, range(at - 1, -1, -1))
+    after = takewhile(lambda place: not items[place].pause, range(at + 1, len(items)))
+    sides = (takewhile(lambda place: items[place].folded not in _JOINING, places) for places in (before, after))
+    telling = ((items[place].key for place in side if items[place].role not in _GRAMMAR) for side in sides)
+    return frozenset(key for side in telling for key in islice(side, 1))
+
+
+def _next_telling(match: Match, places: range) -> list[int]:
+    """Give the place of the first item, beyond words that link what is said of something to it; none past a comma."""
+    for place in places:
+        if match.items[place if places.step > 0 else place + 1].pause:
+            return []
+        if match.items[place].folded not in _LINKING:
+            return [place]
+    return []
+
+
+def claim_edges(match: Match) -> list[int]:
+    """Give the places beside a passage of the words that deny it, doubt it or say the opposite, unlike the term."""
+    term, keys = match.term.items, match.term.needed
+    places = [*_opposing(match)]
+    if not is_negated(term, 0, len(term) - 1, keys):
+        places += denials_beside(match.items, match.first, match.last)
+    own = {item.key for item in term}
+    places += [at for at in doubts_beside(match.items, match.first, match.last) if match.items[at].key not in own]
+    return places
+
+
+def _opposing(match: Match) -> Iterator[int]:
+    """Give the places beside a passage, but for grammar, of the opposites of absent words."""
+    before = takewhile(lambda place: not match.items[place + 1].pause, range(match.first - 1, -1, -1))
+    after = takewhile(lambda place: not match.items[place].pause, range(match.last + 1, len(match.items)))
+    for places in (before, after):
+        for place in places:
+            if any(are_opposites(item.folded, match.items[place].folded) for item in match.absent[:_MOST_COMPARED]):
+                yield place
+            if match.items[place].folded not in _LINKING and match.items[place].role != "connective":
+                break
 
 
 def other_value(match: Match, expected: Item) -> int | None:
     """Find another value in the window, or beside it on the side where the term has its own; give its place."""
     places = list(range(match.first, match.last + 1))
-    held = [number for number, item in enumerate(match.term.items) if item not in match.absent]
     at = match.term.items.index(expected)
-    if any(number < at for number in held):
+    first_held, last_held = match.held
+    if first_held < at:
         places += _beside(match, range(match.last + 1, len(match.items)))
-    if any(number > at for number in held):
+    if last_held > at:
         places += _beside(match, range(match.first - 1, -1, -1))
     return next((place for place in places if _is_alternative(match, expected, match.items[place])), None)
 

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from safe_core.diagnosis.bindings import otherwise_bound
 from safe_core.diagnosis.comparison import (
     CLAIMING,
     MOST_TRIED,
     agreeing,
+    claim_edges,
     claims_alike,
     is_denied,
     is_of_substance,
@@ -28,6 +30,7 @@ _SAME_EVENT = 0.6  # of the other words of the term stand beside a value that di
 _SAME_CLAIM = 0.8  # of the other words of the term stand in a passage of another polarity
 _ALL_OF_IT = 0.85  # of the term stands in the elements that it is split over
 _MOST_PIECES = 3
+_MOST_VALUES = 16  # of a term whose rivals are looked for
 _PART = 0.31  # of the term is something, even where it is neither a value nor a phrase
 
 
@@ -59,7 +62,9 @@ def _all_of_it(matches: list[Match]) -> Match | None:
     for match in agreeing(matches):
         complete = not match.term.core - Counter(item.key for item in match.window)
         little_else = len(match.added) <= max(2, len(match.term.essential) // 2)
-        if complete and little_else and not (tells_two_things(match) or tells_otherwise(match)):
+        if not (complete and little_else) or tells_two_things(match) or tells_otherwise(match):
+            continue
+        if not otherwise_bound(match):
             return match
     return None
 
@@ -68,6 +73,7 @@ def value(evidence: Evidence) -> Finding | None:
     expected = [item for item in evidence.term.items if item.value and not evidence.stands_anywhere(item)]
     if not expected:
         return None
+    expected = expected[:_MOST_VALUES]
     for match in evidence.matches[:MOST_TRIED]:
         if share_of(match, "value") < _SAME_EVENT:
             continue
@@ -78,18 +84,36 @@ def value(evidence: Evidence) -> Finding | None:
 
 
 def polarity(evidence: Evidence) -> Finding | None:
-    same = [match for match in evidence.matches[:MOST_TRIED] if share_of(match, *CLAIMING) >= _SAME_CLAIM]
+    tried = evidence.matches[:MOST_TRIED]
+    same = [match for match in tried if share_of(match, *CLAIMING) >= _SAME_CLAIM]
     if same and not any(claims_alike(match) for match in same):
-        return Finding(same[0].passage, tuple(item for item in same[0].absent if item.role in CLAIMING))
-    for match in evidence.matches[:MOST_TRIED]:
-        if denied := opposite(match, _SAME_EVENT / 2):
-            return Finding(match.passage, (denied,))
+        absent = tuple(item for item in same[0].absent if item.role in CLAIMING)
+        return Finding(same[0].reaching(*claim_edges(same[0])), absent)
+    for number, match in enumerate(tried):
+        contradiction = opposite(match, _SAME_EVENT / 2)
+        if contradiction and not any(contradiction[0].key in nearer.keys for nearer in tried[:number]):
+            denied, place = contradiction
+            return Finding(match.reaching(place), (denied,))
     return None
 
 
 def split(evidence: Evidence) -> Finding | None:
     pieces = _pieces(evidence.matches)
-    return Finding(pieces[0].passage) if pieces else None
+    if not pieces or _rival(evidence) or any(otherwise_bound(match) for match in pieces):
+        return None
+    return Finding(pieces[0].passage)
+
+
+def _rival(evidence: Evidence) -> Finding | None:
+    """Find the same event with another value, though the expected one stands elsewhere: no change, and no match."""
+    for match in evidence.matches[:MOST_TRIED]:
+        if share_of(match, "value") < _SAME_EVENT:
+            continue
+        absent = [item for item in match.absent if item.value][:_MOST_VALUES]
+        rivals = [at for item in absent if (at := other_value(match, item)) is not None]
+        if rivals:
+            return Finding(match.reaching(*rivals), match.absent)
+    return None
 
 
 def _pieces(matches: list[Match]) -> list[Match]:
@@ -109,9 +133,14 @@ def _pieces(matches: list[Match]) -> list[Match]:
 
 
 def part(evidence: Evidence) -> Finding | None:
-    if evidence.matches and (is_of_substance(match := evidence.matches[0]) or match.share >= _PART):
-        return Finding(match.passage, match.absent)
-    return None
+    if not evidence.matches:
+        return None
+    match = evidence.matches[0]
+    if not (is_of_substance(match) or match.share >= _PART):
+        return None
+    if rival := _rival(evidence):
+        return rival
+    return Finding(match.reaching(*claim_edges(match)), match.absent or otherwise_bound(match))
 
 
 def other_field(evidence: Evidence) -> Finding | None:

@@ -76,6 +76,11 @@ class Match:
         return self.sentence.items[self.first : self.last + 1]
 
     @cached_property
+    def keys(self) -> frozenset[str]:
+        """What stands in the window."""
+        return frozenset(item.key for item in self.window)
+
+    @cached_property
     def absent(self) -> tuple[Item, ...]:
         """The items of the term, other than connectives, that the window lacks, in the order of the term."""
         held = Counter(item.key for item in self.window)
@@ -88,6 +93,13 @@ class Match:
             else:
                 absent.append(item)
         return tuple(absent)
+
+    @cached_property
+    def held(self) -> tuple[int, int]:
+        """Give the places in the term of its first and last items that are not absent; an empty span if all are."""
+        absent = set(self.absent)
+        held = [number for number, item in enumerate(self.term.items) if item not in absent]
+        return (held[0], held[-1]) if held else (len(self.term.items), -1)
 
     @cached_property
     def added(self) -> tuple[Item, ...]:
@@ -194,5 +206,8 @@ def lookalike(term: str, where: Iterable[Sentence]) -> Passage | None:
 
 
 def _whole_words(sentence: Sentence, start: int, end: int) -> Passage:
+    """Widen a place to the words that it touches; signs between words ("++/++") touch none."""
     inside: Sequence[Item] = [item for item in sentence.items if item.end > start and item.start < end]
-    return sentence.element.passage(inside[0].start, inside[-1].end)
+    if not inside:
+        return sentence.element.passage(start, end)
+    return sentence.element.passage(min(start, inside[0].start), max(end, inside[-1].end))

@@ -15,6 +15,7 @@ class Stretch:
         self._texts = texts
         self._lowered = [text.text.lower() for text in texts]
         self._begins = [0, *accumulate(len(lowered) + 1 for lowered in self._lowered)][:-1]
+        self._counted: dict[int, list[int]] = {}
         self.text = " ".join(self._lowered)
 
     def find(self, needle: str) -> Passage | None:
@@ -28,9 +29,14 @@ class Stretch:
         end = min(start + len(needle), len(lowered))
         if len(lowered) == len(element.text):
             return element.passage(start, end)
-        # A letter or two grow when lowered ("İ"): count where each one ends.
-        ends = [*accumulate(len(letter.lower()) for letter in element.text)]
+        ends = self._ends(number)
         return element.passage(bisect_right(ends, start), bisect_left(ends, end) + 1)
+
+    def _ends(self, number: int) -> list[int]:
+        """Count, once for a text, where each letter ends when a letter or two grow when lowered ("İ")."""
+        if number not in self._counted:
+            self._counted[number] = [*accumulate(len(letter.lower()) for letter in self._texts[number].text)]
+        return self._counted[number]
 
     def only_inside_words(self, needle: str, looks: int) -> bool:
         """Tell whether each of the first `looks` occurrences goes on, before or after, with a letter or digit."""

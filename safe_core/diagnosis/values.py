@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from safe_core.diagnosis.words import Word, listed, stem
 
-ValueType = Literal["number", "time", "day", "grade", "side"]
+ValueType = Literal["number", "time", "day", "grade", "side", "comparison"]
 
 
 class Value(NamedTuple):
@@ -27,7 +27,10 @@ class Value(NamedTuple):
         """Tell whether two values answer the same question otherwise: "13 hours" and "3 hours", "2 g" and "2 mg"."""
         if self.key == other.key:
             return False
-        return self.scale == other.scale or (self.amount != "" and self.amount == other.amount)
+        if self.scale == other.scale:
+            return True
+        is_unfinished = self.scale.startswith(f"{other.scale} per") or other.scale.startswith(f"{self.scale} per")
+        return self.amount != "" and self.amount == other.amount and not is_unfinished  # "5 mg" of "5 mg/kg"
 
 
 class Unit(NamedTuple):
@@ -56,6 +59,7 @@ UNITS = _units(
     ("mass", 1e9, "kg kilogram kilograms kgs"),
     ("mass", 453592370, "lb lbs pound pounds"),
     ("volume", 1, "ml millilitre millilitres milliliter milliliters cc"),
+    ("volume", 1e2, "dl decilitre decilitres deciliter deciliters"),
     ("volume", 1e3, "l litre litres liter liters"),
     ("length", 1, "mm millimetre millimetres millimeter millimeters"),
     ("length", 10, "cm centimetre centimetres centimeter centimeters"),
@@ -153,6 +157,21 @@ _ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 _AFTER_RIGHT = frozenset(listed("away after before now then"))
 
 
+# What stands before a number and says on which side of it: the words, then the side.
+_COMPARISONS = {
+    tuple(phrase.split()): side
+    for side, phrases in {
+        "less": "<|<=|below|under|within|up to|less than|fewer than|lower than|at most|no more than|not more than|"
+        "less than or equal to",
+        "more": ">|>=|above|over|exceeding|more than|greater than|higher than|longer than|at least|no less than|"
+        "not less than|no fewer than|greater than or equal to|more than or equal to",
+    }.items()
+    for phrase in phrases.split("|")
+}
+_LONGEST_COMPARISON = max(map(len, _COMPARISONS))
+_COMPARISON_FIRST = frozenset(phrase[0] for phrase in _COMPARISONS)
+
+
 class Spot(NamedTuple):
     """A word among its neighbours."""
 
@@ -176,6 +195,11 @@ class Spot(NamedTuple):
 
     def at_step(self, step: int) -> "Spot":
         return Spot(self.text, self.words, self.at + step)
+
+    def is_slash_before(self, step: int) -> bool:
+        """Tell whether only a slash parts the word `step` places on from the one before it."""
+        place = self.at + step
+        return 0 < place < len(self.words) and self.text[self.words[place - 1].end : self.words[place].start] == "/"
 
     def touches(self, step: int) -> bool:
         """Tell whether nothing stands between this word and the one `step` places on."""
@@ -298,7 +322,7 @@ def _quantity(spot: Spot) -> Value | None:
     after = spot.folded(1)
     if after in UNITS:
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
-        return _measured(number, spot.folded(length - 1), length)
+        return _per(spot, _measured(number, spot.folded(length - 1), length))
     for ahead in (2, 3):  # the 2 of "2 to 3 hours"
         if spot.folded(ahead) in UNITS and spot.folded(ahead - 1)[:1].isdecimal():
             return _measured(number, spot.folded(ahead), 1)
@@ -308,6 +332,20 @@ def _quantity(spot: Spot) -> Value | None:
 def _measured(number: float, name: str, length: int) -> Value:
     unit = UNITS[name]
     return Value("number", unit.quantity, f"{number * unit.size:g} {unit.base}".rstrip(), length, f"{number:g}")
+
+
+def _per(spot: Spot, measured: Value) -> Value:
+    """Take in the second unit of "5.5 mmol/L" and "2 mg per kg"."""
+    length = measured.length
+    if spot.is_slash_before(length):
+        name, longer = spot.folded(length), 1
+    else:
+        name, longer = (spot.folded(length + 1), 2) if spot.folded(length) == "per" else ("", 0)
+    if name not in UNITS:
+        return measured
+    unit = UNITS[name]
+    canonical = f"{measured.canonical} per {unit.size:g} {unit.base}".rstrip()
+    return Value("number", f"{measured.scale} per {unit.quantity}", canonical, length + longer, measured.amount)
 
 
 def _day(spot: Spot) -> Value | None:
@@ -403,6 +441,26 @@ def _is_departure(spot: Spot) -> bool:
     )
 
 
+def _comparison(spot: Spot) -> Value | None:
+    """Read the "below" of "below 90%", which belongs to that number; "90 over 60" compares nothing."""
+    first = spot.folded()
+    if first not in _COMPARISON_FIRST or (first == "over" and spot.folded(-1)[:1].isdecimal()):
+        return None
+    for length in range(_LONGEST_COMPARISON, 0, -1):
+        side = _COMPARISONS.get(tuple(spot.folded(step) for step in range(length)))
+        if side and (number := _compared(spot.at_step(length))):
+            return Value("comparison", f"than {number.key}", side, length)
+    return None
+
+
+def _compared(spot: Spot) -> Value | None:
+    first = spot.folded()
+    if not (first[:1].isdecimal() or first in _NUMBERS):
+        return None
+    value = value_at(spot.text, spot.words, spot.at)
+    return value if value and value.type in {"number", "grade"} and value.scale != "ordinal" else None
+
+
 _Reading = Callable[[Spot], Value | None]
 _OF_DIGITS: tuple[_Reading, ...] = (
     _date,
@@ -415,4 +473,4 @@ _OF_DIGITS: tuple[_Reading, ...] = (
     _quantity,
 )
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (_clock, _clock_after_at, _ordinal, _numbered_day, _grade_number, _quantity)
-_OF_WORDS: tuple[_Reading, ...] = (_day, _day_part, _roman_grade, _severity, _side)
+_OF_WORDS: tuple[_Reading, ...] = (_comparison, _day, _day_part, _roman_grade, _severity, _side)

@@ -6,7 +6,14 @@ from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.records import AbsentWord, WordType
 from safe_core.diagnosis.words import listed, stem
 
-_OF_VALUES: dict[str, WordType] = {"time": "time", "day": "day", "side": "side", "grade": "grade", "number": "other"}
+_OF_VALUES: dict[str, WordType] = {
+    "time": "time",
+    "day": "day",
+    "side": "side",
+    "grade": "grade",
+    "number": "other",
+    "comparison": "other",
+}
 _CAUSES = frozenset(listed("due because by secondary caused owing attributed"))
 _POINTS = frozenset(listed("from until since before after between prior following to"))
 _ACCIDENTS = frozenset(

@@ -13,12 +13,14 @@ _LETTER = rf"[^\W\d_][{_MARKS}{_JOINERS}]*"
 _TOKEN = re.compile(
     r"\d{4}-\d\d-\d\d(?!\d)"  # a date
     r"|(?<![^\W_])\.\d+"  # .5
+    r"|(?<![\d,])\d+,\d{1,2}(?![\d,.:/]*\d)"  # 38,5
     r"|\d+(?:,\d{3}(?!\d))*(?:[.:/]\d+)*"  # a number, a time, a ratio
     rf"|[ap]\.\ ?m\.?(?![^\W\d_])"  # a.m., p.m.
     rf"|(?:{_LETTER})+(?:['’ʼ](?:{_LETTER})+)*"  # a word, perhaps with apostrophes
     r"|[<>≤≥%°]",
     re.IGNORECASE,
 )
+_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _NOT_WORD = re.compile(r"[\W_]+")
 _SIGNS = {"%": "percent", "°": "degree", "≤": "<=", "≥": ">="}
 _MAX_TOKEN = 64  # longer ones are cut for comparison: they are no words
@@ -54,7 +56,7 @@ def fold(token: str) -> str:
     if plain[:1] == ".":
         return f"0{plain}"
     if plain[:1].isdecimal():
-        return plain.replace(",", "")
+        return plain.replace(",", "." if _DECIMAL_COMMA.fullmatch(plain) else "")
     return _NOT_WORD.sub("", plain.removesuffix("'s")) or plain
 
 

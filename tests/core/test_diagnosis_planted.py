@@ -351,6 +351,18 @@ def test_a_miss_does_not_depend_on_the_other_terms(expectations: Expectations, o
     assert list(diagnose(expectations, output, None).misses) == alone
 
 
+_SIGNS = st.text("+-/=?!.,:;*#<>%°~_^|()[]'\"… –—0123456789½²😀🚑\u200b\u0301İ", max_size=12)
+
+
+@given(term=_SIGNS.filter(str.strip), cut=st.integers(0, 4), before=_any_text, after=_any_text)
+def test_a_term_without_words_is_answered_where_it_nearly_stands(term: str, cut: int, before: str, after: str) -> None:
+    nearly = term[:cut] + term[cut + 1 :]
+    texts = (f"{before} {nearly} {after}", f"{before}{nearly}{after}", nearly)
+    output = Output(texts, " ".join(texts), texts)
+    for miss in diagnose(Expectations((term,), (), (term,)), output, None).misses:
+        assert miss.passage is None or shown(miss.passage, output)
+
+
 _WORDS = ("pink", "pulseless", "hand", "swollen", "elbow", "fever", "rash", "cough", "bruise", "burn", "knee", "wound")
 _MARKS = (", ", " - ", "; ", " – ", " — ", ". ", ": ", "  ", "\u00a0", " (", ") ", '" ', "\n", " \u2018", "\u2019 ")
 
