@@ -26,7 +26,7 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "value": "A number, time, day, grade, side or unit is another: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
     "split": "It stands in pieces over several elements: ask for one element for each finding.",
-    "part": "Some of the words are lost: ask for them in the prompt, or take them out of the term.",
+    "part": "Some of it is lost: see what stands in its place, and ask for it in the prompt or shorten the term.",
     "other_field": "It stands in a field that this criterion does not read: ask for it in the right one.",
     "absent": "Nothing like it was found: ask for it in the prompt.",
 }
