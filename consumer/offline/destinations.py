@@ -208,7 +208,7 @@ def _replace(path: Path, content: bytes) -> None:
         if path.exists():
             shutil.copymode(path, unfinished)
         unfinished.replace(path)
-    except BaseException:
+    except BaseException:  # whatever ends it, Ctrl-C too, nothing unfinished is left behind
         with suppress(OSError):
             unfinished.unlink()
         raise

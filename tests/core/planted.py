@@ -359,7 +359,7 @@ FRAMES: dict[Sort, tuple[Frame, ...]] = {
         Frame(
             "elbow",
             "noun",
-            "Gartland type {} supracondylar humerus fracture",
+            "Gartland type {} fracture near the elbow",
             ("II > III", "III > II", "I > III", "IV > II"),
         ),
         Frame("elbow", "noun", "Gartland {} fracture after a fall", ("III > II", "3 > 2")),
