@@ -100,10 +100,11 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
         run, passed = replace(run, decision=decision.line), decision.passed
     _say(remarks)
     _say(_beyond_copying(run.report, request.gate))
-    _write(run, asked, request)
-    _say(f"wrote {each.path}" for each in asked if each.path is not None)
+    _write_files(run, asked, request)
     if surroundings.step_summary is not None:
         _append_step_summary(run, surroundings.step_summary)
+    _print(run, asked, request)
+    _say(f"wrote {each.path}" for each in asked if each.path is not None)
     return EXIT_CODES[run.verdict] if passed is None else GATE_CODES[passed]
 
 
@@ -132,11 +133,14 @@ def _json_text(run: ScoredRun) -> str:
     return orjson.dumps(run.report, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _write(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) -> None:
-    """Write the files, then standard output: a reader who closes a pipe early costs no file."""
+def _write_files(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) -> None:
     for each in asked:
         if each.path is not None:
             write_whole(each.path, _text(run, each.format, request))
+
+
+def _print(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) -> None:
+    """Print what goes to standard output; after everything else, since a reader may close the pipe at any line."""
     on_stdout = next((each.format for each in asked if each.path is None), None)
     if on_stdout == "console":
         print_scorecard(run, PipedConsole(highlight=False), verbose=request.verbose)
@@ -172,8 +176,8 @@ def _append_step_summary(run: ScoredRun, path: Path) -> None:
             with path.open("a", encoding="utf-8") as file:
                 file.write("\n" * bool(there) + page)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        _say([f"the step summary could not be written: {why}"])
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        _say([f"the step summary could not be written: {reason}"])
 
 
 # --- the gate ---------------------------------------------------------------------------------------------------------

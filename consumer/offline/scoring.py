@@ -134,8 +134,11 @@ class Scoring:
                     self._twice[entry.test_id] = None
                 if key not in standing or self._on_duplicate == "last":
                     standing[key] = number, entry
+        offered: set[int] = set()
         for (_, rank), (number, entry) in standing.items():
-            self._offer(entry, Origin(rank, place, is_event=False), (0, place, number))
+            if number not in offered:  # an entry that answers a case in several batches answers it once, in the first
+                offered.add(number)
+                self._offer(entry, Origin(rank, place, is_event=False), (0, place, number))
 
     # --- scoring ------------------------------------------------------------------------------------------------------
 

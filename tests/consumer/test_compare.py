@@ -3,15 +3,12 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from typing_extensions import override
 
 from consumer.errors import ConfigurationError
 from consumer.logs import printable
@@ -30,6 +27,7 @@ from consumer.offline.comparison_text import MARK, comparison_markdown, console_
 from consumer.offline.gate import read_report
 from safe_core import DEFAULT_POLICY, EMPTY_OUTPUT, Expectations, Output, Policy
 from tests.support.golden import matches_golden
+from tests.support.pages import Page
 from tests.support.scored_runs import NASTY, Sample, nasty_samples, scored_run
 
 
@@ -368,34 +366,6 @@ def test_files_that_safe_score_writes_are_compared(tmp_path: Path) -> None:
 
 
 # --- the pages --------------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """A rendered page: the tags met and the texts of its code spans."""
-
-    def __init__(self, markdown: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.code: list[str] = []
-        self._in_code = False
-        self.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
-        self.close()
-
-    @override
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        if tag == "code":
-            self._in_code = True
-            self.code.append("")
-
-    @override
-    def handle_endtag(self, tag: str) -> None:
-        self._in_code = self._in_code and tag != "code"
-
-    @override
-    def handle_data(self, data: str) -> None:
-        if self._in_code:
-            self.code[-1] += data
 
 
 def unlike() -> Comparison:

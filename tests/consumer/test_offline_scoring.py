@@ -210,6 +210,14 @@ def test_entries_for_two_batches_that_hold_a_case_are_no_duplicates(cases: Path,
         assert labels(run)["A-2"] == "Pass"
 
 
+def test_an_entry_that_answers_a_case_in_several_batches_answers_it_once(cases: Path, tmp_path: Path) -> None:
+    run, remarks = scored(cases, write_report(tmp_path / "run.json", answer("A-1"), answer("A-2", batch_index=4)))
+
+    assert labels(run) == {"A-1": "Pass", "A-2": "Pass"}
+    (counted_once,) = remarks
+    assert counted_once.startswith("1 test_id stands in several batches with equal expectations and counts once")
+
+
 def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_is_no_other(
     cases: Path, tmp_path: Path
 ) -> None:

@@ -374,7 +374,12 @@ def test_a_reader_that_goes_away_costs_no_file() -> None:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "consumer", *safe_score("-o", "report.json")],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_STEP_SUMMARY": str(Path("summary.md").absolute()),
+            },
             stdout=writing,
             stderr=subprocess.PIPE,
             check=False,
@@ -384,3 +389,4 @@ def test_a_reader_that_goes_away_costs_no_file() -> None:
     assert done.returncode == 141
     assert done.stderr == b""
     assert json.loads(Path("report.json").read_bytes())["summary"]["total_cases"] == 3
+    assert Path("summary.md").read_text(encoding="utf-8").startswith("<!-- SAFE v0 report -->")
