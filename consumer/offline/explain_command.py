@@ -82,6 +82,8 @@ def _one(test_id: str, batches: Sequence[LoadedBatch], request: ExplainRequest) 
     if not holders:
         raise ConfigurationError(_unknown(test_id, batches, request))
     row = holders[0].rows[test_id]
+    if request.concern is None and isinstance(row, TestCase) and row.concern_id is None:
+        raise ConfigurationError(f"the test case {shown(test_id)} names no concern; give --concern")
     concern = request.concern or (row.concern_id if isinstance(row, TestCase | BadTestCase) else None) or _ANY_CONCERN
     return select_batches(request.test_dir, concern, [batch.name for batch in holders], only=test_id)
 

@@ -147,6 +147,17 @@ def test_a_case_that_stands_in_batches_with_different_expectations_is_no_one_cas
     assert "stridor" in capsys.readouterr().out
 
 
+def test_a_case_without_a_concern_is_explained_under_the_one_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    write_batch(Path("cases"), "asthma_1", a_case("A-1", signals=["stridor"], concern_id=None))
+    asked = ["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]
+    assert main(asked) == 3
+    assert "the test case A-1 names no concern; give --concern" in capsys.readouterr().err
+    assert main([*asked, "--concern", "K07"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "", "the output of that concern answers it"
+    assert "stridor" in printed.out
+
+
 def test_a_flaw_elsewhere_in_the_batch_keeps_no_case_from_being_explained() -> None:
     write_batch(Path("cases"), "asthma_1", a_case("A-1"), {"test_id": "A-2", "concern_id": "K07"})
     assert main(["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]) == 0
