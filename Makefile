@@ -7,18 +7,20 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
-CODE   := safe_core consumer tests bench
+CODE   := safe_core consumer tests bench docs
+# Files of tests that are run at once; each of as many processes has a broker of its own.
+JOBS   ?= 2
 
 # pip checks every file that it installs against the hashes of the lock; the package itself adds nothing to them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-LOCK    := $(UV) pip compile pyproject.toml --quiet --universal --generate-hashes --python-version 3.11 \
-           --no-header --no-emit-index-url --no-emit-find-links --group build --extra demo
+LOCK    := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
+           --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test test-fast chaos bench lock clean
+.PHONY: help setup demo check format test tools image-tools test-fast chaos bench lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.dev ## install everything into .venv
 
@@ -34,11 +36,18 @@ format: $(VENV)/.dev ## put the code in order
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-test: $(VENV)/.dev ## every test, those against a real broker included
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(VENV)/.dev tools ## every test, those against a real broker included
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
+
+tools: ## what the tests of alerts and chart run (Debian's packages need root where they are missing)
+	@bash tests/monitoring/tools.sh || echo "NOT INSTALLED: the tests that need Prometheus will be skipped" >&2
+	@bash tests/charts/tools.sh || echo "NOT INSTALLED: the tests of the chart and of the Dockerfile will be skipped" >&2
+
+image-tools: ## what the test that builds the image runs: buildah, mmdebstrap; without them it is skipped
+	bash tests/image/tools.sh
 
 test-fast: $(VENV)/.dev ## only the tests that need no broker
-	$(BIN)/python -m pytest -m "not broker" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not broker" $(PYTEST_ARGS)
 
 chaos: export SAFE_TEST_CHAOS_EVENTS ?= 100000
 chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20
@@ -49,8 +58,12 @@ bench: $(VENV)/.dev ## events per second of one worker, exactly_once
 	$(BIN)/python -m bench.throughput $(BENCH_ARGS)
 
 lock: $(UV) ## resolve the dependencies anew
-	$(LOCK) --upgrade -o requirements.lock
-	$(LOCK) --upgrade --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml --group build --extra demo -o requirements.lock
+	$(LOCK) pyproject.toml --group build --extra demo --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml --group build --constraints requirements.lock -o requirements-image.lock
+	echo uv | $(LOCK) - -o requirements-uv.lock
+	$(LOCK) tests/charts/tools.in -o tests/charts/tools.lock
+	$(LOCK) tests/charts/helm.in --no-deps -o tests/charts/helm.lock
 
 clean: ## remove what the targets above have made
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
@@ -70,6 +83,7 @@ $(VENV)/.dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/py
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runtime $@
 
-$(UV):
+$(UV): requirements-uv.lock
 	$(PYTHON) -m venv .cache/uv
-	.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	@touch $@

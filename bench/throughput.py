@@ -1,10 +1,11 @@
 """Events a second of one `safe worker`, both stages, over inputs that are there before it starts.
 
-    python -m bench.throughput [--events 100000] [--runs 3] [--other PATH] [--delivery exactly_once]
+    python -m bench.throughput [--events 100000] [--runs 3] [--other PATH] [--sources] [--delivery exactly_once]
 
-With `--other PATH`, a second checkout, the two take turns (A B A B …) over the same input. The time runs from the first
-to the last result by their own stamps; the processor time is all that the worker used, its start included. Needs the
-tests' broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
+With `--other PATH`, a second checkout, or `--sources`, each source of expectations, they take turns (A B A B …) over
+the same input. The time runs from the first to the last result by their own stamps, with `--sources` from when every
+test case has been asked for; the processor time is all that the worker used, its start included. Needs the tests'
+broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
 """
 
 import argparse
@@ -12,11 +13,13 @@ import os
 import statistics
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.support.case_service import CaseService
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import PROJECT, KafkaBroker, kafka_libs
 from tests.support.outside import Outside
@@ -27,13 +30,24 @@ PARTITIONS = 8
 BATCHES = 200
 CASES_A_BATCH = 50
 REST_SECONDS = 600.0
+COLD_RESULTS = BATCHES * CASES_A_BATCH * 3 // 2
+"""By then the stream has asked for every test case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What takes its turn: a checkout, and where it finds test cases (None: the folder)."""
+
+    name: str
+    checkout: Path
+    expectations: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One run: rates in events a second, times in seconds, memory in bytes."""
 
-    checkout: str
+    variant: str
     results: int
     seconds: float
     wall_seconds: float
@@ -48,27 +62,48 @@ class Measured:
     def line(self) -> str:
         """Write the run on one line."""
         return (
-            f"{self.checkout:>10}: {self.events_a_second:9,.0f} events/s  {self.seconds:6.2f} s  "
+            f"{self.variant:>10}: {self.events_a_second:9,.0f} events/s  {self.seconds:6.2f} s  "
             f"(from start to rest {self.wall_seconds:6.2f} s)  cpu {self.cpu_seconds:6.2f} s  "
             f"{self.cpu_seconds / self.results * 1e6:6.1f} µs/event  rss {self.memory_bytes / 2**20:5.0f} MiB"
         )
 
 
 def main() -> None:
-    """Load the input once, let each checkout read it in turn, print every run and the medians."""
+    """Load the input once, let each variant read it in turn, print every run and the medians."""
     arguments = _arguments()
-    checkouts = {"this": PROJECT} | ({"other": arguments.other.resolve()} if arguments.other else {})
     with bootstrap_servers() as servers, tempfile.TemporaryDirectory() as folder, Outside(servers) as outside:
-        source = _loaded(outside, Path(folder), arguments.events)
-        settings = {"SAFE_V0_DELIVERY": arguments.delivery}
-        measured: list[Measured] = []
-        for _ in range(arguments.runs):
-            for name, checkout in checkouts.items():
-                measured.append(_measure(source, name, checkout, settings))
-                print(measured[-1].line(), flush=True)
-    for name in checkouts:
-        rates = [each.events_a_second for each in measured if each.checkout == name]
+        site = _loaded(outside, Path(folder), arguments.events)
+        with _variants(arguments, site) as variants:
+            measured = _in_turns(variants, site, arguments)
+    for name in [variant.name for variant in variants]:
+        rates = [each.events_a_second for each in measured if each.variant == name]
         print(f"{name:>10}: median {statistics.median(rates):,.0f} events/s of {len(rates)} runs, seed {SEED}")
+
+
+def _in_turns(variants: Sequence[Variant], site: Site, arguments: argparse.Namespace) -> list[Measured]:
+    settings = {"SAFE_V0_DELIVERY": arguments.delivery}
+    measured = []
+    for _ in range(arguments.runs):
+        for variant in variants:
+            measured.append(_measure(site, variant, settings, skip=COLD_RESULTS if arguments.sources else 0))
+            print(measured[-1].line(), flush=True)
+    return measured
+
+
+@contextmanager
+def _variants(arguments: argparse.Namespace, site: Site) -> Iterator[list[Variant]]:
+    if not arguments.sources:
+        other = [Variant("other", arguments.other.resolve())] if arguments.other else []
+        yield [Variant("this", PROJECT), *other]
+        return
+    folder = Path(site.installation.expectations)
+    topic = f"cases-{uuid.uuid4().hex[:8]}"
+    site.outside.create_topic(topic, config={"cleanup.policy": "compact", "max.message.bytes": str(8 * 1024 * 1024)})
+    published = site.installation.run("publish-cases", str(folder), "--topic", topic, folder=folder)
+    published.check_returncode()
+    with CaseService(folder) as service:
+        sources = {"folder": None, "http": service.url, "topic": f"topic:{topic}"}
+        yield [Variant(name, PROJECT, where) for name, where in sources.items()]
 
 
 def _arguments() -> argparse.Namespace:
@@ -76,6 +111,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--other", type=Path, help="a second checkout to compare with")
+    parser.add_argument("--sources", action="store_true", help="compare the sources of expectations instead")
     parser.add_argument("--delivery", choices=("exactly_once", "at_least_once"), default="exactly_once")
     return parser.parse_args()
 
@@ -105,17 +141,19 @@ def _loaded(outside: Outside, folder: Path, events: int) -> Site:
     return site
 
 
-def _measure(source: Site, name: str, checkout: Path, settings: dict[str, str]) -> Measured:
+def _measure(source: Site, variant: Variant, settings: dict[str, str], *, skip: int) -> Measured:
     site = source.reading_the_same_input(**settings)
-    site.installation = replace(site.installation, checkout=checkout)
+    where = variant.expectations or site.installation.expectations
+    site.installation = replace(site.installation, checkout=variant.checkout, expectations=where)
     begun = time.monotonic()
-    with site.worker(name=name) as worker:
+    with site.worker(name=variant.name) as worker:
         site.await_rest(within_seconds=REST_SECONDS)
         wall = time.monotonic() - begun
         used, memory = worker.cpu_seconds(), worker.memory_bytes(peak=True)
         worker.stop()
-    stamps = [record.timestamp for record in site.outside.read(site.topics.result, within_seconds=REST_SECONDS)]
-    return Measured(name, len(stamps), _seconds(stamps), wall, used, memory)
+    results = site.outside.read(site.topics.result, within_seconds=REST_SECONDS)
+    stamps = sorted(record.timestamp for record in results)[skip:]
+    return Measured(variant.name, len(stamps), _seconds(stamps), wall, used, memory)
 
 
 def _seconds(stamps: Sequence[int]) -> float:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from sys import intern
 from typing import Any
 
 import structlog
@@ -37,6 +38,7 @@ from consumer.records import (
     own_headers,
     report_headers,
     rfc_3339,
+    traced,
 )
 from consumer.report_size import fit_report
 from consumer.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
@@ -131,7 +133,11 @@ class AggregatorPartition:
 
     async def restore(self) -> None:
         """Rebuild the state from the changelog; raises Transient or Fatal."""
-        await self._state.restore()
+        try:
+            await self._state.restore()
+        except Transient:
+            self._metrics.count("safe_restore_failures")
+            raise
         if self._settings.exactly_once:  # otherwise two owners at once may leave rows that neither has counted
             self._state.check_counts()
         for batch in self._state.batches.values():
@@ -229,7 +235,7 @@ class AggregatorPartition:
             complete=batch.is_complete(scored.expected_cases),
             mixed_runs=batch.fold.mixed_runs,
         )
-        headers = result_headers(scored, key, self._ce_source)
+        headers = traced(result_headers(scored, key, self._ce_source), record.headers)
         outgoing.append(self._settings.result_topic, self._partition, batch.key.encode(), value, headers)
         self._published_at.append(scored.published_at)
 
@@ -245,8 +251,8 @@ class AggregatorPartition:
             record.offset + 1 if moved else before.moved,
             before.reported,
             before.reported_at,
-            scorer.fingerprint,
-            scorer.version,
+            intern(scorer.fingerprint),  # the same in nearly all of very many rows
+            intern(scorer.version),
         )
         self._touched[batch.key] = None
         batches = self._state.batches

@@ -21,6 +21,8 @@ from consumer.dead_letters import DeadLetterTopic
 from consumer.decode import InputRules
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.expectations.folder import FolderSource
+from consumer.expectations.http import HttpOptions, HttpSource
+from consumer.expectations.topic import TopicSource
 from consumer.http import Pages
 from consumer.kafka import (
     Cluster,
@@ -28,17 +30,19 @@ from consumer.kafka import (
     PartitionWriter,
     PlainWriter,
     Subscription,
+    TableReader,
     TransactionalWriter,
     read_partition,
 )
 from consumer.kafka.subscription import Assignor, Membership
 from consumer.metrics import BatchGauges, Metrics
 from consumer.ownership import check_input_offsets, check_ownership, input_start
+from consumer.poison_limit import PoisonLimits
 from consumer.ports import ExpectationsSource
 from consumer.scorer import ScorerPartition, ScorerSettings
-from consumer.settings import Loaded, Settings
+from consumer.settings import Loaded, Settings, shown
 from consumer.stage import PartitionLogic, Role, RoleName, Stage
-from consumer.topics import Verified, connect, topic_specs, verify_topics
+from consumer.topics import Verified, cases_topic, connect, topic_specs, verify_topics
 
 _log = structlog.get_logger("safe.worker")
 
@@ -101,10 +105,12 @@ class Worker:
             await connect(self._cluster, self._settings)
             cleanup.push_async_callback(self._cluster.stop)
             verified = await self._verify()
+            gc.disable()  # before test cases are read: to look at all of them again and again would hold the loop
+            cleanup.callback(gc.enable)
             if self._role != "aggregator":
                 self._source = expectations_source(self._settings)
+                cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
                 await self._source.start()
-                cleanup.push_async_callback(self._source.stop)
             pages = Pages(
                 self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
             )
@@ -113,8 +119,6 @@ class Worker:
             self._connect_metrics()
             self._announce(verified, pages.address)
             gc.freeze()  # what is loaded by now stays: no need to look at it again
-            gc.disable()
-            cleanup.callback(gc.enable)
             if not self._stopping.is_set():
                 await self._serve(verified)
         _log.info("stopped")
@@ -172,7 +176,7 @@ class Worker:
             group=settings.kafka_group_id,
             topics={name: spec.name for name, spec in topic_specs(settings).items()},
             partitions=dict(verified.partitions),
-            expectations=self._settings.expectations if self._source is not None else None,
+            expectations=shown("expectations", settings.expectations) if self._source is not None else None,
             fingerprint=self._loaded.policy.fingerprint,
             http=address,
         )
@@ -200,6 +204,7 @@ class Worker:
             scored_topic=settings.scored_topic,
             scored_partitions=verified.partitions["scored"],
             dead_letters=self._dead_letters(verified),
+            poison_limits=PoisonLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
         source, metrics = self._source, self._metrics
         # Partitions that are added while we run are read from their earliest record.
@@ -372,11 +377,18 @@ class Worker:
             }
 
         self._metrics.lags = lags
+        self._metrics.waits = lambda: {
+            (stage.role.topic, partition): seconds
+            for stage in self._stages
+            for partition, seconds in stage.waiting_seconds().items()
+        }
+        self._metrics.ready = lambda: not self._not_ready()
         source = self._source
-        if isinstance(source, FolderSource):
+        if source is not None:
             self._metrics.expectations_requests = lambda: {
                 (source.name, outcome): count for outcome, count in source.requests.items()
             }
+            self._metrics.unusable_expectations = lambda: [(source.name, part) for part in source.unusable]
 
 
 def expectations_source(settings: Settings) -> ExpectationsSource:
@@ -384,13 +396,27 @@ def expectations_source(settings: Settings) -> ExpectationsSource:
     where = settings.expectations
     if not where:
         raise ConfigurationError(
-            "no expectations are configured: set SAFE_V0_EXPECTATIONS to the folder of your batch files"
+            "no expectations are configured: set SAFE_V0_EXPECTATIONS to the folder of your batch files, "
+            "the http(s):// URL of a service, or topic:NAME"
         )
-    if "://" in where or where.startswith("topic:"):
-        raise ConfigurationError(
-            f"SAFE_V0_EXPECTATIONS={where.split('@')[-1]}: this version reads test cases from a folder only"
-        )
+    if "://" in where:
+        return HttpSource(where, _http_options(settings))
+    topic = cases_topic(settings)
+    if topic is not None:
+        return TopicSource(topic.name, TableReader(Connection.from_settings(settings), topic.name))
     return FolderSource(Path(where))
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    token = settings.expectations_token
+    return HttpOptions(
+        token=None if token is None else token.get_secret_value(),
+        timeout_seconds=settings.expectations_timeout_seconds,
+        max_requests=settings.expectations_max_requests,
+        cache_seconds=settings.expectations_cache_seconds,
+        cache_size=settings.expectations_cache_size,
+        use_proxy=settings.expectations_use_proxy,
+    )
 
 
 def _first(group: BaseExceptionGroup[Fatal]) -> Fatal:

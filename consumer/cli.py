@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ import typer
 from consumer import __version__
 from consumer.errors import ConfigurationError, SafeError
 from consumer.options import (
+    After,
     AnyBatch,
     AnyConcern,
     Batch,
@@ -27,6 +29,7 @@ from consumer.options import (
     Confidence,
     ConfigFile,
     Delivery,
+    EventName,
     Expectations,
     Explained,
     FailOnOption,
@@ -35,6 +38,7 @@ from consumer.options import (
     GroupId,
     HttpAddress,
     IncludeText,
+    Letters,
     LogFormat,
     LogLevel,
     MinPassRate,
@@ -43,11 +47,15 @@ from consumer.options import (
     OptionalOutputs,
     OutputFiles,
     Outputs,
+    Partitions,
+    Reasons,
     Role,
     Servers,
     ShowFormat,
+    Since,
     StrictAH,
     TestDir,
+    Until,
     Verbose,
 )
 
@@ -83,6 +91,8 @@ topics = typer.Typer(help="Make the topics that the worker needs.", rich_markup_
 config = typer.Typer(help="Look at the settings in force.", rich_markup_mode=None)
 app.add_typer(topics, name="topics")
 app.add_typer(config, name="config")
+dead_letters = typer.Typer(help="Look at what can never be scored, and send it again.", rich_markup_mode=None)
+app.add_typer(dead_letters, name="dead-letters")
 
 
 @app.callback(invoke_without_command=True)
@@ -100,6 +110,7 @@ def safe(
 
 @topics.callback(invoke_without_command=True)
 @config.callback(invoke_without_command=True)
+@dead_letters.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -207,6 +218,43 @@ def publish(
             whole_output=whole_output,
             run=run,
         )
+    )
+
+
+@app.command(cls=Once, name="publish-cases", short_help="Fill the topic of test cases from batch files.")
+def publish_cases_(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of batch files, <batch_id>.json.")],
+    topic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where to; default: the topic that SAFE_V0_EXPECTATIONS names.")
+    ] = None,
+    batch: AnyBatch = "*",
+    with_narrative: Annotated[
+        bool,
+        typer.Option("--with-narrative", help="Send all of each test case, the patient's narrative too: patient data."),
+    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Also remove the batches that DIR does not hold.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Fill the topic of test cases from batch files: what is new or changed is sent, what is gone is removed.
+
+    Each batch changes at once. Only what scoring reads is sent, without the patient's narrative.
+
+    Examples:
+
+    \b
+      safe publish-cases ./test-cases --topic safe.v0.test-cases
+      safe publish-cases ./test-cases --batch "I25_batch_*" --dry-run
+    """
+    where = None if topic is None else f"topic:{topic}"
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, expectations=where, config=config_file)
+    _prepare_for_kafka(loaded)
+    from consumer.publish_cases import publish_cases
+
+    return asyncio.run(
+        publish_cases(loaded.settings, folder, batch=batch, with_narrative=with_narrative, prune=prune, dry_run=dry_run)
     )
 
 
@@ -442,6 +490,146 @@ def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running u
     return run_demo(keep=keep)
 
 
+@dead_letters.command(cls=Once, name="list", short_help="List dead letters: why, where, when.")
+def list_(
+    *,
+    reason: Reasons = None,
+    partition: Partitions = None,
+    since: Since = None,
+    until: Until = None,
+    after: After = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many, the first by partition and offset.")
+    ] = None,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")
+    ] = ShowFormat.TABLE,
+    summary: Annotated[bool, typer.Option("--summary", help="Only how many there are of each reason.")] = False,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """List dead letters: why, where and when they failed; nothing of what they hold.
+
+    Those of all groups; JSON names the group.
+
+    Examples:
+
+    \b
+      safe dead-letters list --since 2h
+      safe dead-letters list --reason expectations_not_found --format json | jq -r .letter
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    from consumer.letters.listing import ListRequest, list_letters
+    from consumer.letters.selection import read_selection
+
+    selection = read_selection(
+        reasons=reason or (),
+        partitions=partition or (),
+        since=since,
+        until=until,
+        after=after,
+        now_ms=_now_ms(),
+    )
+    _prepare_for_kafka(loaded)
+    request = ListRequest(selection, format_.value, limit, summary_alone=summary)
+    return asyncio.run(list_letters(loaded.settings, request))
+
+
+@dead_letters.command(cls=Once, name="show", short_help="Show one dead letter.")
+def show_letter(
+    *,
+    letter: Annotated[
+        str,
+        typer.Argument(
+            metavar="LETTER", help="PARTITION/OFFSET as list prints it, or its source TOPIC/PARTITION/OFFSET."
+        ),
+    ],
+    include_value: Annotated[
+        bool, typer.Option("--include-value", help="Show key, headers and value, too; they may hold patient data.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
+    ] = False,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = ShowFormat.TABLE,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Show what is known of one dead letter; what it holds, which may be patient data, only with --include-value.
+
+    Examples:
+
+    \b
+      safe dead-letters show 3/41
+      safe dead-letters show factory.generation.output/3/1207 --include-value --raw > event.json
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    from consumer.letters import showing
+    from consumer.letters.letter import read_name
+
+    request = showing.ShowRequest(read_name(letter), format_.value, include_value=include_value, raw=raw)
+    _prepare_for_kafka(loaded)
+    return asyncio.run(showing.show_letter(loaded.settings, request))
+
+
+@dead_letters.command(cls=Once, short_help="Send dead letters again to where they came from.")
+def replay(
+    *,
+    letters: Letters = None,
+    reason: Reasons = None,
+    partition: Partitions = None,
+    since: Since = None,
+    until: Until = None,
+    after: After = None,
+    every: Annotated[bool, typer.Option("--all", help="Send all of them; else a choice is asked for.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
+    rate: Annotated[int, typer.Option(metavar="N", min=1, help="How many to send in a second at most.")] = 500,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")] = False,
+    group_id: GroupId = None,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Send dead letters again to where they came from, once the cause is mended: the test case is there, for example.
+
+    Each goes as it came, with its own time: it never replaces a newer output, and to send it twice changes no summary
+    (subscribers see its result again). What fails for its own bytes, such as invalid_json, fails again. Only this
+    group's are sent. The dead letter stays where it is, until retention removes it: Kafka deletes none.
+
+    Exits with 0 if all were sent, 1 if some cannot be, which are named.
+
+    Examples:
+
+    \b
+      safe dead-letters replay --reason expectations_not_found --since 1d --dry-run
+      safe dead-letters replay 3/41 3/42
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
+    from consumer.letters.replay import ReplayRequest, count_letters, replay_letters
+    from consumer.letters.selection import read_selection
+
+    selection = read_selection(
+        names=letters or (),
+        reasons=reason or (),
+        partitions=partition or (),
+        since=since,
+        until=until,
+        after=after,
+        now_ms=_now_ms(),
+    )
+    if letters and every:
+        raise ConfigurationError("--all is for all dead letters: leave it out, or the names")
+    if selection.is_everything and not every:
+        raise ConfigurationError(
+            "which dead letters? Name some, choose by --reason, --since and the like, or give --all"
+        )
+    _prepare_for_kafka(loaded)
+    if sys.stdin.isatty() and not (yes or dry_run):
+        count = asyncio.run(count_letters(loaded.settings, selection))
+        _ask(f"Send {count} dead letter{'' if count == 1 else 's'} again?")
+    return asyncio.run(replay_letters(loaded.settings, ReplayRequest(selection, rate, dry_run=dry_run)))
+
+
 @config.command(cls=Once)
 def show(
     *,
@@ -470,10 +658,37 @@ def schema() -> None:
     typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
+@app.command(cls=Once, name="schema", short_help="Print the JSON Schema of an event.")
+def event_schema_command(
+    event: Annotated[EventName, typer.Argument(help="Of its data; of a dead letter, its headers.")],
+) -> None:
+    """Print the JSON Schema of an event's data; of a dead letter, that of its headers.
+
+    Example:
+
+    \b
+      safe schema result > result.schema.json
+    """
+    from consumer.event_schemas import event_schema
+
+    typer.echo(json.dumps(event_schema(event.value), indent=2, ensure_ascii=False))
+
+
 def _load(**flags: object) -> "Loaded":
     from consumer.settings import load
 
     return load(flags)
+
+
+def _ask(question: str) -> None:
+    """Ask whoever sits at the terminal; typer's own way would write to standard output, too."""
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise typer.Abort
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _test_dir(given: Path | None, loaded: "Loaded") -> Path:

@@ -19,11 +19,16 @@ from prometheus_client.core import (
 from prometheus_client.exposition import generate_latest
 from typing_extensions import override
 
-from safe_core import BatchSnapshot
+from consumer.errors import REASONS
+from consumer.naming import shown
+from safe_core import MAX_ID_LENGTH, BatchSnapshot
 
 OTHER = "other"
 MAX_CONCERNS = 100
 MAX_ARCHETYPES = 20
+MAX_UNUSABLE = 20
+SERIES_PER_BATCH = 14
+"""Of a batch itself; each archetype that it shows, `other` included, adds two."""
 
 _END_TO_END_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SCORING_BUCKETS = (0.000005, 0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.01, 0.1, 1.0)
@@ -40,6 +45,9 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_dead_letters": _Definition("Records that became dead letters.", ("reason",)),
     "safe_empty_outputs": _Definition("Scored outputs whose three fields were all empty.", ("concern_id",)),
     "safe_batches_reopened": _Definition("Batches that a late record opened anew after they were forgotten.", ()),
+    "safe_restore_failures": _Definition(
+        "Attempts to restore a partition's state that failed and will be repeated.", ()
+    ),
 }
 
 _BATCH_LABELS = ("concern_id", "batch_id")
@@ -51,6 +59,9 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
         "Share of the batch's cases that passed the criterion.", (*_BATCH_LABELS, "metric")
     ),
     "safe_batch_expected_cases": _Definition("Test cases that the source holds for the batch.", _BATCH_LABELS),
+    "safe_batch_complete": _Definition(
+        "Whether each test case that the source holds for the batch has a result: 1 or 0.", _BATCH_LABELS
+    ),
     "safe_batch_last_update_timestamp_seconds": _Definition(
         "When the batch's last record was scored, in seconds since 1970.", _BATCH_LABELS
     ),
@@ -95,6 +106,11 @@ class ExportedBatch:
     snapshot: BatchSnapshot
     expected_cases: int | None
     last_scored_at: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each of its own test cases has a result; where nobody knows how many there are, no."""
+        return self.expected_cases is not None and self.snapshot.expected_present >= self.expected_cases
 
 
 class BatchGauges:
@@ -146,8 +162,11 @@ class Metrics:
         self._concerns: set[str] = set()
         self._build = {"version": version, "fingerprint": fingerprint}
         self.gauges: BatchGauges | None = None
+        self.ready: Callable[[], bool] = lambda: False
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
+        self.waits: Callable[[], Mapping[tuple[str, int], float]] = dict
         self.expectations_requests: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self.unusable_expectations: Callable[[], Sequence[tuple[str, str]]] = list
         self.end_to_end = Histogram(
             "safe_end_to_end_seconds",
             "From the input record's timestamp to the commit of its result.",
@@ -159,6 +178,8 @@ class Metrics:
         # The zeros make a rate visible from the first event on.
         for outcome in ("scored", "dead_lettered", "ignored", "foreign"):
             self._counts["safe_records"][(outcome,)] = 0
+        for reason in REASONS:
+            self._counts["safe_dead_letters"][(reason,)] = 0
 
     # --- counting -----------------------------------------------------------------------------------------------------
 
@@ -206,7 +227,10 @@ class Metrics:
         yield self.end_to_end.collect()
         yield self.scoring.collect()
         yield self._expectations()
+        yield self._unusable_expectations()
         yield self._lag()
+        yield self._waiting()
+        yield self._readiness()
         yield self._build_info()
         yield from self._batches()
 
@@ -223,6 +247,19 @@ class Metrics:
             family.add_metric(labels, count)
         return family
 
+    def _unusable_expectations(self) -> Metric:
+        family = GaugeMetricFamily(
+            "safe_expectations_unusable",
+            "Batch files, or records of a topic, that cannot be used as they are now.",
+            labels=("source", "name"),
+        )
+        parts = self.unusable_expectations()
+        tally = Tally((source, shown(name)[:MAX_ID_LENGTH]) for source, name in parts[:MAX_UNUSABLE])
+        tally.update((source, OTHER) for source, _ in parts[MAX_UNUSABLE:])
+        for labels, count in tally.items():
+            family.add_metric(labels, count)
+        return family
+
     def _lag(self) -> Metric:
         family = GaugeMetricFamily(
             "safe_consumer_lag_records",
@@ -232,6 +269,19 @@ class Metrics:
         for (topic, partition), lag in self.lags().items():
             family.add_metric((topic, str(partition)), lag)
         return family
+
+    def _waiting(self) -> Metric:
+        family = GaugeMetricFamily(
+            "safe_partition_waiting_seconds",
+            "How long a partition of this process has been waiting or restoring, 0 while it is served.",
+            labels=("topic", "partition"),
+        )
+        for (topic, partition), seconds in self.waits().items():
+            family.add_metric((topic, str(partition)), seconds)
+        return family
+
+    def _readiness(self) -> Metric:
+        return GaugeMetricFamily("safe_ready", "Whether /readyz says yes: 1 or 0.", value=int(self.ready()))
 
     def _batches(self) -> Iterator[Metric]:
         exported, left_out = self.gauges.exported() if self.gauges is not None else ([], 0)
@@ -306,6 +356,7 @@ def _add_batch(families: Mapping[str, GaugeMetricFamily], batch: ExportedBatch, 
         families["safe_batch_metric_pass_ratio"].add_metric((*labels, criterion), ratio)
     if batch.expected_cases is not None:
         families["safe_batch_expected_cases"].add_metric(labels, batch.expected_cases)
+    families["safe_batch_complete"].add_metric(labels, int(batch.is_complete))
     families["safe_batch_last_update_timestamp_seconds"].add_metric(labels, batch.last_scored_at / 1_000)
     for archetype, (cases, passes) in _largest(snapshot.archetypes).items():
         families["safe_batch_archetype_cases"].add_metric((*labels, archetype), cases)

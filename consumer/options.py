@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from typing_extensions import override
 
+from consumer.errors import REASONS
+
 
 class Role(StrEnum):
     """Which of the worker's two stages to run."""
@@ -17,6 +19,15 @@ class Role(StrEnum):
     SCORER = "scorer"
     AGGREGATOR = "aggregator"
     ALL = "all"
+
+
+class EventName(StrEnum):
+    """What has a schema."""
+
+    INPUT = "input"
+    RESULT = "result"
+    REPORT = "report"
+    DEAD_LETTER = "dead-letter"
 
 
 class ShowFormat(StrEnum):
@@ -58,7 +69,9 @@ ConfigFile = Annotated[
 ]
 Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
 GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
-Expectations = Annotated[str | None, typer.Option("--expectations", help="The folder of batch files, <batch_id>.json.")]
+Expectations = Annotated[
+    str | None, typer.Option("--expectations", help="Where test cases are: a folder, a URL, or topic:NAME.")
+]
 Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
 HttpAddress = Annotated[
     str | None, typer.Option("--http-address", help="For /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
@@ -173,3 +186,38 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show what each case found and missed that does not pass.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that SAFE did not write.")]
+
+# --- the options of `dead-letters`
+
+
+def _reason(text: str) -> str:
+    if text not in REASONS:
+        raise typer.BadParameter(f"{text!r} is no reason; there are {', '.join(REASONS)}")
+    return text
+
+
+Letters = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="LETTER", help="PARTITION/OFFSET as list prints it, or a source TOPIC/PARTITION/OFFSET."),
+]
+Reasons = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reason", metavar="REASON", parser=_reason, help=f"Only of this reason; repeats. One of {', '.join(REASONS)}."
+    ),
+]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", metavar="N", min=0, help="Only from this partition of the source topic; repeats."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="TIME", help="Only what failed then or later: 2026-03-02T08:00:00Z, or 2h for two hours ago."
+    ),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what failed before; as --since.")]
+After = Annotated[
+    str | None,
+    typer.Option("--after", metavar="PARTITION/OFFSET", help="Only what stands after this dead letter, to go on."),
+]

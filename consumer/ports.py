@@ -36,6 +36,16 @@ class ExpectationsSource(Protocol):
 
     name: str
 
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """How many keys were asked for, by outcome: found, not_found, ambiguous, invalid, transient."""
+        ...
+
+    @property
+    def unusable(self) -> Sequence[str]:
+        """The parts that cannot be used as they are now (batch files, records of a topic), by name, in order."""
+        ...
+
     async def start(self) -> None:
         """Make the source ready to answer; raises ConfigurationError if it never can (no such folder)."""
         ...

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from consumer.decode import InputRules, decode
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import named, shown
+from consumer.naming import named, shown
 from consumer.reports import (
     Batches,
     Entry,

@@ -3,6 +3,7 @@
 The values of `scored` and of results stand in `scored.py`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -105,6 +106,25 @@ def check_schema(headers: KafkaHeaders) -> None:
                 return
             raise Undecodable(f"schema {int(content)} is older than this SAFE reads")
     raise Undecodable("the header safe.schema is missing or not a number")
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+_TRACE_HEADER = "traceparent"
+# W3C Trace Context: version (ff is none), trace and parent (neither all 0), flags. What a later version may add behind
+# these is unknown, and not carried.
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def traced(headers: KafkaHeaders, source: KafkaHeaders) -> KafkaHeaders:
+    """Give the headers, and with them the traceparent of the record that they come from; an invalid one is dropped."""
+    parent = None
+    for name, content in source:
+        if name == _TRACE_HEADER:
+            parent = content
+    if parent is None or _TRACEPARENT.fullmatch(parent) is None:
+        return headers
+    return [*headers, (_TRACE_HEADER, parent)]
 
 
 # --- results and reports ----------------------------------------------------------------------------------------------
@@ -229,18 +249,18 @@ class DeadLetter:
             "version": self.version,
             "failed_at": rfc_3339(self.failed_at),
         }
-        kept = [header for header in record.headers if not header[0].startswith(_DLQ_PREFIX)]
-        return kept + [(_DLQ_PREFIX + name, text.encode()) for name, text in told.items()]
+        kept = [header for header in record.headers if not header[0].startswith(DLQ_PREFIX)]
+        return kept + [(DLQ_PREFIX + name, text.encode()) for name, text in told.items()]
 
 
 def value_omitted(value: bytes, sha256: str) -> list[tuple[str, bytes | None]]:
     """Headers of a dead letter whose value does not fit into its topic."""
     return [
-        (_DLQ_PREFIX + "value_omitted", b"true"),
-        (_DLQ_PREFIX + "value_bytes", str(len(value)).encode()),
-        (_DLQ_PREFIX + "value_sha256", sha256.encode()),
+        (DLQ_PREFIX + "value_omitted", b"true"),
+        (DLQ_PREFIX + "value_bytes", str(len(value)).encode()),
+        (DLQ_PREFIX + "value_sha256", sha256.encode()),
     ]
 
 
-_DLQ_PREFIX = "safe.dlq."
+DLQ_PREFIX = "safe.dlq."
 _DETAIL_LIMIT = 512

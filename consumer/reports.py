@@ -13,7 +13,9 @@ from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar
 
 from consumer.decode import parse_json
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import SUFFIX, Row, TwiceDifferently, list_folder, parse_document, rows_of, shown
+from consumer.expectations.cases import Row, TwiceDifferently, parse_document, rows_of
+from consumer.expectations.folder import SUFFIX, list_folder
+from consumer.naming import shown
 from safe_core import (
     BadTestCase,
     Batch,

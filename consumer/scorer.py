@@ -15,8 +15,9 @@ from consumer.errors import Poison, Transient
 from consumer.kafka import Outgoing, Subscription, partition_for
 from consumer.metrics import Metrics
 from consumer.occasional import Occasional
+from consumer.poison_limit import PoisonLimits, PoisonWatch
 from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.records import batch_key, case_key, own_headers
+from consumer.records import batch_key, case_key, own_headers, traced
 from consumer.scored import ScoredBy, encode_scored
 from safe_core import CaseScore, Policy, score
 
@@ -26,6 +27,9 @@ _RECORDS_PER_TURN = 200
 """Records scored between two turns of the event loop: heartbeats run on the same loop."""
 
 _LARGE_BYTES = 64 * 1024
+
+_ALL = 1_000_000
+"""More records than a slice ever has."""
 
 _RESULT_OVERHEAD_BYTES = 16 * 1024
 """What a result or a row adds to a scored record at most (contract, section 3)."""
@@ -46,6 +50,11 @@ class ScorerSettings:
     scored_topic: str
     scored_partitions: int
     dead_letters: DeadLetterTopic
+    poison_limits: PoisonLimits
+
+
+class _TooMuchPoison(Exception):
+    """The next record would be one dead letter too many."""
 
 
 @dataclass(slots=True)
@@ -79,6 +88,9 @@ class ScorerPartition:
         self._headers = own_headers(settings.group)
         self._counts = _SliceCounts()
         self._missing_since: dict[ExpectationsKey, float] = {}
+        self._most = _ALL
+        self._hidden = asyncio.Event()
+        self._watch = self._tried = PoisonWatch(settings.poison_limits)
         self._begun_at: float | None = None
         self._buried = Occasional(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
@@ -106,7 +118,11 @@ class ScorerPartition:
         return self._begun_at
 
     def show(self, *, visible: bool) -> None:
-        """A scorer exports nothing of its own."""
+        """A scorer exports nothing of its own; but a partition that may be taken away waits for no look-up."""
+        if visible:
+            self._hidden.clear()
+        else:
+            self._hidden.set()
 
     def drop(self) -> None:
         """A scorer holds nothing but what it has not said yet."""
@@ -115,20 +131,55 @@ class ScorerPartition:
     # --- one slice ----------------------------------------------------------------------------------------------------
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
-        """Score a slice; raises Transient while expectations cannot be had."""
+        """Score a slice; raises Transient while expectations cannot be had, or where poison would pass its limit."""
         self._counts = _SliceCounts()
+        self._tried = self._watch.copy()
+        records = records[: self._most]
         decoded = await self._decode(records)
         keys = {ExpectationsKey(event.batch_id, event.test_id) for event in decoded if isinstance(event, InputEvent)}
-        found = await self._source.find(list(keys)) if keys else {}
+        found = await self._find(list(keys), len(records)) if keys else {}
         self._wait_for_missing(found)
         for turn, (record, event) in enumerate(zip(records, decoded, strict=True), start=1):
-            if _is_large(record):
-                await asyncio.to_thread(self._one, record, event, found, outgoing)
-            else:
-                self._one(record, event, found, outgoing)
+            try:
+                if _is_large(record):
+                    await asyncio.to_thread(self._one, record, event, found, outgoing)
+                else:
+                    self._one(record, event, found, outgoing)
+            except _TooMuchPoison as reached:
+                return self._stopped_before(turn, reached)
             if turn % _RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)
         return len(records)
+
+    async def _find(
+        self, keys: Sequence[ExpectationsKey], records: int
+    ) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        """Look up a slice; after a failure the next one is smaller, so that a slow source is passed in small steps."""
+        try:
+            found = await self._look_up(keys)
+        except Transient:
+            self._most = max(1, records // 2)
+            raise
+        self._most = min(_ALL, self._most * 2)
+        return found
+
+    async def _look_up(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        looking = asyncio.ensure_future(self._source.find(keys))
+        hiding = asyncio.ensure_future(self._hidden.wait())
+        try:
+            await asyncio.wait({looking, hiding}, return_when=asyncio.FIRST_COMPLETED)
+            if looking.done():
+                return looking.result()
+        finally:
+            hiding.cancel()
+            looking.cancel()
+        raise Transient("the partition may be taken away")
+
+    def _stopped_before(self, turn: int, reached: _TooMuchPoison) -> int:
+        """What came before is taken; with nothing before it, the partition waits."""
+        if turn == 1:
+            raise Transient(str(reached)) from reached
+        return turn - 1
 
     async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
         decoded: list[InputEvent | Poison | None] = []
@@ -166,15 +217,18 @@ class ScorerPartition:
         if event is None:
             self._counts.outcomes["ignored"] += 1
             return
+        answer = event if isinstance(event, Poison) else found[ExpectationsKey(event.batch_id, event.test_id)]
+        if isinstance(answer, Poison):
+            # Not raised again: its traceback would hold this frame, and with it the record, for ever.
+            self._bury(record, answer, outgoing)
+            return
+        assert isinstance(event, InputEvent)
         try:
-            if isinstance(event, Poison):
-                raise event
-            answer = found[ExpectationsKey(event.batch_id, event.test_id)]
-            if isinstance(answer, Poison):
-                raise answer
             self._score(record, event, answer, outgoing)
         except Poison as poison:
             self._bury(record, poison, outgoing)
+        else:
+            self._tried.note(buried=False)
 
     def _score(self, record: Record, event: InputEvent, found: FoundExpectations, outgoing: Outgoing) -> None:
         concern_id = event.concern_id or found.concern_id
@@ -193,7 +247,8 @@ class ScorerPartition:
             raise Poison("result_too_large", f"the scored record has {len(value)} bytes")
         partition = partition_for(batch_key(concern_id, event.batch_id), self._settings.scored_partitions)
         key = case_key(concern_id, event.batch_id, event.test_id).encode()
-        outgoing.append(self._settings.scored_topic, partition, key, value, self._headers)
+        headers = traced(self._headers, record.headers) if record.headers else self._headers
+        outgoing.append(self._settings.scored_topic, partition, key, value, headers)
         counts = self._counts
         counts.outcomes["scored"] += 1
         counts.cases[concern_id, case.label] += 1
@@ -210,6 +265,13 @@ class ScorerPartition:
     # --- dead letters -------------------------------------------------------------------------------------------------
 
     def _bury(self, record: Record, poison: Poison, outgoing: Outgoing) -> None:
+        objection = self._tried.objection()
+        if objection is not None:
+            raise _TooMuchPoison(
+                f"{objection}, and the next one would ({poison.reason}): see safe dead-letters list --summary; "
+                "once the cause is mended it goes on by itself, else raise the limit and start again"
+            )
+        self._tried.note(buried=True)
         append_dead_letter(outgoing, record, poison, "scorer", self._settings.dead_letters, self._now_ms())
         self._counts.outcomes["dead_lettered"] += 1
         self._counts.reasons[poison.reason] += 1
@@ -217,6 +279,7 @@ class ScorerPartition:
     def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
         """Move the counters, and say once per slice what was buried."""
         self._begun_at = None
+        self._watch = self._tried
         counts, self._counts = self._counts, _SliceCounts()
         self._metrics.count_slice(
             counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.scoring_seconds
@@ -228,7 +291,8 @@ def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:
     try:
         return decode(record, rules)
     except Poison as poison:
-        return poison
+        # Anew: the frames of what was raised, and of what it was raised for, would hold the record in a circle.
+        return Poison(poison.reason, poison.detail)
 
 
 def _is_large(record: Record) -> bool:

@@ -171,6 +171,7 @@ _Number = BeforeValidator(_not_a_boolean)
 _Optional = BeforeValidator(_blank_is_unset)
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number, Expects("a number from 0 to 1")]
 _Count = Annotated[int, Field(ge=1, le=10**10), _Number, Expects("a whole number, at least 1")]
+_CountFromZero = Annotated[int, Field(ge=0, le=10**10), _Number, Expects("a whole number, at least 0")]
 _Flag = Annotated[bool, Expects("true or false")]
 _Text = Annotated[str | None, _Optional, Expects("a text")]
 _Path = AfterValidator(_nameable)
@@ -253,10 +254,26 @@ class Settings(BaseSettings):
     )
     expectations: Annotated[
         str | None, _Optional, AfterValidator(_expectations), Expects("a folder, an http(s):// URL or topic:NAME")
-    ] = Field(None, description="Where the test cases are: a folder of batch files, <batch_id>.json.")
-    expectations_grace_seconds: Annotated[
-        int, Field(ge=0, le=10**10), _Number, Expects("a whole number, at least 0")
-    ] = Field(0, description="How long a partition waits for a test case that is not there yet.")
+    ] = Field(None, description="Where the test cases are: a folder of batch files, a service, or a compacted topic.")
+    expectations_grace_seconds: _CountFromZero = Field(
+        0, description="How long a partition waits for a test case that is not there yet."
+    )
+    expectations_token: Annotated[SecretStr | None, _Optional, Expects("a text")] = Field(
+        None, description="Bearer token of the service; better kept in a file of that name in the folder secretsDir."
+    )
+    expectations_timeout_seconds: _Count = Field(
+        10, description="How long one look-up at the service may take, all its tries together; one try, half of it."
+    )
+    expectations_max_requests: _Count = Field(16, description="How many requests the service gets at once at most.")
+    expectations_cache_seconds: _CountFromZero = Field(
+        60, description="How long an answer of the service is used before it is asked whether it still holds."
+    )
+    expectations_cache_size: _Count = Field(
+        20_000, description="How many answers of the service are kept, of some 6 kB each; the longest unused go first."
+    )
+    expectations_use_proxy: _Flag = Field(
+        default=False, description="Whether the service is reached by the proxy that HTTP_PROXY and the like name."
+    )
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = Field(
         None, description="Where to begin when the group's offsets have expired; unset, SAFE stops and asks."
     )
@@ -273,6 +290,20 @@ class Settings(BaseSettings):
     max_value_bytes: Annotated[
         int, Field(ge=32_768, le=104_857_600), _Number, Expects("a whole number from 32768 to 104857600")
     ] = Field(1_048_576, description="The largest value of a record that is read or written.")
+    max_batch_bytes: Annotated[
+        int, Field(ge=1_048_576, le=2**31 - 1), _Number, Expects("a whole number from 1048576 to 2147483647")
+    ] = Field(
+        134_217_728, description="The largest batch of records, decompressed; a larger one makes its partition wait."
+    )
+    poison_run_limit: Annotated[
+        int | None, Field(ge=1, le=10**10), _Optional, _Number, Expects("a whole number, at least 1")
+    ] = Field(None, description="So many dead letters in a row stop a partition; unset, none do.")
+    poison_share_limit: Annotated[
+        float | None, Field(gt=0, lt=1, allow_inf_nan=False), _Optional, _Number, Expects("a number between 0 and 1")
+    ] = Field(
+        None,
+        description="A greater share of dead letters in a partition's last 1,000 records stops it; unset, none does.",
+    )
 
     batch_ttl_seconds: _Count = Field(604_800, description="A batch without news for this long is forgotten.")
     max_exported_batches: _Count = Field(1000, description="How many batches have metrics of their own.")
@@ -332,7 +363,7 @@ _FLAGS: Final = {
     "kafka_group_id": "--group-id",
     "ah_strict": "--strict-ah",
 }
-_SECRETS: Final = frozenset({"kafka_sasl_password"})
+_SECRETS: Final = frozenset({"kafka_sasl_password", "expectations_token"})
 _POLICY_KEYS: Final = ("weights", "overrides")
 
 
@@ -352,20 +383,32 @@ def _flag(name: str) -> str:
 
 
 def shown(name: str, value: object) -> object:
-    """Give a value as JSON can hold it, without its secrets: the password, and what precedes an @ in an address."""
+    """Give a value as JSON can hold it, without its secrets: passwords, tokens, what an address holds of them."""
     if value is None or value == "":
         return None
     if name in _SECRETS:
         return HIDDEN
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, str) and (name == "kafka_bootstrap_servers" or "://" in value):
-        return re.sub(r"^([a-zA-Z]+://)?.*@", rf"\1{HIDDEN}@", value)
+    if isinstance(value, str) and _is_address(name, value):
+        return _without_secrets(value)
     return list(value) if isinstance(value, tuple) else value
 
 
-def _quoted(name: str, value: object) -> str:
-    value = "" if value == "" else shown(name, value)
+def _is_address(name: str, value: str) -> bool:
+    """Tell an address from a path, which may hold an @ of its own; one with a slip in its scheme is an address, too."""
+    holds_user = name == "expectations" and ":" in value.partition("@")[0]
+    return name in {"kafka_bootstrap_servers", "http_address"} or "://" in value or holds_user
+
+
+def _without_secrets(address: str) -> str:
+    """Hide what precedes an @, and what follows a ? or #: a token may be written there."""
+    named = re.sub(r"^([a-zA-Z]+:/+)?.*@", rf"\1{HIDDEN}@", address, flags=re.DOTALL)
+    return re.sub(r"([?#]).+", rf"\1{HIDDEN}", named, flags=re.DOTALL)
+
+
+def _quoted(name: str, value: object, *, hidden: bool = False) -> str:
+    value = "" if value == "" else HIDDEN if hidden else shown(name, value)
     plain = isinstance(value, str) and re.fullmatch(r"[!-~]+", value)
     text = str(value) if plain else json.dumps(value, default=lambda other: type(other).__name__)
     return text if len(text) <= 120 else text[:120] + "…"
@@ -376,10 +419,11 @@ def _quoted(name: str, value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as a source gave it, unread, and where it stands there."""
+    """A value as a source gave it, unread, and where it stands there; `hidden` if no error may repeat it."""
 
     value: object = field(repr=False)
     origin: str
+    hidden: bool = False
 
 
 _Layer = dict[str, Given]
@@ -414,7 +458,7 @@ def _from_secrets(directory: Path, origin: str) -> _Layer:
         raise ConfigurationError(f"{origin}={directory} cannot be read: {error.strerror}") from error
     _refuse_unknown((name for name in names if name.startswith(PREFIX)), f"file in {directory}")
     files: dict[str, Path] = _SecretFiles(Settings, secrets_dir=directory)()
-    return {name: Given(_secret(path), f"{path.name} in {directory}") for name, path in files.items()}
+    return {name: Given(_secret(path), f"{path.name} in {directory}", hidden=True) for name, path in files.items()}
 
 
 def _secret(path: Path) -> str:
@@ -569,7 +613,7 @@ def _validated(given: _Layer) -> Settings:
 
 def _unusable(name: str, entry: Given, problem: object) -> str:
     why = problem if isinstance(problem, ValueError) else "cannot be used"
-    return f"{entry.origin}={_quoted(name, entry.value)} {why}; write {_expected(name)}"
+    return f"{entry.origin}={_quoted(name, entry.value, hidden=entry.hidden)} {why}; write {_expected(name)}"
 
 
 def _expected(name: str) -> str:
@@ -578,7 +622,7 @@ def _expected(name: str) -> str:
 
 def _named(name: str, settings: Settings, given: _Layer, *, default: str) -> str:
     """Name a setting with its value, by its origin where it has one; `default` names it where it has none."""
-    value = _quoted(name, getattr(settings, name))
+    value = _quoted(name, getattr(settings, name), hidden=name in given and given[name].hidden)
     return f"{given[name].origin}={value}" if name in given else f"{default} {value} (default)"
 
 

@@ -17,7 +17,7 @@ import structlog
 
 from consumer.decode import Record
 from consumer.errors import Fatal, PartitionLost, SafeError, Transient
-from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, PartitionWriter, Subscription
+from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, PartitionWriter, Subscription, size_of
 
 _log = structlog.get_logger("safe.stage")
 
@@ -26,6 +26,10 @@ _SLICE_RECORDS = 4_000
 _SLICE_BYTES = 8 * 1024 * 1024
 _BACKLOG_RECORDS = 8_000
 _BACKLOG_BYTES = 16 * 1024 * 1024
+_ALL_SLICES_BYTES = 48 * 1024 * 1024
+_ALL_BACKLOGS_BYTES = 80 * 1024 * 1024
+"""What all partitions of a role may hold together: each has an even share, and no more than is its own limit."""
+_LEAST_SHARE_BYTES = 512 * 1024
 _REVOKE_SECONDS = 15.0
 _MARKERS_SECONDS = 0.3
 """How long offsets of transaction markers wait for a record to be committed with."""
@@ -112,6 +116,8 @@ class Stage:
         self._told_serving = False
         self._poll_trouble: str | None = None
         self._poll_failed_at = float("-inf")
+        self._shares = Shares()
+        self._waiting_since: dict[int, float] = {}
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -149,6 +155,7 @@ class Stage:
 
     async def _poll_until_stopped(self, subscription: Subscription, backoff: "Backoff") -> None:
         while not self._stopping.is_set():
+            self._note_waits()
             try:
                 fetched = await subscription.poll(_POLL_SECONDS)
             except OffsetOutOfRange as gap:
@@ -243,6 +250,7 @@ class Stage:
         try:
             unbroken = self.role.exactly_once and self._generation is not None and generation == self._generation + 1
             self._generation = generation
+            self._shares.partitions = max(1, len(partitions))
             for partition in list(self.runners):
                 if unbroken and partition in partitions and self.runners[partition].alive:
                     self.runners[partition].keep()
@@ -261,7 +269,8 @@ class Stage:
 
     def _take_up(self, partition: int) -> None:
         assert self.subscription is not None
-        runner = Runner(self.role, partition, self.subscription, self._now_ms, after=tuple(self._disposals))
+        after = tuple(self._disposals)
+        runner = Runner(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
         self.runners[partition] = runner
         runner.task.add_done_callback(self._runner_ended)
 
@@ -311,10 +320,22 @@ class Stage:
             return [f"{self.role.name}: the group coordinator does not answer"]
         polling = [f"{self.role.name}: polling fails: {self._poll_trouble}"] if self._polling_fails() else []
         return polling + [
-            f"{self.role.name}: partition {partition} of {self.role.topic}: {runner.trouble}"
+            f"{self.role.name}: partition {partition} of {self.role.topic}: {trouble}"
             for partition, runner in sorted(self.runners.items())
-            if runner.trouble is not None
+            for trouble in (runner.trouble, runner.unread)
+            if trouble is not None
         ]
+
+    def _note_waits(self) -> None:
+        """Looked at with every poll, so that a partition taken up anew in between does not begin to wait anew."""
+        now = time.monotonic()
+        waiting = [at for at, runner in self.runners.items() if runner.trouble is not None or runner.unread is not None]
+        self._waiting_since = {partition: self._waiting_since.get(partition, now) for partition in waiting}
+
+    def waiting_seconds(self) -> dict[int, float]:
+        """How long each partition has been waiting, 0 for those that are served."""
+        now = time.monotonic()
+        return {partition: now - self._waiting_since.get(partition, now) for partition in self.runners}
 
     async def note_ends(self) -> None:
         """Ask where the partitions end that are not being fetched: their lag must not stand still while they wait."""
@@ -349,12 +370,14 @@ class Runner:
         partition: int,
         subscription: Subscription,
         now_ms: Callable[[], int],
+        shares: "Shares",
         *,
         after: tuple["asyncio.Task[None]", ...],
     ) -> None:
         self.partition = partition
         self.position = 0
         self.trouble: str | None = "being taken up"
+        self.unread: str | None = None
         self.quiet = asyncio.Event()
         self.quiet.set()
         self._role = role
@@ -369,7 +392,7 @@ class Runner:
         self._noted_end: int | None = None
         self._proven = True
         self._woken = asyncio.Event()
-        self._backlog = Backlog()
+        self._backlog = Backlog(shares)
         self._fenced_at: deque[float] = deque(maxlen=2)
         self._backoff = Backoff()
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
@@ -395,13 +418,18 @@ class Runner:
         self._granted.set()
 
     def offer(self, fetched: Fetched) -> None:
-        """Take what a poll brought."""
+        """Take what a poll brought, or note why it brings no more."""
+        if self._attached and fetched.unread is not None:
+            self._note_unread(fetched.unread)
         if not self._attached or fetched.next_offset <= self._backlog.fetched_to:
             return
+        self.unread = None
         self._backlog.add(fetched)
         if self._backlog.is_full and not self._backlog.paused:
             self._backlog.paused = True
             self._subscription.pause(self.partition)
+            if self.trouble is not None:
+                self._close_batch()
         self._woken.set()
 
     def seek_back(self, subscription: Subscription) -> None:
@@ -412,6 +440,7 @@ class Runner:
     def jump(self, subscription: Subscription, offset: int) -> None:
         """Go on at `offset`, past a gap in the log."""
         if self._attached:
+            self.unread = None
             self._backlog.jump(offset)
             subscription.seek(self.partition, offset)
 
@@ -425,7 +454,7 @@ class Runner:
     @property
     def is_fetched(self) -> bool:
         """Whether polls tell where the partition ends."""
-        return self._attached and not self._backlog.paused
+        return self._attached and not self._backlog.paused and self.unread is None
 
     async def note_end(self) -> None:
         """Ask where the partition ends; raises Transient or Fatal."""
@@ -480,6 +509,7 @@ class Runner:
 
     def _attach(self) -> None:
         assert self._logic is not None
+        self.unread = None
         self._backlog.start(self.position)
         self._subscription.seek(self.partition, self.position)
         self._subscription.resume(self.partition)
@@ -562,7 +592,11 @@ class Runner:
             try:
                 taken = await self._logic.process(records, outgoing)
             except Transient as error:
+                if not self._attached:
+                    return None
                 self._proven = False
+                if self.trouble is None and self._backlog.paused:
+                    self._close_batch()
                 self._note_trouble(error)
                 self.quiet.set()
                 if not await self._attached_for(self._backoff.next()):
@@ -571,8 +605,14 @@ class Runner:
             else:
                 return outgoing, taken
 
+    def _close_batch(self) -> None:
+        """Let go of a batch that is not read on: while it is open, other partitions may wait for its memory."""
+        self._subscription.seek(self.partition, self._backlog.fetched_to)
+
     def _prove(self) -> None:
         """What was in trouble has succeeded: taking a partition up again proves nothing, writing for it does."""
+        if not self._proven:
+            _log.info("the partition goes on", role=self._role.name, topic=self._role.topic, partition=self.partition)
         self._proven = True
         self.trouble = None
         self._backoff.reset()
@@ -604,6 +644,15 @@ class Runner:
             )  # fmt: skip
         self.trouble = str(error)
 
+    def _note_unread(self, error: Transient) -> None:
+        """What was read before it is served on."""
+        if self.unread is None:
+            _log.warning(
+                "the partition waits",
+                role=self._role.name, topic=self._role.topic, partition=self.partition, why=str(error),
+            )  # fmt: skip
+        self.unread = str(error)
+
     async def _wait_out(self, error: Transient) -> None:
         self._note_trouble(error)
         await self._let_go()
@@ -634,6 +683,8 @@ class Runner:
             )
 
     async def _let_go(self) -> None:
+        if self._attached:
+            self._close_batch()
         self._attached = False
         self.quiet.set()
         self._backlog.clear()
@@ -646,10 +697,28 @@ class Runner:
             await writer.dispose()
 
 
+class Shares:
+    """How much each partition of a role may hold, in bytes: the more partitions, the less."""
+
+    def __init__(self) -> None:
+        self.partitions = 1
+
+    @property
+    def backlog_bytes(self) -> int:
+        """What may have been fetched and not yet processed."""
+        return min(_BACKLOG_BYTES, max(_LEAST_SHARE_BYTES, _ALL_BACKLOGS_BYTES // self.partitions))
+
+    @property
+    def slice_bytes(self) -> int:
+        """What may be processed at once, the last record to be completed."""
+        return min(_SLICE_BYTES, max(_LEAST_SHARE_BYTES, _ALL_SLICES_BYTES // self.partitions))
+
+
 class Backlog:
     """Records that have been fetched and not yet processed, and how far fetching has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
         self.records: deque[Record] = deque()
         self.fetched_to = 0
         self.paused = False
@@ -672,7 +741,7 @@ class Backlog:
         """Append what a poll brought."""
         fresh = [record for record in fetched.records if record.offset >= self.fetched_to]
         self.records.extend(fresh)
-        self._bytes += sum(map(_size, fresh))
+        self._bytes += sum(map(size_of, fresh))
         self.fetched_to = fetched.next_offset
         if not self.records and self.markers_since is None:
             self.markers_since = time.monotonic()
@@ -680,12 +749,12 @@ class Backlog:
     @property
     def is_full(self) -> bool:
         """Enough to work on for a while."""
-        return len(self.records) > _BACKLOG_RECORDS or self._bytes > _BACKLOG_BYTES
+        return len(self.records) > _BACKLOG_RECORDS or self._bytes > self._shares.backlog_bytes
 
     @property
     def is_low(self) -> bool:
         """Time to fetch again."""
-        return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < _BACKLOG_BYTES // 2
+        return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < self._shares.backlog_bytes // 2
 
     def take(self) -> tuple[list[Record], int]:
         """The next slice (everything there is, up to its bounds) and the offset to commit with it.
@@ -694,10 +763,10 @@ class Backlog:
         records never shows a lag of zero.
         """
         taken: list[Record] = []
-        size = 0
-        while self.records and len(taken) < _SLICE_RECORDS and size < _SLICE_BYTES:
+        size, most = 0, self._shares.slice_bytes
+        while self.records and len(taken) < _SLICE_RECORDS and size < most:
             record = self.records.popleft()
-            size += _size(record)
+            size += size_of(record)
             taken.append(record)
         self._bytes -= size
         return taken, self.records[0].offset if self.records else self.fetched_to
@@ -705,7 +774,7 @@ class Backlog:
     def put_back(self, records: Sequence[Record]) -> None:
         """Return what a slice did not take."""
         self.records.extendleft(reversed(records))
-        self._bytes += sum(map(_size, records))
+        self._bytes += sum(map(size_of, records))
 
     def committed(self, next_offset: int) -> None:
         """Everything below `next_offset` is done with."""
@@ -717,7 +786,3 @@ class Backlog:
     def jump(self, offset: int) -> None:
         """Go on behind a gap."""
         self.fetched_to = offset
-
-
-def _size(record: Record) -> int:
-    return len(record.value) if record.value is not None else 0

@@ -21,6 +21,7 @@ _COMPACTED: Mapping[str, str] = {
     "delete.retention.ms": str(_DAY_MS),
 }
 _DEAD_LETTER_BYTES = 8 * 1024 * 1024
+_CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
 _KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
 _KNOWN_SECONDS = 10.0
@@ -65,6 +66,20 @@ def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
     return specs
 
 
+_TOPIC_PREFIX = "topic:"
+CASES_PARTITIONS = 1
+"""Of the topic of test cases: in one partition a batch that is published in one transaction is seen whole."""
+
+
+def cases_topic(settings: Settings) -> TopicSpec | None:
+    """The topic of test cases that SAFE_V0_EXPECTATIONS names, None if it names something else."""
+    where = settings.expectations or ""
+    if not where.startswith(_TOPIC_PREFIX):
+        return None
+    limits = {"max.message.bytes": str(_CASES_BYTES)}
+    return TopicSpec(where.removeprefix(_TOPIC_PREFIX), "SAFE_V0_EXPECTATIONS", {**_COMPACTED, **limits})
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning."""
@@ -85,8 +100,10 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     """Check the topics that a role works with; raises ConfigurationError naming the culprit and the remedy."""
     specs = topic_specs(settings)
     needed = {name: specs[name] for name in _NEEDED_BY_ROLE[role]}
-    described = await cluster.describe([spec.name for spec in needed.values()])
-    missing = [spec for spec in needed.values() if spec.name not in described]
+    cases = cases_topic(settings) if role != "aggregator" else None
+    all_needed = [*needed.values(), *([] if cases is None else [cases])]
+    described = await cluster.describe([spec.name for spec in all_needed])
+    missing = [spec for spec in all_needed if spec.name not in described]
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
         raise ConfigurationError(
@@ -98,6 +115,8 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     for spec in needed.values():
         _check_policy(spec, described[spec.name])
         warnings += _differences(spec, described[spec.name])
+    if cases is not None:
+        warnings += _differences_of_cases(cases, described[cases.name])
     limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
     return Verified(partitions, int(limit), tuple(warnings))
 
@@ -144,6 +163,22 @@ def _differences(spec: TopicSpec, topic: TopicDescription) -> list[str]:
     return found
 
 
+def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]:
+    """Nothing about it is an error: it holds no state of SAFE's, and any team may have made it."""
+    found = _differences(spec, topic)
+    policy = topic.settings.get("cleanup.policy", "compact")
+    if policy != "compact":
+        found.append(
+            f"{spec.name} has cleanup.policy={policy}, compact is recommended: else test cases go when their time is up"
+        )
+    if topic.partitions != CASES_PARTITIONS:
+        found.append(
+            f"{spec.name} has {topic.partitions} partitions, {CASES_PARTITIONS} is recommended: "
+            "else a batch that is being published may be seen in parts"
+        )
+    return found
+
+
 async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
     """Make the topics that are not there yet, a line for each; raises ConfigurationError for one that is wrong."""
     specs = topic_specs(settings)
@@ -155,17 +190,25 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
             name: await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
             for name, spec in specs.items()
         }
-        await _wait_until_known(cluster, [spec.name for spec in specs.values()])
+        cases = cases_topic(settings)
+        cases_made = cases is not None and await cluster.create(
+            cases.name, CASES_PARTITIONS, replication_factor, {**cases.settings, **durability}
+        )
+        await _wait_until_known(cluster, [spec.name for spec in (*specs.values(), *([cases] if cases else []))])
         verified = await verify_topics(cluster, settings, "all")
-        lines = [
-            f"{spec.name}: {'created' if made[name] else 'already there'} with {verified.partitions[name]} partitions"
-            for name, spec in specs.items()
-        ]
+        lines = [_line(spec, made[name], verified.partitions[name]) for name, spec in specs.items()]
+        if cases is not None:
+            counts = await cluster.partition_counts([cases.name])
+            lines.append(_line(cases, cases_made, counts.get(cases.name, CASES_PARTITIONS)))
         return lines + [f"warning: {warning}" for warning in verified.warnings]
     except Transient as error:
         raise ConfigurationError(f"topics cannot be created: {error}") from error
     finally:
         await cluster.stop()
+
+
+def _line(spec: TopicSpec, made: bool, partitions: int) -> str:  # noqa: FBT001 - a fact, not an option
+    return f"{spec.name}: {'created' if made else 'already there'} with {partitions} partitions"
 
 
 async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:

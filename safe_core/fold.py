@@ -24,6 +24,9 @@ LABELS: tuple[Label, ...] = get_args(Label)
 
 T = TypeVar("T")
 
+_FEW = 2
+"""Over so many rows aggregates are worked out when they are asked for."""
+
 _VERSION = struct.Struct("<qqq")
 _FLAWLESS = (1.0, 1.0, 1.0, 1.0)
 _MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
@@ -116,7 +119,7 @@ class CaseRow:
 
     @property
     def details(self) -> Details:
-        return Details._make(marshal.loads(self._details))  # noqa: S302  our own bytes, written by of()
+        return _unpacked(self._details)
 
     @property
     def archetype(self) -> str | None:
@@ -151,6 +154,11 @@ class CaseRow:
         return self.kind.empty_output
 
 
+@lru_cache(maxsize=4096)  # so that the terms that many batches count are kept once
+def _unpacked(details: bytes) -> Details:
+    return Details._make(marshal.loads(details))  # noqa: S302  our own bytes, written by of()
+
+
 @lru_cache(maxsize=4096)  # few values, met again and again
 def _signed_units(scores: Scores, step: int) -> tuple[int, ...]:
     """What counting a row in (step 1) or out (step -1) adds to the four sums."""
@@ -166,18 +174,22 @@ class _Tally:
         self.cases = 0
         self.labels: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
         self.passed = (0, 0, 0)
-        self.units = (0, 0, 0, 0)
+        self.units: tuple[int, ...] = (0, 0, 0, 0)
 
     def move(self, row: CaseRow, step: int) -> None:
         """Count a row in (step 1) or out (step -1)."""
         kind = row.kind
+        first = not self.cases
         self.cases += step
         self.labels[kind.label] += step
         cr, ah, ac = self.passed
         passed = kind.passed
         self.passed = (cr + step * passed[0], ah + step * passed[1], ac + step * passed[2])
-        a, b, c, d = self.units
         more = _signed_units(row.scores, step)
+        if first:  # whole numbers of a thousand bits, which other batches have too
+            self.units = more
+            return
+        a, b, c, d = self.units
         self.units = (a + more[0], b + more[1], c + more[2], d + more[3])
 
     def means(self) -> tuple[float, ...]:
@@ -265,6 +277,70 @@ class BatchSnapshot:
         return {name: _share(passes, cases) for name, (cases, passes) in self.archetypes.items()}
 
 
+class _Aggregates:
+    """Every aggregate of the specification over some rows, moved row by row."""
+
+    __slots__ = (
+        "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "expected",
+        "fingerprints", "runs", "total", "vacuous", "worst",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.total = _Tally()
+        self.archetypes: dict[str, _Tally] = {}
+        self.archetype_cases: dict[str, tuple[int, int]] = {}
+        self.runs = _Counts()
+        self.fingerprints = _Counts()
+        self.vacuous = [0, 0, 0, 0]
+        self.empty_outputs = 0
+        self.expected = 0
+        self.worst = LowestNames()
+        self.cr_misses = _TermCounts()
+        self.ah_violations = _TermCounts()
+        self.ac_misses = _TermCounts()
+
+    @classmethod
+    def over(cls, rows: Iterable[CaseRow]) -> Self:
+        """Fold from scratch."""
+        aggregates = cls()
+        for row in rows:
+            aggregates.move(row, 1)
+        return aggregates
+
+    def move(self, row: CaseRow, step: int) -> None:
+        """Count a row in (step 1) or out (step -1) of every aggregate."""
+        kind = row.kind
+        self.total.move(row, step)
+        self._move_in_archetype(row, step)
+        self.runs.move(kind.run_id or "", step)
+        self.fingerprints.move(kind.fingerprint, step)
+        if kind.expected:
+            self.expected += step
+        if kind.empty_output:
+            self.empty_outputs += step
+        if True in kind.vacuous:
+            for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
+                self.vacuous[position] += step * vacuous
+        if row.scores != _FLAWLESS:  # otherwise no list has a term to count
+            self._move_terms(row.details, step)
+
+    def _move_in_archetype(self, row: CaseRow, step: int) -> None:
+        name = row.kind.archetype or UNKNOWN_ARCHETYPE
+        tally = self.archetypes.get(name)
+        if tally is None:
+            tally = self.archetypes[name] = _Tally()
+        tally.move(row, step)
+        if tally.cases:
+            self.archetype_cases[name] = tally.cases, tally.labels["Pass"]
+        else:
+            del self.archetypes[name], self.archetype_cases[name]
+
+    def _move_terms(self, details: Details, step: int) -> None:
+        self.cr_misses.move(details.cr_missing, step)
+        self.ah_violations.move(details.ah_violations, step)
+        self.ac_misses.move(details.ac_missing, step)
+
+
 class BatchFold:
     """The latest row of each test case of a batch, and every aggregate of the specification over them.
 
@@ -272,25 +348,15 @@ class BatchFold:
     rows that stand, to the last bit (contract, ruling 15).
     """
 
-    __slots__ = (
-        "_ac_misses", "_ah_violations", "_archetype_cases", "_archetypes", "_cr_misses", "_empty_outputs", "_expected",
-        "_fingerprints", "_rows", "_runs", "_total", "_vacuous", "_worst",
-    )  # fmt: skip
+    __slots__ = ("_kept", "_rows")
 
     def __init__(self) -> None:
         self._rows: dict[str, CaseRow] = {}
-        self._total = _Tally()
-        self._archetypes: dict[str, _Tally] = {}
-        self._archetype_cases: dict[str, tuple[int, int]] = {}
-        self._runs = _Counts()
-        self._fingerprints = _Counts()
-        self._vacuous = [0, 0, 0, 0]
-        self._empty_outputs = 0
-        self._expected = 0
-        self._worst = LowestNames()
-        self._cr_misses = _TermCounts()
-        self._ah_violations = _TermCounts()
-        self._ac_misses = _TermCounts()
+        self._kept: _Aggregates | None = None  # of a few rows none: there may be very many such batches
+
+    @property
+    def _aggregates(self) -> _Aggregates:
+        return _Aggregates.over(self._rows.values()) if self._kept is None else self._kept
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -310,16 +376,21 @@ class BatchFold:
         if standing is not None:
             if row.version < standing.version:
                 return False
-            self._move(standing, -1)
+            self._move(test_id, standing, -1)
         self._rows[test_id] = row
-        self._move(row, 1)
-        self._worst.touch(test_id, self._rows)
+        self._move(test_id, row, 1)
         return True
 
     def remove(self, test_id: str) -> None:
         """Forget a test case; raises KeyError for one that has no row."""
-        self._move(self._rows.pop(test_id), -1)
-        self._worst.touch(test_id, self._rows)
+        self._move(test_id, self._rows.pop(test_id), -1)
+
+    def _move(self, test_id: str, row: CaseRow, step: int) -> None:
+        if self._kept is not None:
+            self._kept.move(row, step)
+            self._kept.worst.touch(test_id, self._rows)
+        elif len(self._rows) > _FEW:
+            self._kept = _Aggregates.over(self._rows.values())
 
     def row(self, test_id: str) -> CaseRow:
         """Give the row that stands for a test case; raises KeyError for one that has none."""
@@ -332,119 +403,89 @@ class BatchFold:
     @property
     def mixed_runs(self) -> bool:
         """The rows come from more than one run (contract, section 3)."""
-        return len(self._runs) > 1
+        return len(self._aggregates.runs) > 1
 
     @property
     def runs(self) -> dict[str, int]:
         """The cases of each run; a missing run counts as ""."""
-        return self._runs.in_order()
+        return self._aggregates.runs.in_order()
 
     @property
     def fingerprints(self) -> dict[str, int]:
         """The cases scored under each fingerprint."""
-        return self._fingerprints.in_order()
+        return self._aggregates.fingerprints.in_order()
 
     @property
     def expected_present(self) -> int:
         """How many rows are of test cases that the batch of that name holds."""
-        return self._expected
+        return self._aggregates.expected
 
     @property
     def empty_outputs(self) -> int:
         """How many cases answered with three empty fields."""
-        return self._empty_outputs
+        return self._aggregates.empty_outputs
 
     def summary(self) -> dict[str, Any]:
         """Give the `summary` of specification 8.2."""
-        labels = self._total.labels
+        total = self._aggregates.total
+        labels = total.labels
         return {
-            "total_cases": self._total.cases,
+            "total_cases": total.cases,
             "pass": labels["Pass"],
             "review": labels["Review"],
             "fail": labels["Fail"],
-            "overall_pass_rate": _share(labels["Pass"], self._total.cases),
+            "overall_pass_rate": _share(labels["Pass"], total.cases),
         }
 
     def mean_scores(self) -> dict[str, float]:
         """Give the means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
-        return dict(zip(Scores._fields, self._total.means(), strict=True))
+        return dict(zip(Scores._fields, self._aggregates.total.means(), strict=True))
 
     def pass_rates(self) -> dict[str, float]:
         """Give the share of cases that passed each criterion by their own thresholds, and overall (ruling 7)."""
-        cases = self._total.cases
-        rates = {c: _share(count, cases) for c, count in zip(CRITERIA, self._total.passed, strict=True)}
-        return rates | {"overall": _share(self._total.labels["Pass"], cases)}
+        total = self._aggregates.total
+        rates = {c: _share(count, total.cases) for c, count in zip(CRITERIA, total.passed, strict=True)}
+        return rates | {"overall": _share(total.labels["Pass"], total.cases)}
 
     def label_distribution(self) -> dict[str, int]:
         """Give the count of each label."""
-        return {str(label): count for label, count in self._total.labels.items()}
+        return {str(label): count for label, count in self._aggregates.total.labels.items()}
 
     def by_archetype(self) -> dict[str, dict[str, Any]]:
         """Give the breakdown of specification 4.2 by name; cases without an archetype are the group "Unknown"."""
-        return {name: _breakdown(self._archetypes[name]) for name in sorted(self._archetypes)}
+        archetypes = self._aggregates.archetypes
+        return {name: _breakdown(archetypes[name]) for name in sorted(archetypes)}
 
     def vacuous(self) -> dict[str, int]:
         """Count the cases whose criterion had nothing to check; `all`: whose three had nothing (contract, ruling 3)."""
-        return dict(zip((*CRITERIA, "all"), self._vacuous, strict=True))
+        return dict(zip((*CRITERIA, "all"), self._aggregates.vacuous, strict=True))
 
     def failure_analysis(self) -> dict[str, list[dict[str, Any]]]:
         """Name the worst performers and the common misses (specification 4.2; contract, ruling 14)."""
-        rows = self._rows
-        worst = self._worst.first(NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
+        rows, aggregates = self._rows, self._aggregates
+        worst = aggregates.worst.first(NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
         return {
             "worst_performers": [result_document(name, rows[name].archetype, rows[name]) for name in worst],
-            "common_CR_misses": self._cr_misses.named("signal", "miss_count"),
-            "common_AH_violations": self._ah_violations.named("term", "count"),
-            "common_AC_misses": self._ac_misses.named("phrase", "miss_count"),
+            "common_CR_misses": aggregates.cr_misses.named("signal", "miss_count"),
+            "common_AH_violations": aggregates.ah_violations.named("term", "count"),
+            "common_AC_misses": aggregates.ac_misses.named("phrase", "miss_count"),
         }
 
     def snapshot(self) -> BatchSnapshot:
         """Give the numbers of this moment; what comes later does not change them."""
-        total = self._total
+        aggregates = self._aggregates
+        total = aggregates.total
         return BatchSnapshot(
             total_cases=total.cases,
             labels=tuple(total.labels.values()),
             passed=total.passed,
             units=total.units,
-            vacuous=tuple(self._vacuous),
-            empty_outputs=self._empty_outputs,
-            expected_present=self._expected,
-            mixed_runs=self.mixed_runs,
-            archetypes=MappingProxyType(self._archetype_cases.copy()),
+            vacuous=tuple(aggregates.vacuous),
+            empty_outputs=aggregates.empty_outputs,
+            expected_present=aggregates.expected,
+            mixed_runs=len(aggregates.runs) > 1,
+            archetypes=MappingProxyType(aggregates.archetype_cases.copy()),
         )
-
-    def _move(self, row: CaseRow, step: int) -> None:
-        """Count a row in (step 1) or out (step -1) of every aggregate."""
-        kind = row.kind
-        self._total.move(row, step)
-        self._move_in_archetype(row, step)
-        self._runs.move(kind.run_id or "", step)
-        self._fingerprints.move(kind.fingerprint, step)
-        if kind.expected:
-            self._expected += step
-        if kind.empty_output:
-            self._empty_outputs += step
-        if True in kind.vacuous:
-            for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
-                self._vacuous[position] += step * vacuous
-        if row.scores != _FLAWLESS:  # otherwise no list has a term to count
-            self._move_terms(row.details, step)
-
-    def _move_in_archetype(self, row: CaseRow, step: int) -> None:
-        name = row.kind.archetype or UNKNOWN_ARCHETYPE
-        tally = self._archetypes.get(name)
-        if tally is None:
-            tally = self._archetypes[name] = _Tally()
-        tally.move(row, step)
-        if tally.cases:
-            self._archetype_cases[name] = tally.cases, tally.labels["Pass"]
-        else:
-            del self._archetypes[name], self._archetype_cases[name]
-
-    def _move_terms(self, details: Details, step: int) -> None:
-        self._cr_misses.move(details.cr_missing, step)
-        self._ah_violations.move(details.ah_violations, step)
-        self._ac_misses.move(details.ac_missing, step)
 
 
 def _share(part: int, whole: int) -> float:

@@ -1,6 +1,6 @@
 """The first few of very many names, kept up to date without looking at all of them each time (contract, ruling 14)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from heapq import nsmallest
 from math import isqrt
 from typing import Any
@@ -20,7 +20,7 @@ class LowestNames:
     __slots__ = ("_bound", "_kept", "_touched")
 
     def __init__(self) -> None:
-        self._kept: list[str] = []
+        self._kept: Sequence[str] = ()
         self._touched: set[str] | None = None  # None: nothing is known, look at all
         self._bound: tuple[Any, str] | None = None  # None: no name is out of sight
 
@@ -35,6 +35,9 @@ class LowestNames:
 
     def first(self, count: int, names: Collection[str], key: SortKey) -> list[str]:
         """Give the `count` names with the lowest keys, in their order."""
+        if len(names) <= _LEAST_KEPT:  # nothing is out of sight, and nothing worth remembering
+            self._kept, self._touched, self._bound = (), None, None
+            return nsmallest(count, names, key=key)
         keep = max(_LEAST_KEPT, isqrt(len(names)))
         in_sight = self._in_sight(names, key)
         if in_sight is None or (len(in_sight) < count and self._bound is not None):

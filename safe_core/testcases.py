@@ -61,7 +61,8 @@ def parse_batch(document: object) -> Batch:
     if not isinstance(cases, list):
         raise InvalidBatch("test_cases is not a list" if "test_cases" in document else "test_cases is missing")
     plans = [plan for name in _PLANS if (plan := _scenarios(document.get(name)))]
-    return Batch(tuple(_read(case, position, plans) for position, case in enumerate(cases)))
+    shared: dict[Expectations, Expectations] = {}  # equal ones are held once, for they may be very many
+    return Batch(tuple(_read(case, position, plans, shared) for position, case in enumerate(cases)))
 
 
 def known_archetype(name: str | None) -> str | None:
@@ -102,14 +103,16 @@ def _scenarios(plan: object) -> list[object]:
     return scenarios if isinstance(scenarios, list) else []
 
 
-def _read(case: object, position: int, plans: list[list[object]]) -> TestCase | BadTestCase:
+def _read(
+    case: object, position: int, plans: list[list[object]], shared: dict[Expectations, Expectations]
+) -> TestCase | BadTestCase:
     try:
-        return _test_case(case, [scenarios[position] for scenarios in plans if position < len(scenarios)])
+        return _test_case(case, [scenarios[position] for scenarios in plans if position < len(scenarios)], shared)
     except (_InvalidTestCase, InvalidExpectations) as error:
         return BadTestCase(_good_id(case, "test_id"), position, str(error), _good_id(case, "concern_id"))
 
 
-def _test_case(case: object, scenarios: list[object]) -> TestCase:
+def _test_case(case: object, scenarios: list[object], shared: dict[Expectations, Expectations]) -> TestCase:
     if not isinstance(case, Mapping):
         raise _InvalidTestCase("is not an object")
     test_id = _id(case, "test_id")
@@ -121,8 +124,12 @@ def _test_case(case: object, scenarios: list[object]) -> TestCase:
         concern_id=_id(case, "concern_id"),
         archetype=next((name for name in archetypes if name is not None), None),
         metric_id=_id(case, "metric_id"),
-        expectations=Expectations.parse(case.get("expectations")),
+        expectations=_held_once(Expectations.parse(case.get("expectations")), shared),
     )
+
+
+def _held_once(expectations: Expectations, shared: dict[Expectations, Expectations]) -> Expectations:
+    return shared.setdefault(expectations, expectations)
 
 
 def _good_id(case: object, field: str) -> str | None:

@@ -1,7 +1,7 @@
 """Fixtures that every test may ask for, and loud words about what could not be tested."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,14 @@ def _without_broker(error: BrokerUnavailableError) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what is quick first, what needs a broker after it, and the chaos last."""
     items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("chaos", "broker")])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test has printed may hold a lone surrogate, which no process can tell another."""
+    report = yield
+    report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

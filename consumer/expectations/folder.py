@@ -6,36 +6,40 @@ alone: no path is ever built from an id.
 
 import asyncio
 import errno
-import json
+import hashlib
 import os
 import stat
-import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import orjson
 import structlog
 
-from consumer.errors import ConfigurationError, Poison, Reason, Transient
-from consumer.ports import ExpectationsKey, FoundExpectations
-from safe_core import (
-    BadTestCase,
-    Batch,
-    Expectations,
-    InvalidBatch,
-    PreparedExpectations,
-    TestCase,
-    parse_batch,
-    prepare,
+from consumer.errors import ConfigurationError, Poison, Transient
+from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests
+from consumer.expectations.cases import (
+    Holders,
+    Row,
+    among,
+    compact,
+    count_of,
+    move,
+    names_of,
+    parse_in_pieces,
+    poison,
+    rows_of,
+    verdict,
 )
+from consumer.naming import named, shown
+from consumer.ports import ExpectationsKey, FoundExpectations
+from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
 SCAN_EVERY_SECONDS = 1.0
 QUICK_SCAN_SECONDS = 0.02
-"""A listing that takes no longer may be repeated at once; else scans take at most a tenth of the time."""
+"""A scan that takes no longer may be repeated at once; else scans take at most a tenth of the time."""
 REST_AFTER_SCAN = 10
 WRITING_SECONDS = 5.0
 """So long after its last change a file that does not parse counts as being written."""
@@ -44,88 +48,10 @@ SETTLED_SECONDS = 2.0
 UNANSWERED_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 5.0
 TRIES = 3
-CACHED_ANSWERS = 100_000
-
-_DETAIL_BYTES = 512
-_NAMED = 3
-_LONGEST_NAME = 60
+LARGEST_FILE_BYTES = 256 * 1024 * 1024
+"""A batch of a hundred thousand cases has some 50 MiB; what is far larger is a mistake, and would take all memory."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
-
-
-# --- a batch file's test cases ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TwiceDifferently:
-    """A test_id that one batch file holds twice with different expectations, at these places of `test_cases`."""
-
-    first: int
-    second: int
-
-
-Row = TestCase | BadTestCase | TwiceDifferently
-"""What a batch file says of a test_id; a TestCase is the only answer that can be scored."""
-
-
-def rows_of(batch: Batch) -> dict[str, Row]:
-    """What a batch says of each of its test_ids: twice with equal expectations is one case, the first."""
-    rows: dict[str, Row] = {}
-    places: dict[str, int] = {}
-    for place, case in enumerate(batch.cases):
-        if case.test_id is None:
-            continue
-        held = rows.get(case.test_id)
-        if held is None:
-            rows[case.test_id], places[case.test_id] = case, place
-        else:
-            rows[case.test_id] = _merged(held, case, TwiceDifferently(places[case.test_id], place))
-    return rows
-
-
-def _merged(held: Row, case: TestCase | BadTestCase, twice: TwiceDifferently) -> Row:
-    if isinstance(held, BadTestCase) or isinstance(case, BadTestCase):
-        return held if isinstance(held, BadTestCase) else case
-    if isinstance(held, TwiceDifferently) or held.expectations == case.expectations:
-        return held
-    return twice
-
-
-def count_of(batch: Batch) -> int:
-    """How many test cases a batch has: distinct test_ids, and each entry without a usable one."""
-    test_ids = {case.test_id for case in batch.cases if case.test_id is not None}
-    return len(test_ids) + sum(case.test_id is None for case in batch.cases)
-
-
-def verdict(row: Row, where: str) -> TestCase | Poison:
-    """The test case, or why it cannot be scored; `where` names the batch file."""
-    match row:
-        case BadTestCase():
-            return poison("expectations_invalid", f"{where}, test_cases[{row.position}]: {row.problem}")
-        case TwiceDifferently():
-            places = f"test_cases[{row.first}] and [{row.second}]"
-            return poison("expectations_ambiguous", f"{where} holds it twice with different expectations: {places}")
-        case _:
-            return row
-
-
-def poison(reason: Reason, detail: str) -> Poison:
-    """Poison whose detail fits into a header."""
-    return Poison(reason, detail.encode()[:_DETAIL_BYTES].decode(errors="ignore"))
-
-
-def shown(text: str) -> str:
-    """Text as a terminal, log or header may carry it: what does not print is escaped."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
-
-
-def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:
-    """A few names, cut to their `longest` first characters, and how many more there are."""
-    listed = list(names)
-    texts = [shown(name if len(name) <= longest else name[: longest - 1] + "…") for name in listed[:most]]
-    return ", ".join(texts) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 # --- listing and reading ----------------------------------------------------------------------------------------------
@@ -143,6 +69,11 @@ class ListedFile(NamedTuple):
 
     path: str
     signature: Signature
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.signature[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,31 +144,11 @@ def read_whole(path: str) -> tuple[bytes, Signature] | None:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
                 return None
-            raw = file.read()
+            raw = file.read(min(before.st_size + 1, LARGEST_FILE_BYTES))  # room is made for all that is asked for
             after = os.fstat(descriptor)
         if _signature(before) == _signature(after) and len(raw) == after.st_size:
             return raw, _signature(after)
     return None
-
-
-def parse_document(raw: bytes) -> object:
-    """Parse a batch file's bytes as JSON; raises InvalidBatch with words to follow "<file>: "."""
-    try:
-        return _json(raw)
-    except json.JSONDecodeError as error:
-        raise InvalidBatch(f"not valid JSON (line {error.lineno})") from error
-    except UnicodeDecodeError as error:
-        raise InvalidBatch("not UTF-8") from error
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, a list 10,000 deep
-        raise InvalidBatch("not JSON that can be read") from error
-
-
-def _json(raw: bytes) -> object:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        # Python's own parser lets pass what harms one case at most: a lone surrogate, a NaN that nobody reads.
-        return json.loads(raw.decode("utf-8"))
 
 
 # --- the index --------------------------------------------------------------------------------------------------------
@@ -267,13 +178,13 @@ class BatchFile:
 class FolderIndex:
     """All test cases of a folder; never changed, but followed by another.
 
-    `holders`: test_id → name of the file that holds it, or the names in order. `shared` holds equal expectations once.
+    `holders` are names of files. `shared` holds equal expectations once.
     `bad_files` names, in order, the files that cannot be used as they are now.
     """
 
     files: Mapping[str, BatchFile] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)
-    holders: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    holders: Holders = field(default_factory=dict)
     shared: dict[Expectations, Expectations] = field(default_factory=dict)
     bad_files: tuple[str, ...] = ()
 
@@ -293,18 +204,11 @@ class FolderIndex:
         names = self.holders.get(key.test_id)
         if names is None:
             return self._not_found(own_name, now)
-        return self._among((names,) if isinstance(names, str) else names, key.test_id)
-
-    def _among(self, names: tuple[str, ...], test_id: str) -> TestCase | Poison:
-        answers = [verdict(_rows(self.files[name])[test_id], named([name])) for name in names]
-        for answer in answers:
-            if isinstance(answer, Poison):
-                return answer
-        cases = [answer for answer in answers if isinstance(answer, TestCase)]
-        if any(case.expectations != cases[0].expectations for case in cases):
-            detail = f"{len(names)} batch files hold it with different expectations: {named(names)}"
-            return poison("expectations_ambiguous", detail)
-        return cases[0]
+        return among(
+            names_of(names),
+            lambda name: verdict(_rows(self.files[name])[key.test_id], named([name])),
+            "batch files",
+        )
 
     def _not_found(self, own_name: str, now: float) -> Poison:
         bad = [name for name in self.bad_files if name != own_name]
@@ -345,7 +249,7 @@ class FolderIndex:
             return replace(self, files=files, ignored=listing.ignored)
         holders = self.holders.copy()
         for name in changed:
-            _move(holders, name, _rows(self.files.get(name)), _rows(files.get(name)))
+            move(holders, name, _rows(self.files.get(name)), _rows(files.get(name)))
         bad = tuple(sorted(name for name, file in files.items() if file.problem is not None))
         index = FolderIndex(files, listing.ignored, holders, self.shared, bad)
         return replace(index, shared=index._in_use()) if len(self.shared) > 2 * len(holders) + 1_000 else index
@@ -362,6 +266,9 @@ class FolderIndex:
     def _read(self, name: str, listed: ListedFile, wall: Callable[[], float]) -> BatchFile:
         known = self.files.get(name, BatchFile(None, 0.0))
         at = listed.signature[0] / 1e9
+        if listed.size > LARGEST_FILE_BYTES:
+            problem = f"is larger than {LARGEST_FILE_BYTES // 2**20} MiB"
+            return replace(known, signature=listed.signature, modified_at=at, content=None, problem=problem)
         try:
             found = read_whole(listed.path)
         except PermissionError:
@@ -369,32 +276,25 @@ class FolderIndex:
         if found is None:
             return replace(known, signature=None, modified_at=wall(), content=None, problem="changed while it was read")
         raw, signature = found
-        at, content = signature[0] / 1e9, hash(raw)
+        at, content = signature[0] / 1e9, _hash(raw)
         kept = signature if abs(wall() - at) >= SETTLED_SECONDS else None
         if content == known.content:
             return replace(known, signature=kept, modified_at=at)
         try:
-            batch = parse_batch(parse_document(raw))
+            batch = parse_batch(parse_in_pieces(raw))
         except InvalidBatch as error:
             return replace(known, signature=kept, modified_at=at, content=content, problem=str(error))
-        rows = {test_id: self._compact(row) for test_id, row in rows_of(batch).items()}
+        rows = {test_id: compact(row, self.shared) for test_id, row in rows_of(batch).items()}
         return BatchFile(kept, at, content, rows, count_of(batch))
-
-    def _compact(self, row: Row) -> Row:
-        if not isinstance(row, TestCase):
-            return row
-        # Ids and archetypes repeat from case to case, and so may expectations.
-        return TestCase(
-            row.test_id,
-            row.concern_id and sys.intern(row.concern_id),
-            row.archetype and sys.intern(row.archetype),
-            row.metric_id and sys.intern(row.metric_id),
-            self.shared.setdefault(row.expectations, row.expectations),
-        )
 
     def _in_use(self) -> dict[Expectations, Expectations]:
         rows = (row for file in self.files.values() for row in _rows(file).values())
         return {row.expectations: row.expectations for row in rows if isinstance(row, TestCase)}
+
+
+def _hash(raw: bytes) -> int:
+    """Unlike Python's own, it lets other threads run meanwhile."""
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest())
 
 
 def _differ(one: BatchFile | None, other: BatchFile | None) -> bool:
@@ -405,25 +305,6 @@ def _differ(one: BatchFile | None, other: BatchFile | None) -> bool:
 
 def _rows(file: BatchFile | None) -> Mapping[str, Row]:
     return {} if file is None or file.rows is None else file.rows
-
-
-def _move(
-    holders: dict[str, str | tuple[str, ...]], name: str, before: Mapping[str, Row], after: Mapping[str, Row]
-) -> None:
-    """Make `name` a holder of `after`, and no longer of the rest of `before`."""
-    for test_id in before.keys() - after.keys():
-        left = tuple(other for other in _names(holders[test_id]) if other != name)
-        if left:
-            holders[test_id] = left if len(left) > 1 else left[0]
-        else:
-            del holders[test_id]
-    for test_id in after.keys() - before.keys():
-        others = holders.get(test_id)
-        holders[test_id] = name if others is None else tuple(sorted((*_names(others), name)))
-
-
-def _names(holder: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (holder,) if isinstance(holder, str) else holder
 
 
 # --- the source -------------------------------------------------------------------------------------------------------
@@ -445,14 +326,14 @@ class FolderSource:
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.requests = dict.fromkeys(("found", "not_found", "ambiguous", "invalid", "transient"), 0)
+        self.requests = no_requests()
         self._path = Path(path)
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
         self._index = FolderIndex()
         self._answers: dict[ExpectationsKey, FoundExpectations] = {}
-        self._prepared: dict[Expectations, PreparedExpectations] = {}
+        self._preparer = Preparer()
         self._trouble: str | None = None
         self._scanning: asyncio.Task[None] | None = None
         # Scans are numbered: one that must have started after a call has a greater number than the last one begun.
@@ -462,9 +343,9 @@ class FolderSource:
         self._unanswered_since: float | None = None
 
     @property
-    def bad_files(self) -> tuple[str, ...]:
-        """Names of the files that cannot be used as they are now, in order."""
-        return self._index.bad_files
+    def unusable(self) -> tuple[str, ...]:
+        """Names of the files, and of what only looks like one, that cannot be used as they are now, in order."""
+        return tuple(sorted((*self._index.bad_files, *self._index.ignored)))
 
     async def start(self) -> None:
         """Read the folder; raises ConfigurationError if there is none or it cannot be read."""
@@ -476,7 +357,7 @@ class FolderSource:
         if not self._index.files:
             _log.warning("the expectations folder holds no batch file", folder=shown(str(self._path)))
 
-    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
         """Answer every key; what is not found is decided only by a scan that started after the call.
 
         Raises Transient while the folder is gone, or while a file that may hold a key is being written.
@@ -484,7 +365,7 @@ class FolderSource:
         scan = self._begun + 1
         if self._is_due():
             await self._scanned(scan)
-        answers: dict[ExpectationsKey, FoundExpectations | Poison] = {}
+        answers: dict[ExpectationsKey, Answer] = {}
         try:
             missed = self._answer(keys, answers)
             if missed:
@@ -496,10 +377,7 @@ class FolderSource:
             self.requests["transient"] += len(keys)
             raise
         self.requests["found"] += len(keys) - len(missed)
-        for key in missed:
-            answer = answers[key]
-            outcome = answer.reason.removeprefix("expectations_") if isinstance(answer, Poison) else "found"
-            self.requests[outcome] += 1
+        count(self.requests, [answers[key] for key in missed])
         return answers
 
     def trouble(self) -> str | None:
@@ -520,9 +398,7 @@ class FolderSource:
 
     # --- answering
 
-    def _answer(
-        self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, FoundExpectations | Poison]
-    ) -> list[ExpectationsKey]:
+    def _answer(self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, Answer]) -> list[ExpectationsKey]:
         """Answer from what is known now, and return the keys that a new scan must decide."""
         known = self._answers
         missed = []
@@ -534,7 +410,7 @@ class FolderSource:
                 answers[key] = answer
         return [key for key in missed if not self._is_found(key, answers)] if missed else missed
 
-    def _is_found(self, key: ExpectationsKey, answers: dict[ExpectationsKey, FoundExpectations | Poison]) -> bool:
+    def _is_found(self, key: ExpectationsKey, answers: dict[ExpectationsKey, Answer]) -> bool:
         try:
             answer = self._decided(key)
         except Transient:
@@ -544,31 +420,18 @@ class FolderSource:
         answers[key] = answer
         return True
 
-    def _decided(self, key: ExpectationsKey) -> FoundExpectations | Poison:
+    def _decided(self, key: ExpectationsKey) -> Answer:
         self._raise_trouble()
         case = self._index.find(key, self._wall())
         if isinstance(case, Poison):
             return case
-        found = FoundExpectations(
-            prepared=self._prepare(case.expectations),
-            concern_id=case.concern_id,
-            archetype=case.archetype,
-            metric_id=case.metric_id,
-            expected_cases=self._index.expected_cases(key.batch_id),
-            in_batch=self._index.holds(key),
+        found = self._preparer.found(
+            case, expected_cases=self._index.expected_cases(key.batch_id), in_batch=self._index.holds(key)
         )
         if len(self._answers) >= CACHED_ANSWERS:
             self._answers.clear()
         self._answers[key] = found
         return found
-
-    def _prepare(self, expectations: Expectations) -> PreparedExpectations:
-        prepared = self._prepared.get(expectations)
-        if prepared is None:
-            if len(self._prepared) >= CACHED_ANSWERS:
-                self._prepared.clear()
-            prepared = self._prepared[expectations] = prepare(expectations)
-        return prepared
 
     def _raise_trouble(self) -> None:
         if self._trouble is not None:
@@ -599,12 +462,12 @@ class FolderSource:
             self._begun += 1
             self._begun_at = self._unanswered_since = self._clock()
             try:
-                index, listing_seconds = await asyncio.to_thread(self._look)
+                index, seconds = await asyncio.to_thread(self._look)
             except OSError as error:
                 self._fail(error)
             else:
                 self._adopt(index)
-                pause = REST_AFTER_SCAN * listing_seconds if listing_seconds > QUICK_SCAN_SECONDS else 0.0
+                pause = REST_AFTER_SCAN * seconds if seconds > QUICK_SCAN_SECONDS else 0.0
                 self._next_at = self._clock() + pause
             self._finished = self._begun
         finally:
@@ -612,11 +475,13 @@ class FolderSource:
             self._scanning = None
 
     def _look(self) -> tuple[FolderIndex, float]:
-        """Work for a thread: the new index, and the seconds that listing alone took."""
+        """Work for a thread: the new index, and the seconds that it took, without those of reading what has changed."""
         begun = self._clock()
         listing = list_folder(self._path)
-        seconds = self._clock() - begun
-        return self._index.followed_by(listing, self._wall), seconds
+        listed = self._clock()
+        index = self._index.followed_by(listing, self._wall)
+        compared = self._clock() if index.holders is self._index.holders else listed
+        return index, compared - begun
 
     def _adopt(self, index: FolderIndex) -> None:
         before = self._index
@@ -642,6 +507,6 @@ class FolderSource:
 
     def _note_trouble(self, what: str) -> None:
         trouble = f"the expectations folder {shown(str(self._path))} {what}"
-        if trouble != self._trouble:
+        if trouble != self._trouble and self._finished:  # at start, the command itself says so
             _log.error("look-ups wait for the expectations folder", why=trouble)
         self._trouble = trouble

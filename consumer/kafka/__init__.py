@@ -5,16 +5,21 @@ and guarded by a test, so that a new release of the library fails there and not 
 """
 
 from consumer.kafka.cluster import Cluster, TopicDescription
-from consumer.kafka.connection import Connection, partition_for
+from consumer.kafka.connection import Connection, partition_for, partition_of_key
 from consumer.kafka.follow import Follower
-from consumer.kafka.publisher import EventPublisher
+from consumer.kafka.internals import size_of
+from consumer.kafka.publisher import EventPublisher, TableRecord, TableWriter
 from consumer.kafka.reader import read_partition, read_record, read_tail
+from consumer.kafka.republisher import Copy, Refused, Republisher
+from consumer.kafka.scan import Span, TopicScan, scanning
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
+from consumer.kafka.table import TableReader, TableSlice
 from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, TransactionalWriter
 
 __all__ = [
     "Cluster",
     "Connection",
+    "Copy",
     "EventPublisher",
     "Fetched",
     "Follower",
@@ -22,11 +27,22 @@ __all__ = [
     "Outgoing",
     "PartitionWriter",
     "PlainWriter",
+    "Refused",
+    "Republisher",
+    "Span",
     "Subscription",
+    "TableReader",
+    "TableRecord",
+    "TableSlice",
+    "TableWriter",
     "TopicDescription",
+    "TopicScan",
     "TransactionalWriter",
     "partition_for",
+    "partition_of_key",
     "read_partition",
     "read_record",
     "read_tail",
+    "scanning",
+    "size_of",
 ]

@@ -9,6 +9,8 @@ from aiokafka.helpers import create_ssl_context
 from aiokafka.partitioner import murmur2
 
 from consumer.errors import ConfigurationError
+from consumer.kafka.decompression import Decompression
+from consumer.kafka.internals import bound_memory, break_cycles, refuse_unknown_versions
 from consumer.settings import Settings
 
 _CLIENT_ID = "safe"
@@ -32,6 +34,9 @@ class Connection:
             raise ConfigurationError(
                 "no brokers are configured: set SAFE_V0_KAFKA_BOOTSTRAP_SERVERS to host:port, separated by commas"
             )
+        bound_memory(Decompression(settings.max_batch_bytes))
+        refuse_unknown_versions()
+        break_cycles()
         protocol = settings.kafka_security_protocol
         options: dict[str, Any] = {"security_protocol": protocol}
         if protocol in ("SSL", "SASL_SSL"):
@@ -59,6 +64,7 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext:
             cafile=settings.kafka_ssl_cafile,
             certfile=settings.kafka_ssl_certfile,
             keyfile=settings.kafka_ssl_keyfile,
+            password=_refuse_passphrase,
         )
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
@@ -66,6 +72,14 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext:
             "check SAFE_V0_KAFKA_SSL_CAFILE, _CERTFILE and _KEYFILE"
         ) from error
     return context
+
+
+def _refuse_passphrase() -> str:
+    """OpenSSL would ask for it at the terminal, where nobody may be."""
+    raise ConfigurationError(
+        "SAFE_V0_KAFKA_SSL_KEYFILE is encrypted: SAFE takes keys without a passphrase, guarded by who may read them "
+        "(openssl pkey -in key.pem -out plain.pem)"
+    )
 
 
 def _sasl_options(settings: Settings) -> dict[str, Any]:
@@ -86,4 +100,9 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
 @lru_cache(maxsize=4_096)
 def partition_for(key: str, partitions: int) -> int:
     """Java's default partitioner (contract, section 3): all records of a batch share one partition."""
-    return (int(murmur2(key.encode("utf-8"))) & 0x7FFFFFFF) % partitions
+    return partition_of_key(key.encode(), partitions)
+
+
+def partition_of_key(key: bytes | None, partitions: int) -> int:
+    """Where Java's default partitioner would put a key; a record without one goes to the first partition."""
+    return 0 if key is None else (int(murmur2(key)) & 0x7FFFFFFF) % partitions

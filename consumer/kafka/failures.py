@@ -16,6 +16,8 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
+from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
+from consumer.kafka.internals import UnknownVersion
 
 T = TypeVar("T")
 
@@ -32,6 +34,7 @@ _FATAL: dict[type[BaseException], str] = {
         "consumer group {0} has members that are not SAFE: choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
     ),
     UnsupportedCodecError: "{0} holds a batch in a compression that is not installed here",
+    UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: start one that knows it",
 }
 FAILURES = (KafkaError, OSError, TimeoutError)
 
@@ -41,6 +44,14 @@ def translated(error: BaseException, about: str) -> Fatal | Transient:
     for kind, sentence in _FATAL.items():
         if isinstance(error, kind):
             return Fatal(sentence.format(about))
+    if isinstance(error, BatchTooLarge):
+        return Transient(
+            f"a compressed batch of {about} is larger than {error.limit_bytes} bytes decompressed: raise "
+            "SAFE_V0_MAX_BATCH_BYTES and start again, or have it removed, and limit what producers may send "
+            "(max.message.bytes of the topic)"
+        )
+    if isinstance(error, UndecodableBatch):
+        return Transient(f"a record batch of {about} has the right checksum and cannot be read: see who wrote it")
     if isinstance(error, CorruptRecordException):
         return Transient(f"a record batch of {about} fails its checksum")
     return Transient(f"no answer about {about}: {type(error).__name__}")

@@ -3,14 +3,40 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial, partialmethod
 from typing import Any
 
+import aiokafka.record._crecords.default_records as compiled_records
+import aiokafka.record._crecords.legacy_records as compiled_legacy_records
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.consumer import fetcher as fetcher_module
+from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
+from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.record import default_records, legacy_records
 from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.memory_records import MemoryRecords
+from typing_extensions import Buffer
+
+from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
+
+DECODING_MODULES = (compiled_records, compiled_legacy_records, default_records, legacy_records)
+
+TAKE_BYTES = 2 * 1024 * 1024
+"""What one take of fetched records brings for a partition, the last record to be completed."""
+
+_LATEST_VERSION = 2
+"""Of the format of record batches, which Kafka calls its magic."""
+
+_LARGE_RECORD_BYTES = 4 * 1024 * 1024
+"""A record that takes up more keeps further large batches waiting until it has been dealt with."""
+
+_HEADER_BYTES = 100
+"""What each header of a record costs beside its text."""
 
 
 def generation_of(consumer: AIOKafkaConsumer) -> int:
@@ -49,6 +75,133 @@ def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -
         return answered
 
     coordinator._do_heartbeat = noted_beat
+
+
+def bound_memory(decompression: Decompression) -> None:
+    """Make every client of this process decompress within bounds, and take records in pieces.
+
+    The client's own functions decompress whatever comes, and hand over at once all that a fetch has brought.
+    """
+    for module in DECODING_MODULES:
+        for codec in CODECS:
+            name = f"{codec}_decode"
+            if hasattr(module, name):
+                setattr(module, name, partial(decompression.decompress, codec))
+    FetchResult.getall = partialmethod(_take, decompression)
+
+
+class UnknownVersion(KafkaError):  # type: ignore[misc]  # aiokafka ships no types
+    """A batch is written in a format that came after this client, which would read it as if it were its own."""
+
+
+class _KnownVersions:
+    """What a fetch has brought of a partition, batch by batch, as the client's own MemoryRecords."""
+
+    def __init__(self, fetched: Buffer) -> None:
+        self._records = MemoryRecords(fetched)
+        self.has_next = self._records.has_next
+        self.size_in_bytes = self._records.size_in_bytes
+
+    def next_batch(self) -> Any:
+        batch = self._records.next_batch()
+        if isinstance(batch, DefaultRecordBatch) and batch.magic > _LATEST_VERSION:
+            raise UnknownVersion(f"a batch of version {batch.magic}")
+        return batch
+
+
+class _Acyclic(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
+    """What a fetch has brought, freed with its last reference: the client's own is held by its own iterator.
+
+    An unfinished batch in such a cycle, once old, would never be collected, and its room would stay open.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._records_iterator = PartitionRecords._unpack_records(weakref.proxy(self))
+
+
+def break_cycles() -> None:
+    """Make every client of this process free what it has fetched as soon as it lets go of it."""
+    fetcher_module.PartitionRecords = _Acyclic
+
+
+def refuse_unknown_versions() -> None:
+    """Make every client of this process refuse batches of a version that it does not know."""
+    fetcher_module.MemoryRecords = _KnownVersions
+
+
+def _take(result: Any, decompression: Decompression, max_records: int | None = None) -> list[Any]:
+    """The next records of a partition's fetch; those before a batch that cannot be read still come.
+
+    Stands in for FetchResult.getall(), which would lose them, and leave the position behind the gap.
+    """
+    if not result.has_more() or not result.check_assignment(result._topic_partition):
+        return []
+    taken: list[Any] = []
+    failure: KafkaError | None = None
+    left = TAKE_BYTES
+    try:
+        for record in result._partition_records:
+            taken.append(record)
+            size = size_of(record)
+            left -= size
+            if size > _LARGE_RECORD_BYTES:
+                decompression.note_open(record, size)
+            if left <= 0 or len(taken) == max_records:
+                result._update_position()
+                return taken
+    except KafkaError as error:
+        failure = error.with_traceback(None)  # which would hold this frame, and all that was taken
+    except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and its partition alone must wait
+        failure = UndecodableBatch(f"a batch cannot be read ({type(error).__name__})")
+    result._update_position()
+    result._partition_records = None
+    if failure is not None and not taken:
+        raise failure
+    return taken
+
+
+def size_of(record: Any) -> int:
+    """About what a record takes up: key, value and headers."""
+    size = len(record.value or b"") + len(record.key or b"")
+    if record.headers:
+        size += sum(_HEADER_BYTES + len(name) + len(value or b"") for name, value in record.headers)
+    return size
+
+
+def let_wait(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> None:
+    """Fetch on for the other partitions while what has been fetched of these is left where it is.
+
+    Else whatever is fetched next waits up to 100 ms for it to be taken, so that one fetch may ask for all.
+    """
+    fetcher: Any = consumer._fetcher
+    for partition in partitions:
+        fetched = fetcher._records.get(partition)
+        if fetched is not None:
+            fetched._backoff = 0.0
+
+
+def partitions_fetched(consumer: AIOKafkaConsumer) -> list[TopicPartition]:
+    """The partitions of which something has been fetched, records or an error, and not been taken."""
+    fetcher: Any = consumer._fetcher
+    return list(fetcher._records)
+
+
+async def take(consumer: AIOKafkaConsumer, partition: TopicPartition) -> list[Any]:
+    """What has been fetched of a partition, without waiting: as `getmany()`, which after a failure counts polls wrong.
+
+    Raises what reading it met.
+    """
+    fetcher: Any = consumer._fetcher
+    taken: dict[TopicPartition, list[Any]] = await fetcher.fetched_records((partition,))
+    return taken.get(partition, [])
+
+
+def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":
+    """A future that is done when more has been fetched, or has failed; to be cancelled if it is not awaited."""
+    fetcher: Any = consumer._fetcher
+    arrival: asyncio.Future[None] = fetcher._create_fetch_waiter()
+    return arrival
 
 
 async def topics_metadata(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list[Any]:

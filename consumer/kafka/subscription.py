@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import (
+    CorruptRecordException,
     OffsetOutOfRangeError,
 )
 
@@ -21,13 +22,18 @@ from consumer.decode import Record
 from consumer.errors import SafeError, Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
+from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, closed, translated
 from consumer.kafka.internals import (
     coordination_failed,
     generation_of,
     is_rebalancing,
+    let_wait,
+    next_arrival,
     note_heartbeats,
+    partitions_fetched,
     position_of,
+    take,
 )
 
 Assignor = Literal["sticky", "round_robin"]
@@ -41,6 +47,9 @@ _REBALANCE_TIMEOUT_MS = 60_000
 _FETCH_WAIT_MS = 200
 _PARTITION_FETCH_BYTES = 2 * 1024 * 1024
 _FETCH_BYTES = 16 * 1024 * 1024
+_FIRST_REST_SECONDS = 0.1
+_LONGEST_REST_SECONDS = 30.0
+"""How long a batch that cannot be read is left alone: each try reads and decompresses it anew."""
 
 
 class OffsetOutOfRange(SafeError):
@@ -53,10 +62,14 @@ class OffsetOutOfRange(SafeError):
 
 
 class Fetched(NamedTuple):
-    """What one poll brought for a partition: its records, and the next offset behind them (markers included)."""
+    """What one poll brought for a partition: its records, and the next offset behind them (markers included).
+
+    `unread` tells why the batch at that offset cannot be read; it is tried again and again.
+    """
 
     records: Sequence[Record]
     next_offset: int
+    unread: Transient | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,13 @@ class Membership:
     group: str
     assignor: Assignor
     session_timeout_seconds: float
+
+
+class _Rest(NamedTuple):
+    """A partition that is not looked at until a moment (monotonic), and how long it rests."""
+
+    until: float
+    seconds: float
 
 
 class Subscription:
@@ -104,6 +124,13 @@ class Subscription:
         self.last_heartbeat_at = float("-inf")
         self.started_at = time.monotonic()
         self._heartbeat = asyncio.Event()
+        self._paused: set[int] = set()
+        self._rests: dict[int, _Rest] = {}
+        self._arrival: asyncio.Future[None] | None = None
+        self._owed: SafeError | None = None
+        # What the poll under way has met: a partition that is sent elsewhere meanwhile must not deliver it any more.
+        self._taken: dict[int, list[Any]] = {}
+        self._unread: dict[int, Transient] = {}
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -160,6 +187,8 @@ class Subscription:
         if self.last_heartbeat_at == float("-inf"):
             note_heartbeats(self._consumer, self._note_heartbeat)
         self._note_heartbeat(time.monotonic())
+        self._taken.clear()
+        self._unread.clear()
         for partition in partitions:
             # Paused, and given a position at once, so that the fetcher does not look for one of its own.
             self._consumer.pause(partition)
@@ -169,44 +198,107 @@ class Subscription:
     # --- records ------------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
-        """Everything that has been fetched, by partition; empty after the timeout.
+        """What has been fetched, some 2 MiB of each partition at most; empty after the timeout.
 
         Never to be cancelled. Raises Transient (positions may then be ahead of what was delivered: seek all partitions
-        back), OffsetOutOfRange or Fatal.
+        back), OffsetOutOfRange or Fatal; nothing that other partitions brought is lost with them.
         """
         if self.is_broken:
             raise Transient("the group coordination of the client has ended")
+        self._raise_owed()
         try:
-            batches = await self._consumer.getmany(timeout_ms=int(timeout_seconds * 1_000))
-        except OffsetOutOfRangeError as error:
-            (partition, offset), *_ = error.args[0].items()
-            raise OffsetOutOfRange(partition.partition, offset) from error
+            # Of no partition that is: it raises what the group has to say, waits for a rebalance, and counts as a poll.
+            await self._consumer.getmany(self._where(-1))
+            if not self._ready():
+                await self._something(timeout_seconds)
         except FAILURES as error:
             raise translated(error, f"topic {self._membership.topic}") from error
-        return self._with_positions(batches)
+        self._taken.clear()
+        self._unread.clear()
+        for where in self._ready():
+            await self._take(where)
+            await asyncio.sleep(0)  # a take does not wait for anything, and may be long
+        if not self._taken:
+            self._raise_owed()
+        return self._with_positions()
 
-    def _with_positions(self, batches: dict[TopicPartition, list[Any]]) -> dict[int, Fetched]:
+    async def _take(self, where: TopicPartition) -> None:
+        """Take what one partition has; its troubles are its own."""
+        try:
+            records = await take(self._consumer, where)
+        except BatchesInTheWay:
+            self._rests[where.partition] = _Rest(time.monotonic() + _FIRST_REST_SECONDS, _FIRST_REST_SECONDS)
+        except (BatchTooLarge, CorruptRecordException) as error:
+            self._rest(where)
+            about = f"{where.topic}/{where.partition} at offset {position_of(self._consumer, where)}"
+            self._unread[where.partition] = Transient(str(translated(error, about)))
+        except OffsetOutOfRangeError as error:
+            self._owed = OffsetOutOfRange(where.partition, error.args[0][where])
+        except FAILURES as error:
+            self._owed = translated(error, f"topic {where.topic}")
+        else:
+            if records:
+                self._taken[where.partition] = records
+                self._rests.pop(where.partition, None)
+
+    def _rest(self, where: TopicPartition) -> None:
+        """Leave a partition alone; while what is left of its fetch is not taken, nothing more of it is fetched."""
+        last = self._rests.get(where.partition)
+        seconds = _FIRST_REST_SECONDS if last is None else min(2 * last.seconds, _LONGEST_REST_SECONDS)
+        self._rests[where.partition] = _Rest(time.monotonic() + seconds, seconds)
+
+    def _raise_owed(self) -> None:
+        """A failure of one partition waits until what others brought has been handed over."""
+        owed, self._owed = self._owed, None
+        if owed is not None:
+            raise owed
+
+    def _ready(self) -> list[TopicPartition]:
+        now = time.monotonic()
+        resting = {partition for partition, rest in self._rests.items() if now < rest.until}
+        left_alone = resting | self._paused
+        fetched = partitions_fetched(self._consumer)
+        let_wait(self._consumer, [where for where in fetched if where.partition in left_alone])
+        return [where for where in fetched if where.partition not in left_alone]
+
+    async def _something(self, timeout_seconds: float) -> None:
+        """Wait until more has been fetched, or a partition is resumed of which there is something."""
+        arrival = self._arrival = next_arrival(self._consumer)
+        await asyncio.wait([arrival], timeout=timeout_seconds)
+        self._arrival = None
+        if arrival.done():
+            arrival.result()
+        else:
+            arrival.cancel()
+
+    def _with_positions(self) -> dict[int, Fetched]:
         fetched = {}
-        for partition in self._consumer.assignment():
-            position = position_of(self._consumer, partition)
+        for where in self._consumer.assignment():
+            position = position_of(self._consumer, where)
             if position is not None:
-                fetched[partition.partition] = Fetched(batches.get(partition, ()), position)
+                partition = where.partition
+                fetched[partition] = Fetched(self._taken.get(partition, ()), position, self._unread.get(partition))
         return fetched
 
     def seek(self, partition: int, offset: int) -> None:
         """Read on from `offset`; a partition that is no longer ours is left alone."""
+        self._taken.pop(partition, None)
+        self._unread.pop(partition, None)
         if self.owns(partition):
+            self._rests.pop(partition, None)
             self._consumer.seek(self._where(partition), offset)
 
     def pause(self, partition: int) -> None:
-        """Fetch no more for now; what had been fetched ahead is dropped and fetched again."""
-        if self.owns(partition):
-            self._consumer.pause(self._where(partition))
+        """Deliver no more for now; what has been fetched ahead is kept, and no more than that."""
+        self._paused.add(partition)
 
     def resume(self, partition: int) -> None:
-        """Fetch again from the position."""
+        """Deliver again, from the position."""
+        self._paused.discard(partition)
         if self.owns(partition):
             self._consumer.resume(self._where(partition))
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
 
     def end_seen(self, partition: int) -> int | None:
         """The last stable offset as of the latest fetch, None before the first."""

@@ -24,10 +24,10 @@ MAX_BATCH_BYTES = 512 * 1024
 _COMPRESSIBLE_BYTES = 64 * 1024 * 1024
 """Compressing more than this would hold up the event loop, and copy what may be a bomb."""
 
-_DOUBTFUL_COMMIT_SECONDS = 5.0
+DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
 
-_FENCED = (ProducerFenced, InvalidProducerEpoch)
+FENCED = (ProducerFenced, InvalidProducerEpoch)
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -169,12 +169,13 @@ class _ProducerOwner:
         meaning = translated(error, f"the outputs of {self._source.topic}")
         if isinstance(meaning, Fatal):
             return meaning
-        if any(isinstance(cause, _FENCED) for cause in _causes(error)):
+        if any(isinstance(cause, FENCED) for cause in causes(error)):
             return PartitionLost("another producer has taken over", fenced=True)
         return PartitionLost(f"a write failed: {type(error).__name__}")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error itself and what caused it."""
     while error is not None:
         yield error
         error = error.__cause__
@@ -207,7 +208,7 @@ class TransactionalWriter(_ProducerOwner):
         lost_before = self._lost_connections
         started_at = time.monotonic()
         await self._guarded(self._transaction(outgoing, next_offset))
-        if self._lost_connections > lost_before or time.monotonic() - started_at > _DOUBTFUL_COMMIT_SECONDS:
+        if self._lost_connections > lost_before or time.monotonic() - started_at > DOUBTFUL_COMMIT_SECONDS:
             # Committed, but a second EndTxn may be under way: it must meet a newer epoch, not our next transaction.
             await self.dispose()
 

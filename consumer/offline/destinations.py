@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from consumer.errors import ConfigurationError
-from consumer.expectations.folder import shown
+from consumer.naming import shown
 from consumer.offline import comparison_text, html_page, junit, markdown, table_csv
 from consumer.reports import is_own_report
 

@@ -15,8 +15,9 @@ from typing_extensions import override
 from consumer.consoles import PipedConsole
 from consumer.decode import InputEvent, InputRules, decode
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
-from consumer.expectations.folder import FolderIndex, list_folder, named, shown
+from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.logs import printable, said
+from consumer.naming import named, shown
 from consumer.offline.explain_text import print_explanation
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.offline.scoring import OnDuplicate, score_files

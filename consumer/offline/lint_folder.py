@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.errors import ConfigurationError
-from consumer.expectations.folder import SUFFIX, list_folder, named, parse_document, read_whole, shown
+from consumer.expectations.cases import parse_document
+from consumer.expectations.folder import SUFFIX, list_folder, read_whole
+from consumer.naming import named, shown
 from consumer.offline.wording import count_of
 from consumer.reports import Batches, CaseKey, glob, is_own_report, load_batch, open_outputs, output_files
 from safe_core import (

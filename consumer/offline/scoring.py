@@ -14,8 +14,8 @@ from typing_extensions import override
 from consumer import __version__
 from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import named, shown
 from consumer.logs import printable
+from consumer.naming import named, shown
 from consumer.offline.explaining import explained
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection

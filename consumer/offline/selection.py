@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import Row, named, rows_of, shown, verdict
+from consumer.expectations.cases import Row, rows_of, verdict
+from consumer.naming import named, shown
 from consumer.reports import Batches, Entry, LoadedBatch, batch_names, differ, glob, has_wildcard, load_batch
 from safe_core import MAX_ID_LENGTH, BadTestCase, Batch, PreparedExpectations, TestCase, id_problem, prepare
 

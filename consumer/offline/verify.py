@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from consumer import __version__
 from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import shown
+from consumer.naming import shown
 from consumer.offline.differences import Difference, differences
 from consumer.offline.explaining import FIELDS
 from consumer.offline.scoring import Explain, OnDuplicate, score_files

@@ -825,3 +825,19 @@ async def test_the_way_from_input_to_result_is_measured_at_the_commit(site: Site
     families = {family.name: family for family in site.metrics.collect()}
     measured = {s.name: s.value for s in families["safe_end_to_end_seconds"].samples if not s.labels}
     assert measured == {"safe_end_to_end_seconds_count": 1, "safe_end_to_end_seconds_sum": pytest.approx(0.75)}
+
+
+async def test_a_restore_that_fails_is_counted_and_tried_again_by_whoever_asked_for_it(site: Site) -> None:
+    await site.fold(scored("1"))
+
+    async def unreachable(_partition: int) -> AsyncIterator[Sequence[Record]]:
+        yield site.state[:1]
+        raise Transient("the leader is gone")
+
+    logic = AggregatorPartition(PARTITION, site.settings, unreachable, site.gauges, site.metrics, site.clock.now_ms)
+    for attempt in (1, 2):
+        with pytest.raises(Transient):
+            await logic.restore()
+        assert site.count("safe_restore_failures") == attempt
+    await site.restart()
+    assert site.count("safe_restore_failures") == 2

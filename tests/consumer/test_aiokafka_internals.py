@@ -5,9 +5,11 @@ Every message says what would break. Nothing here needs a broker.
 
 import ast
 import asyncio
+import gc
 import inspect
 import time
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,16 +17,26 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer import fetcher as fetcher_module
+from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.errors import CorruptRecordException
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
 from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
+from aiokafka.record import memory_records
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition as StructTopicPartition
 
 from consumer.kafka import internals
+from consumer.kafka.decompression import CODECS, BatchTooLarge, Decompression, UndecodableBatch
 from consumer.kafka.internals import (
+    DECODING_MODULES,
     dispose,
     generation_of,
     is_rebalancing,
@@ -75,21 +87,29 @@ def private_names(path: Path) -> set[str]:
 
 GUARDED = {
     "_accumulator",
+    "_backoff",
     "_batches",
     "_closed",
     "_coordination_task",
     "_coordinator",
+    "_create_fetch_waiter",
     "_do_heartbeat",
     "_drain_waiter",
+    "_fetcher",
     "_message_accumulator",
     "_on_connection_closed",
+    "_partition_records",
     "_pending_batches",
+    "_records",
     "_rejoin_needed_fut",
     "_send_request",
     "_sender",
     "_subscription",
+    "_topic_partition",
     "_transaction_waiter",
     "_txn_manager",
+    "_unpack_records",
+    "_update_position",
 }
 
 
@@ -184,6 +204,227 @@ async def test_the_coordination_task_tells_that_it_has_died(consumer: Any) -> No
     task.cancel()
     await asyncio.wait({task})
     assert internals.coordination_failed(consumer) is True
+
+
+# --- what is fetched --------------------------------------------------------------------------------------------------
+
+LIMIT = 1024 * 1024
+CODEC_NUMBERS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+@pytest.fixture
+def bounded(monkeypatch: pytest.MonkeyPatch) -> Decompression:
+    """What `bound_memory` replaces, replaced for the length of a test."""
+    decompression = Decompression(LIMIT)
+    for module in DECODING_MODULES:
+        for codec in CODECS:
+            if hasattr(module, f"{codec}_decode"):
+                monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
+    monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
+    internals.bound_memory(decompression)
+    return decompression
+
+
+def batch_of(values: Sequence[bytes], first_offset: int = 0, codec: int = 0) -> bytes:
+    """A record batch as a broker keeps it."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=1 << 30,
+    )  # fmt: skip
+    for at, value in enumerate(values):
+        builder.append(at, timestamp=0, key=b"k", value=value, headers=[("h", b"v")])
+    built = bytes(builder.build())
+    return first_offset.to_bytes(8, "big") + built[8:]  # the offset is not part of what the checksum covers
+
+
+@pytest.fixture
+async def fetching() -> AsyncIterator[Any]:
+    """A consumer of one partition, with the fetcher that start() would give it, and no broker to ask."""
+    made: Any = AIOKafkaConsumer(bootstrap_servers=NOWHERE)
+    made._subscription.assign_from_user([WHERE])
+    made._subscription.seek(WHERE, 0)
+    made._fetcher = Fetcher(made._client, made._subscription)
+    yield made
+    await made._fetcher.close()
+    made._closed = True
+
+
+def put(consumer: Any, *batches: bytes) -> None:
+    """Let a fetch have brought these batches, as the fetcher itself keeps it."""
+    fetcher, assignment = consumer._fetcher, consumer._subscription.subscription.assignment
+    position = assignment.state_value(WHERE).position
+    records = PartitionRecords(
+        WHERE, MemoryRecords(b"".join(batches)), [], position, None, None, check_crcs=True, isolation_level=1
+    )
+    fetcher._records[WHERE] = FetchResult(WHERE, assignment=assignment, partition_records=records, backoff=0.0)
+
+
+@pytest.mark.parametrize("number", CODEC_NUMBERS.values(), ids=CODEC_NUMBERS.keys())
+@pytest.mark.parametrize(("size", "fits"), [(1000, True), (LIMIT // 2, True), (2 * LIMIT, False)])
+@pytest.mark.usefixtures("bounded")
+def test_every_codec_of_a_batch_is_decompressed_within_the_bound(number: int, *, size: int, fits: bool) -> None:
+    batch = MemoryRecords(batch_of([b"x" * size], codec=number)).next_batch()
+    if fits:
+        assert [record.value for record in batch] == [b"x" * size]
+    else:
+        with pytest.raises(BatchTooLarge):
+            list(batch)
+
+
+@pytest.mark.parametrize(("magic", "number"), [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3)])  # no lz4 in the oldest
+@pytest.mark.usefixtures("bounded")
+def test_so_is_every_codec_of_the_old_formats(magic: int, number: int) -> None:
+    for size in (1000, 2 * LIMIT):
+        builder = LegacyRecordBatchBuilder(magic, number, 1 << 30)
+        builder.append(0, timestamp=0, key=None, value=b"x" * size)
+        batch = MemoryRecords(bytes(builder.build())).next_batch()
+        if size < LIMIT:
+            assert [len(record.value) for record in batch] == [size]
+        else:
+            with pytest.raises(BatchTooLarge):
+                list(batch)
+
+
+def test_a_batch_of_a_version_that_came_later_is_refused_and_the_others_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher_module, "MemoryRecords", fetcher_module.MemoryRecords)
+    internals.refuse_unknown_versions()
+    known = batch_of([b"x"])
+    newer = known[:16] + b"\x03" + known[17:]
+    records = fetcher_module.MemoryRecords(known + newer)
+    assert records.has_next()
+    assert records.size_in_bytes() > 0
+    assert [record.value for record in records.next_batch()] == [b"x"]
+    with pytest.raises(internals.UnknownVersion):
+        records.next_batch()
+    older = LegacyRecordBatchBuilder(1, 1, 1 << 30)
+    older.append(0, timestamp=0, key=None, value=b"x")
+    assert fetcher_module.MemoryRecords(bytes(older.build())).next_batch().validate_crc()
+
+
+def test_no_module_decompresses_by_functions_that_are_not_replaced() -> None:
+    named = {
+        module.__name__
+        for module in (*DECODING_MODULES, memory_records, fetcher_module)
+        for name in vars(module)
+        if name.endswith("_decode") and name != "decode"
+    }
+    assert named == {module.__name__ for module in DECODING_MODULES}
+
+
+def test_a_large_batch_counts_as_open_until_its_last_reader_is_gone(bounded: Decompression) -> None:
+    values = [bytes([65 + at % 26]) * 300_000 for at in range(3)]
+    wide = Decompression(2 * LIMIT)
+    internals.bound_memory(wide)
+    batch = MemoryRecords(batch_of([*values, *values], codec=CODEC_NUMBERS["zstd"])).next_batch()
+    records = iter(batch)
+    first = next(records)
+    assert wide.open_bytes > LIMIT
+    del batch, records
+    assert wide.open_bytes == 0, "a batch that nobody reads any more would keep others waiting for ever"
+    assert first.value == values[0]
+    assert bounded.open_bytes == 0
+
+
+@pytest.mark.usefixtures("bounded")
+async def test_a_take_ends_after_so_many_bytes_and_the_next_goes_on(
+    fetching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(internals, "TAKE_BYTES", 250)
+    put(fetching, batch_of([b"x" * 100] * 5), batch_of([b"y" * 100], first_offset=5))
+    assert internals.partitions_fetched(fetching) == [WHERE]
+    taken, positions = [], []
+    while internals.partitions_fetched(fetching):
+        records = await internals.take(fetching, WHERE)
+        taken.append([record.offset for record in records])
+        positions.append(position_of(fetching, WHERE))
+    assert taken == [[0, 1], [2, 3], [4, 5], []]
+    assert positions == [2, 4, 6, 6]
+
+
+async def test_a_large_record_counts_as_open_until_nobody_holds_it(
+    bounded: Decompression, fetching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(internals, "_LARGE_RECORD_BYTES", 1_000)
+    put(fetching, batch_of([b"x" * 2_000, b"y" * 800]))
+    records = await internals.take(fetching, WHERE)
+    assert bounded.open_bytes == 2_000 + 1 + 100 + 2, "value, key and header"
+    records.clear()
+    assert bounded.open_bytes == 0
+
+
+@pytest.mark.usefixtures("bounded")
+async def test_what_stands_before_a_batch_that_cannot_be_read_is_delivered_and_the_position_stays_there(
+    fetching: Any,
+) -> None:
+    bomb = batch_of([b"x" * (2 * LIMIT)], first_offset=2, codec=CODEC_NUMBERS["zstd"])
+    put(fetching, batch_of([b"a", b"b"]), bomb, batch_of([b"c"], first_offset=3))
+    assert [record.value for record in await internals.take(fetching, WHERE)] == [b"a", b"b"]
+    assert position_of(fetching, WHERE) == 2
+    put(fetching, bomb, batch_of([b"c"], first_offset=3))
+    with pytest.raises(BatchTooLarge):
+        await internals.take(fetching, WHERE)
+    assert position_of(fetching, WHERE) == 2, "the batch would be skipped"
+    assert internals.partitions_fetched(fetching) == [WHERE], "it would be fetched again at once, and for ever"
+    assert await internals.take(fetching, WHERE) == []
+    assert internals.partitions_fetched(fetching) == [], "it would never be tried again"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "failure"),
+    [
+        (lambda batch: batch[:-1] + b"\0", CorruptRecordException),  # a wrong checksum
+        (lambda batch: resealed(batch.replace(b"h\x02v", b"\xff\x02v")), UndecodableBatch),  # a name that is no text
+    ],
+)
+@pytest.mark.usefixtures("bounded")
+async def test_a_malformed_batch_is_its_partitions_trouble_alone(
+    fetching: Any, spoil: Callable[[bytes], bytes], failure: type[Exception]
+) -> None:
+    put(fetching, spoil(batch_of([b"a", b"b"])))
+    with pytest.raises(failure):
+        await internals.take(fetching, WHERE)
+    assert position_of(fetching, WHERE) == 0
+
+
+def resealed(batch: bytes) -> bytes:
+    """A batch with a checksum that is right for it."""
+    checksum = int(calc_crc32c(batch[21:]))
+    return batch[:17] + checksum.to_bytes(4, "big") + batch[21:]
+
+
+@pytest.mark.usefixtures("bounded")
+async def test_a_partition_that_has_moved_on_delivers_nothing_of_its_old_fetch(fetching: Any) -> None:
+    put(fetching, batch_of([b"a", b"b"]))
+    fetching._subscription.seek(WHERE, 7)
+    assert await internals.take(fetching, WHERE) == []
+    assert position_of(fetching, WHERE) == 7
+
+
+async def test_an_arrival_is_told_once_and_may_be_given_up(fetching: Any) -> None:
+    arrival, given_up = internals.next_arrival(fetching), internals.next_arrival(fetching)
+    given_up.cancel()
+    for waiter in list(fetching._fetcher._fetch_waiters):
+        fetching._fetcher._notify(waiter)  # as when a fetch has brought something
+    async with asyncio.timeout(WITHIN_SECONDS):
+        await arrival
+    await asyncio.sleep(0)
+    assert not fetching._fetcher._fetch_waiters
+
+
+async def test_a_partition_that_is_left_alone_does_not_hold_up_the_others(fetching: Any) -> None:
+    fetcher = fetching._fetcher
+    fetching._client.cluster.leader_for_partition = lambda _partition: 1
+
+    def wait() -> float:
+        *_, seconds, _invalid, _resumed = fetcher._get_actions_per_node(fetching._subscription.subscription.assignment)
+        return float(seconds)
+
+    put(fetching, batch_of([b"a"]))
+    fetcher._records[WHERE]._backoff = fetcher._prefetch_backoff  # as the fetcher sets it
+    assert "backoff=self._prefetch_backoff" in inspect.getsource(Fetcher), "the wait is set elsewhere"
+    assert wait() < fetcher._fetcher_timeout, "a fetch no longer waits for what may be taken at once"
+    internals.let_wait(fetching, [WHERE, TopicPartition("input", 7)])
+    assert wait() == fetcher._fetcher_timeout, "the others wait until the partition's records are taken"
 
 
 # --- the producer -----------------------------------------------------------------------------------------------------
@@ -300,3 +541,25 @@ async def test_topics_can_be_asked_for_without_making_them() -> None:
 
     assert await topics_metadata(cast("Any", Admin()), ["input"]) == []
     assert asked[0].allow_auto_topic_creation is False, "asking for a missing topic would make it"
+
+
+def test_what_a_fetch_has_brought_is_freed_with_its_last_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher_module, "PartitionRecords", PartitionRecords)
+    internals.break_cycles()
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=2**20,
+    )  # fmt: skip
+    for offset in range(3):
+        builder.append(offset, 1_000, None, b"value", [])
+    fetched = fetcher_module.PartitionRecords(
+        WHERE, MemoryRecords(bytes(builder.build())), [], 0, None, None, check_crcs=True, isolation_level=1
+    )
+    assert next(fetched).offset == 0, "it is read half"
+    gone = weakref.ref(fetched)
+    gc.disable()
+    try:
+        del fetched
+        assert gone() is None, "the client keeps it in a cycle, and an old cycle is never collected while a worker runs"
+    finally:
+        gc.enable()

@@ -218,6 +218,7 @@ def test_every_reason_of_the_table_is_one_of_the_closed_list() -> None:
     assert {expected for *_, expected in BAD_INPUTS} <= {SCORED, IGNORED, *REASONS}
 
 
+HANG_SECONDS = 20.0
 SLOW_IF_NAIVE: list[tuple[str, bytes]] = [
     # Each escaped quote could begin a string that runs to the end.
     ("a string never closed, full of escaped quotes", b"[" + b"[]," * 100 + b'"' + b'\\"' * 500_000),
@@ -234,11 +235,12 @@ SLOW_IF_NAIVE: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize("value", [row[1] for row in SLOW_IF_NAIVE], ids=[row[0] for row in SLOW_IF_NAIVE])
-def test_no_value_within_the_limit_takes_a_second(value: bytes) -> None:
+def test_no_value_within_the_limit_takes_for_ever(value: bytes) -> None:
+    """They take well under a second; done naively, minutes. How long exactly is for a benchmark to say."""
     assert len(value) <= LIMIT
     began = time.process_time()
     outcome_of(Fetched(value))
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < HANG_SECONDS
 
 
 # --- what stands in the event -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.folder import FolderIndex, FolderSource, Listing, list_folder, read_whole
+from consumer.expectations.folder import LARGEST_FILE_BYTES, FolderIndex, FolderSource, Listing, list_folder, read_whole
 from consumer.ports import ExpectationsKey, FoundExpectations
 from safe_core import Expectations
 
@@ -337,7 +337,7 @@ async def test_a_link_that_leaves_the_folder_and_what_is_no_file_are_ignored_wit
         "folder.json": "is not a regular file",
         "fifo.json": "is not a regular file",
     }
-    assert not source.bad_files
+    assert source.unusable == tuple(sorted(entry["file"] for entry in logs if "file" in entry))
 
 
 def test_what_was_swapped_for_a_link_or_a_fifo_after_the_listing_is_not_read(tmp_path: Path) -> None:
@@ -562,7 +562,7 @@ async def test_a_file_that_does_not_parse_harms_only_its_own_batch(tmp_path: Pat
         assert signals(await found(source, batch_id, "A-1")) == ("x",)
     assert (own.reason, own.detail) == ("expectations_invalid", f"the batch's own file: {problem}")
     assert unknown.detail == "none of 1 batch files holds it, and 1 more cannot be read: bad.json"
-    assert source.bad_files == ("bad.json",)
+    assert source.unusable == ("bad.json",)
 
 
 async def test_a_lone_surrogate_or_a_nan_harms_only_its_own_case(tmp_path: Path) -> None:
@@ -590,11 +590,26 @@ async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once
     kept = {"until_it_is_repaired": "its last good version stays"}
     warning = {"event": "a batch file cannot be used", "file": "a.json", "why": "not valid JSON (line 1)"} | kept
     assert [entry for entry in logs if "file" in entry] == [warning | {"log_level": "warning"}] * 2
-    assert source.bad_files == ("a.json",)
+    assert source.unusable == ("a.json",)
     written(tmp_path, "a.json", [case("A-1", "stridor")])
     clock.now += 1
     assert signals(await found(source, "a", "A-1")) == ("stridor",)
-    assert not source.bad_files
+    assert not source.unusable
+
+
+async def test_an_enormous_file_is_not_read_and_its_last_good_version_stays(tmp_path: Path) -> None:
+    clock = Clock()
+    written(tmp_path, "a.json", [case("A-1", "wheeze")])
+    source = await started(tmp_path, clock)
+
+    with (tmp_path / "a.json").open("wb") as sparse:
+        sparse.truncate(LARGEST_FILE_BYTES + 1)
+    clock.now += 1
+    with capture_logs() as logs:
+        assert signals(await found(source, "a", "A-1")) == ("wheeze",)
+
+    assert source.unusable == ("a.json",)
+    assert [entry["why"] for entry in logs if "file" in entry] == ["is larger than 256 MiB"]
 
 
 async def test_what_may_stand_in_a_file_being_written_is_waited_for(tmp_path: Path) -> None:
@@ -671,7 +686,7 @@ async def test_an_unreadable_file_is_bad_until_it_can_be_read(tmp_path: Path) ->
         with as_owner():
             (folder / "a.json").chmod(0o644)
         assert signals(await found(source, "a", "A-1")) == ("x",)
-        assert not source.bad_files
+        assert not source.unusable
 
 
 async def test_a_folder_that_may_not_be_entered_is_trouble_not_poison(tmp_path: Path) -> None:

@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from consumer.metrics import BatchGauges, ExportedBatch, Histogram, Metrics, page
+from consumer.errors import REASONS
+from consumer.metrics import (
+    MAX_ARCHETYPES,
+    SERIES_PER_BATCH,
+    BatchGauges,
+    ExportedBatch,
+    Histogram,
+    Metrics,
+    page,
+)
 from safe_core import BatchFold, CaseRow, CaseScore, Details, Label, Passed, Scores, Terms, Vacuous, id_problem
+from tests.support.golden import matches_golden
 
 # name, type, labels, help
 FAMILIES: list[tuple[str, str, set[str], str]] = [
@@ -19,10 +29,29 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ("safe_dead_letters", "counter", {"reason"}, "Records that became dead letters."),
     ("safe_empty_outputs", "counter", {"concern_id"}, "Scored outputs whose three fields were all empty."),
     ("safe_batches_reopened", "counter", set(), "Batches that a late record opened anew after they were forgotten."),
+    (
+        "safe_restore_failures",
+        "counter",
+        set(),
+        "Attempts to restore a partition's state that failed and will be repeated.",
+    ),
     ("safe_expectations_requests", "counter", {"source", "outcome"}, "Look-ups of expectations."),
+    (
+        "safe_expectations_unusable",
+        "gauge",
+        {"source", "name"},
+        "Batch files, or records of a topic, that cannot be used as they are now.",
+    ),
     ("safe_end_to_end_seconds", "histogram", set(), "From the input record's timestamp to the commit of its result."),
     ("safe_scoring_seconds", "histogram", set(), "Scoring one output and encoding its scored record."),
     ("safe_consumer_lag_records", "gauge", {"topic", "partition"}, "Records that are not yet committed, by partition."),
+    (
+        "safe_partition_waiting_seconds",
+        "gauge",
+        {"topic", "partition"},
+        "How long a partition of this process has been waiting or restoring, 0 while it is served.",
+    ),
+    ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
     ("safe_build_info", "gauge", {"version", "fingerprint"}, "Version and policy of this process."),
     ("safe_batch_pass_ratio", "gauge", {"concern_id", "batch_id"}, "Share of the batch's cases labelled Pass."),
     ("safe_batch_cases", "gauge", {"concern_id", "batch_id", "label"}, "Cases of the batch by label."),
@@ -38,6 +67,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "gauge",
         {"concern_id", "batch_id"},
         "Test cases that the source holds for the batch.",
+    ),
+    (
+        "safe_batch_complete",
+        "gauge",
+        {"concern_id", "batch_id"},
+        "Whether each test case that the source holds for the batch has a result: 1 or 0.",
     ),
     (
         "safe_batch_last_update_timestamp_seconds",
@@ -133,8 +168,11 @@ def full() -> Metrics:
     metrics.count_slice({"scored": 2}, {("S11", "Pass"): 2}, {"invalid_json": 1}, {"S11": 1}, [0.000_02])
     metrics.count("safe_batches_reopened")
     metrics.end_to_end.observe([0.02])
+    metrics.ready = lambda: True
     metrics.lags = lambda: {("input", 0): 7}
+    metrics.waits = lambda: {("input", 0): 2.5}
     metrics.expectations_requests = lambda: {("folder", "found"): 3}
+    metrics.unusable_expectations = lambda: [("folder", "broken.json")]
     return metrics
 
 
@@ -154,11 +192,18 @@ def test_there_is_no_other_metric() -> None:
     assert families == {name for name, *_ in FAMILIES}
 
 
+def test_the_whole_page_is_as_it_was() -> None:
+    matches_golden("metrics.prom", page(full().collect()).decode(), folder="monitoring")
+
+
 def test_the_page_of_a_process_that_has_done_nothing_parses_and_starts_from_zero() -> None:
     metrics = Metrics("0.1.0", "sha256:0")
     counted = {sample.labels["outcome"]: sample.value for sample in samples(metrics, "safe_records_total")}
     assert counted == {"scored": 0, "dead_lettered": 0, "ignored": 0, "foreign": 0}
-    assert value(metrics, "safe_batches_reopened_total") == 0
+    assert {sample.labels["reason"] for sample in samples(metrics, "safe_dead_letters_total")} == set(REASONS)
+    assert {sample.value for sample in samples(metrics, "safe_dead_letters_total")} == {0}
+    assert value(metrics, "safe_batches_reopened_total") == value(metrics, "safe_restore_failures_total") == 0
+    assert value(metrics, "safe_ready") == 0
     assert value(metrics, "safe_build_info", version="0.1.0", fingerprint="sha256:0") == 1
 
 
@@ -173,13 +218,21 @@ def test_a_batch_is_shown_as_it_was_committed() -> None:
     ratios = {sample.labels["metric"]: sample.value for sample in samples(metrics, "safe_batch_metric_pass_ratio")}
     assert ratios == {"CR": 0.0, "AH": 1.0, "AC": 0.5}
     assert value(metrics, "safe_batch_expected_cases", **ids) == 5
+    assert value(metrics, "safe_batch_complete", **ids) == 0
     assert value(metrics, "safe_batch_last_update_timestamp_seconds", **ids) == 1_795_291_200.5
     assert value(metrics, "safe_batch_archetype_cases", **ids, archetype="A") == 4
     assert value(metrics, "safe_batch_archetype_pass_ratio", **ids, archetype="A") == 0.5
 
 
 def test_a_batch_whose_expected_cases_nobody_knows_has_no_such_series() -> None:
-    assert samples(metrics_with(batch(expected_cases=None)), "safe_batch_expected_cases") == []
+    metrics = metrics_with(batch(expected_cases=None))
+    assert samples(metrics, "safe_batch_expected_cases") == []
+    assert value(metrics, "safe_batch_complete", concern_id="S11", batch_id="B-1") == 0
+
+
+def test_a_batch_is_complete_once_each_of_its_own_cases_has_a_result() -> None:
+    metrics = metrics_with(batch(labels=["Pass", "Fail"], expected_cases=2))
+    assert value(metrics, "safe_batch_complete", concern_id="S11", batch_id="B-1") == 1
 
 
 def test_buckets_are_cumulative_and_a_bound_belongs_to_its_bucket() -> None:
@@ -254,6 +307,37 @@ def test_the_cap_drops_the_longest_idle_and_says_how_many() -> None:
     shown = {sample.labels["batch_id"] for sample in samples(metrics, "safe_batch_pass_ratio")}
     assert shown == {each.batch_id for each in latest}
     assert value(metrics, "safe_batches_not_exported") == 7
+
+
+def batch_series(metrics: Metrics) -> int:
+    """How many series of batches the page has."""
+    families = text_string_to_metric_families(page(metrics.collect()).decode())
+    return sum(len(family.samples) for family in families if family.name.startswith("safe_batch_"))
+
+
+# How many archetypes a batch has, how many of them are shown.
+@pytest.mark.parametrize(("archetypes", "shown"), [(0, 0), (1, 1), (20, 20), (21, 21), (1_000, 21)])
+def test_a_batch_has_so_many_series_and_no_more(archetypes: int, shown: int) -> None:
+    named = [f"A-{number}" for number in range(archetypes)]
+    metrics = metrics_with(batch(labels=(), archetypes=named))
+    assert batch_series(metrics) == SERIES_PER_BATCH + 2 * shown
+    assert batch_series(metrics) <= SERIES_PER_BATCH + 2 * (MAX_ARCHETYPES + 1) == 56
+
+
+def test_the_cap_bounds_the_page_whatever_is_live() -> None:
+    named = [f"A-{number}" for number in range(30)]
+    metrics = metrics_with(*(batch(f"C-{n}", f"B-{n}", (), archetypes=named) for n in range(250)), max_exported=40)
+    assert batch_series(metrics) == 40 * 56
+    assert value(metrics, "safe_batches_not_exported") == 210
+
+
+def test_an_unusable_part_of_the_expectations_is_named_and_those_beyond_twenty_are_not() -> None:
+    metrics = Metrics("0.1.0", "sha256:0")
+    metrics.unusable_expectations = lambda: [("folder", f"{number:02}\u202e.json") for number in range(50)]
+    shown = {sample.labels["name"]: sample.value for sample in samples(metrics, "safe_expectations_unusable")}
+    assert len(shown) == 21
+    assert shown["other"] == 30
+    assert not any("\u202e" in name for name in shown)
 
 
 # --- whose batches they are -------------------------------------------------------------------------------------------

@@ -1,7 +1,11 @@
 """The scorer's partition: decode → find expectations → score → publish (contract, sections 2 and 3)."""
 
+import asyncio
+import gc
 import hashlib
 import json
+import time
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +20,7 @@ from consumer.decode import InputRules
 from consumer.errors import Poison, Transient
 from consumer.kafka import Outgoing, Subscription, partition_for
 from consumer.metrics import Metrics
+from consumer.poison_limit import PoisonLimits
 from consumer.ports import ExpectationsKey, FoundExpectations
 from consumer.scored import ScoredBy, decode_scored, row_of
 from consumer.scorer import ScorerPartition, ScorerSettings
@@ -24,6 +29,7 @@ from safe_core import Expectations, Policy, prepare
 Headers = Sequence[tuple[str, bytes | None]]
 NOW = 1_795_291_200_000
 GROUP = "safe-v0"
+WITHIN_SECONDS = 10.0
 # Overrides that tell by the label which metric_id and archetype a case was scored under.
 POLICY = Policy.from_document(
     {
@@ -43,6 +49,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, GROUP, "0.1.0"),
+    poison_limits=PoisonLimits(),
 )
 FOUND = FoundExpectations(
     prepare(Expectations(("fever", "sepsis", "shock"), ("blame",), ("antibiotics",))),
@@ -104,17 +111,29 @@ class InMemoryExpectations:
     """An ExpectationsSource of one dict: answers what stands in it, NOT_FOUND otherwise."""
 
     name = "memory"
+    requests: Mapping[str, int] = {}
+    unusable: Sequence[str] = ()
 
     def __init__(self) -> None:
         self.answers: dict[tuple[str, str], FoundExpectations | Poison] = {}
         self.asked: list[list[ExpectationsKey]] = []
         self.transient: Transient | None = None
+        self.was_asked = asyncio.Event()
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self.given_up = 0
 
     async def start(self) -> None:
         """Nothing to make ready."""
 
     async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
         self.asked.append(list(keys))
+        self.was_asked.set()
+        try:
+            await self.answering.wait()
+        except asyncio.CancelledError:
+            self.given_up += 1
+            raise
         if self.transient is not None:
             raise self.transient
         return {key: self.answers.get((key.batch_id, key.test_id), NOT_FOUND) for key in keys}
@@ -169,8 +188,10 @@ class Site:
         return outgoing
 
     def counted(self, name: str) -> dict[tuple[str, ...], float]:
+        """What has been counted so far, without what is shown as 0 from the start."""
         (family,) = [family for family in self.metrics.collect() if family.name == name]
-        return {tuple(s.labels.values()): s.value for s in family.samples if s.name.endswith(("_total", "_count"))}
+        samples = [sample for sample in family.samples if sample.name.endswith(("_total", "_count"))]
+        return {tuple(sample.labels.values()): sample.value for sample in samples if sample.value}
 
 
 @pytest.fixture
@@ -333,6 +354,36 @@ async def test_a_dead_letter_is_the_input_with_the_stage_and_without_a_word_of_i
     assert not any(SECRET.encode() in (content or b"") for content in letter.headers.values())
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"test_id": " "},  # found out while decoding
+        {"test_id": "nowhere"},  # by the source
+        {"output": "no object"},  # while decoding, for an error of another kind
+        {"output": "x" * 100_000},  # in a thread
+        {"concern_id": None, "test_id": "C"},  # while scoring
+    ],
+)
+async def test_a_record_is_let_go_with_its_slice_whatever_was_wrong_with_it(
+    site: Site, changes: dict[str, Any]
+) -> None:
+    """Garbage is hardly ever looked for in a worker: what an exception's traceback holds on to would stay."""
+    site.source.answers["B", "C"] = replace(FOUND, concern_id=None)
+    record = event(**changes)
+    gone = weakref.ref(record)
+    gc.disable()
+    try:
+        (letter,) = (await site.score(record)).written
+        assert letter.topic == "dead"
+        del record
+        deadline = time.monotonic() + WITHIN_SECONDS
+        while gone() is not None:  # a thread may be about to let it go
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0)
+    finally:
+        gc.enable()
+
+
 async def test_no_text_of_an_output_stands_in_what_is_written(site: Site) -> None:
     outgoing = await site.score(event(output={**output(SECRET), "signals": [SECRET], "raw_input": SECRET}))
     assert not any(SECRET.encode() in (each.value or b"") for each in outgoing.written)
@@ -374,7 +425,77 @@ async def test_while_the_source_cannot_be_asked_nothing_is_decided(site: Site) -
         await site.logic.process([event(), Fetched(b"{", 1)], outgoing)
     assert outgoing.written == []
     site.source.transient = None
+    assert (await site.score(event())).outcomes == ["Pass"]
     assert (await site.score(event(), Fetched(b"{", 1))).outcomes == ["Pass", "invalid_json"]
+
+
+async def test_after_each_failed_look_up_a_smaller_slice_is_tried_and_after_each_good_one_a_larger(site: Site) -> None:
+    records = [event(offset, test_id=f"T{offset}") for offset in range(8)]
+    site.source.transient = Transient("slow")
+    for _ in range(5):
+        with pytest.raises(Transient):
+            await site.logic.process(records, Kept())
+    assert [len(keys) for keys in site.source.asked] == [8, 4, 2, 1, 1]
+    site.source.transient = None
+    assert [await site.logic.process(records, Kept()) for _ in range(5)] == [1, 2, 4, 8, 8]
+
+
+async def test_a_partition_that_may_be_taken_away_waits_for_no_look_up(site: Site) -> None:
+    site.source.answering.clear()
+    scoring = asyncio.create_task(site.logic.process([event()], Kept()))
+    await site.source.was_asked.wait()
+    site.logic.show(visible=False)
+    with pytest.raises(Transient, match="taken away"):
+        await scoring
+    assert site.source.given_up == 1
+    site.source.answering.set()
+    site.logic.show(visible=True)
+    assert (await site.score(event())).outcomes == ["Pass"]
+
+
+RUBBISH = Fetched(b"{")
+
+
+async def process(site: Site, records: Sequence[Fetched]) -> int:
+    """Score and commit what is taken of a slice."""
+    taken = await site.logic.process(records, Kept())
+    site.logic.committed(0)
+    return taken
+
+
+async def test_a_run_of_poison_stops_at_its_limit_and_goes_on_once_the_cause_is_mended() -> None:
+    site = Site(poison_limits=PoisonLimits(run=3))
+    late = event(test_id="late")
+    assert await process(site, [RUBBISH, RUBBISH, event(), RUBBISH]) == 4  # an accepted record ends a run
+    assert await process(site, [RUBBISH, RUBBISH, late, late]) == 2
+    for _ in range(2):  # however often it is tried
+        with pytest.raises(Transient, match=r"last 3 records became dead letters.*expectations_not_found"):
+            await process(site, [late, late])
+    site.source.answers["B", "late"] = FOUND
+    assert await process(site, [late, late]) == 2
+    assert site.counted("safe_dead_letters") == {("invalid_json",): 5}
+
+
+async def test_a_share_of_poison_stops_once_there_are_enough_records_to_tell() -> None:
+    site = Site(poison_limits=PoisonLimits(share=0.5))
+    assert await process(site, [RUBBISH] * 99) == 99
+    assert await process(site, [event()] * 100) == 100
+    assert await process(site, [RUBBISH] * 10) == 2  # 99 and 2 of 201 are more than half; one less is not
+    with pytest.raises(Transient, match=r"101 of the last 201 records .* SAFE_V0_POISON_SHARE_LIMIT \(0\.5\)"):
+        await process(site, [RUBBISH])
+    assert await process(site, [event(), RUBBISH]) == 2
+
+
+async def test_what_was_never_committed_counts_for_no_limit() -> None:
+    site = Site(poison_limits=PoisonLimits(run=2))
+    for _ in range(3):
+        assert await site.logic.process([RUBBISH, RUBBISH], Kept()) == 2
+    assert await process(site, [RUBBISH, RUBBISH]) == 2
+
+
+async def test_what_is_ignored_neither_ends_a_run_nor_lengthens_it() -> None:
+    site = Site(poison_limits=PoisonLimits(run=2))
+    assert await process(site, [RUBBISH, Fetched(None), Fetched(None), RUBBISH, Fetched(None), RUBBISH]) == 5
 
 
 async def test_within_the_grace_the_partition_waits_for_a_test_case(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,16 +547,13 @@ async def test_reading_begins_at_the_committed_offset_else_as_told(
     assert await Site(input_start=start).logic.first_offset(Log(), committed) == expected
 
 
-NOTHING_COUNTED = {("scored",): 0, ("dead_lettered",): 0, ("ignored",): 0, ("foreign",): 0}
-
-
 async def test_counters_move_after_the_commit_alone(site: Site) -> None:
     records = [event(0), event(1, output=None), Fetched(None, 2), Fetched(b"{", 3), event(4, test_id="U")]
     await site.score(*records)
-    assert site.counted("safe_records") == NOTHING_COUNTED
+    assert site.counted("safe_records") == {}
     assert site.counted("safe_cases") == site.counted("safe_dead_letters") == {}
     site.logic.committed(5)
-    assert site.counted("safe_records") == {**NOTHING_COUNTED, ("scored",): 2, ("dead_lettered",): 2, ("ignored",): 1}
+    assert site.counted("safe_records") == {("scored",): 2, ("dead_lettered",): 2, ("ignored",): 1}
     assert site.counted("safe_cases") == {("S11", "Pass"): 1, ("S11", "Fail"): 1}
     assert site.counted("safe_dead_letters") == {("invalid_json",): 1, ("expectations_not_found",): 1}
     assert site.counted("safe_empty_outputs") == {("S11",): 1}
@@ -447,7 +565,7 @@ async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> 
     await site.score(event(0))
     site.logic.committed(1)
     site.logic.committed(1)
-    assert site.counted("safe_records") == {**NOTHING_COUNTED, ("scored",): 1}
+    assert site.counted("safe_records") == {("scored",): 1}
     assert site.counted("safe_dead_letters") == {}
 
 

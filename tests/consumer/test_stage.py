@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from consumer import stage as stage_module
 from consumer.decode import Record
 from consumer.errors import Fatal, PartitionLost, Transient
 from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, Subscription
-from consumer.stage import Backlog, Backoff, Role, Stage
+from consumer.stage import Backlog, Backoff, Role, Shares, Stage
 
 WITHIN_SECONDS = 10.0
 
@@ -100,6 +100,7 @@ class Group(Subscription):
         self.number = 0
         self.polls = 0
         self.broken = False
+        self.unread: Transient | None = None  # told once, with whatever comes
 
     @override
     async def start(self) -> None:
@@ -171,6 +172,9 @@ class Group(Subscription):
             return {}
         if self.paused:
             return {0: Fetched((), self.position)}
+        if self.unread is not None:
+            told, self.unread = self.unread, None
+            return {0: Fetched((), self.position, told)}
         first, self.position = self.position, self.site.end
         return {0: Fetched([m for m in self.site.log if m.offset >= first], self.position)}
 
@@ -821,6 +825,35 @@ async def test_whatever_happens_each_record_is_processed_once_and_in_order(
     assert site.processed == site.everything
 
 
+# --- what cannot be read ----------------------------------------------------------------------------------------------
+
+
+async def test_a_partition_whose_next_batch_cannot_be_read_serves_what_came_before_and_says_why(site: Site) -> None:
+    site.publish(3)
+    async with running(stage_of(site)) as _:
+        await until(lambda: site.committed == 3)
+        stage = group_of(site).stage
+        group_of(site).unread = Transient("the batch at offset 3 is too large")
+        await until(stage.troubles)
+        assert stage.troubles() == ["scorer: partition 0 of input: the batch at offset 3 is too large"]
+        site.publish(2)
+        await until(lambda: site.committed == 5)
+        assert stage.troubles() == [], "it was read after all"
+    assert site.processed == site.everything
+
+
+async def test_a_partition_that_is_taken_up_anew_forgets_what_could_not_be_read(site: Site) -> None:
+    async with running(stage_of(site)):
+        await until(lambda: site.visible)
+        stage, group = group_of(site).stage, group_of(site)
+        group.unread = Transient("the batch at offset 0 is too large")
+        await until(stage.troubles)
+        group.unread = None
+        await group.rebalance()
+        await until(lambda: site.visible)
+        assert stage.troubles() == []
+
+
 # --- the small parts --------------------------------------------------------------------------------------------------
 
 
@@ -835,7 +868,7 @@ def test_backoff_grows_to_its_bound_and_starts_anew(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
-    backlog = Backlog()
+    backlog = Backlog(Shares())
     backlog.start(2)
     backlog.add(Fetched([Message(1), Message(2), Message(3)], 5))
     assert [record.offset for record in backlog.records] == [2, 3]
@@ -843,3 +876,74 @@ def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
     assert ([record.offset for record in taken], next_offset) == ([2, 3], 5)
     backlog.put_back(taken[1:])
     assert backlog.take() == ([taken[1]], 5)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "backlog_mib", "slice_mib"),
+    [
+        (1, 16, 8),  # its own limits
+        (8, 10, 6),  # an even share
+        (80, 1, 0.6),
+        (1_000, 0.5, 0.5),  # something must go on
+    ],
+)
+def test_partitions_share_what_a_role_may_hold(partitions: int, backlog_mib: float, slice_mib: float) -> None:
+    shares = Shares()
+    shares.partitions = partitions
+    assert shares.backlog_bytes == pytest.approx(backlog_mib * 2**20)
+    assert shares.slice_bytes == pytest.approx(slice_mib * 2**20)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(0, b"x" * 300_000),
+        Message(0, b"", key=b"k" * 300_000),
+        Message(0, None, headers=[("h", b"x" * 300_000)]),
+        Message(0, b"", headers=[("h", None)] * 3_000),
+    ],
+    ids=["value", "key", "a large header", "many headers"],
+)
+def test_whatever_makes_records_large_bounds_a_slice(message: Message) -> None:
+    shares = Shares()
+    shares.partitions = 1_000
+    backlog = Backlog(shares)
+    backlog.start(0)
+    backlog.add(Fetched([replace(message, offset=at) for at in range(10)], 10))
+    assert backlog.is_full
+    assert len(backlog.take()[0]) == 2
+
+
+# --- how long partitions wait -----------------------------------------------------------------------------------------
+
+
+async def test_a_partition_waits_from_its_first_trouble_until_it_is_served_whoever_takes_it_up_in_between(
+    site: Site,
+) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
+        site.hold_process = True
+        site.troubles.append(Transient("the store is down"))
+        site.publish(2)
+        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
+        before = stage.waiting_seconds()[0]
+        assert site.group is not None
+        await site.group.rebalance(generations=2)  # one was missed: it is let go and taken up anew
+        await until(lambda: site.steps.count("restores") == 2, "it was taken up again")
+        assert stage.waiting_seconds()[0] > before
+
+        site.hold_process = False
+        await until(lambda: site.processed == site.everything and stage.waiting_seconds() == {0: 0.0}, "it is served")
+        await site.group.rebalance(frozenset())
+        assert stage.waiting_seconds() == {}
+
+
+async def test_a_partition_whose_records_cannot_be_read_waits_too(site: Site) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
+        assert site.group is not None
+        site.group.unread = Transient("a batch is too large")
+        site.publish(1)
+        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")

@@ -12,7 +12,7 @@ from consumer import topics as topics_module
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka import Cluster, Connection, TopicDescription
 from consumer.settings import Settings
-from consumer.topics import connect, create_topics, topic_specs, verify_topics
+from consumer.topics import cases_topic, connect, create_topics, topic_specs, verify_topics
 
 DEFAULT_NAMES = {
     "input": "factory.generation.output",
@@ -290,3 +290,67 @@ async def test_no_broker_names_where_it_was_looked_for(site: Settings, broker: B
         await connect(InMemoryCluster(broker), site)
     with pytest.raises(ConfigurationError, match=r"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"):
         await create_topics(site, 8, 1)
+
+
+# --- the topic of test cases ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site_with_cases() -> Settings:
+    return settings_with(kafka_bootstrap_servers="127.0.0.1:9092", expectations="topic:safe.v0.test-cases")
+
+
+def test_only_a_topic_of_test_cases_is_one(site_with_cases: Settings) -> None:
+    spec = cases_topic(site_with_cases)
+    assert spec is not None
+    assert (spec.name, spec.variable) == ("safe.v0.test-cases", "SAFE_V0_EXPECTATIONS")
+    assert spec.settings == {**COMPACTED, "max.message.bytes": str(8 * 1024 * 1024)}
+    for where in (None, "./cases", "https://cases.example/base"):
+        assert cases_topic(settings_with(expectations=where)) is None
+
+
+async def test_the_topic_of_test_cases_is_made_last_with_one_partition(
+    site_with_cases: Settings, broker: Broker
+) -> None:
+    lines = await create_topics(site_with_cases, 8, 3)
+    again = await create_topics(site_with_cases, 8, 3)
+
+    assert lines[:-1] == [f"{name}: created with 8 partitions" for name in DEFAULT_NAMES.values()]
+    assert lines[-1] == "safe.v0.test-cases: created with 1 partitions"
+    assert again[-1] == "safe.v0.test-cases: already there with 1 partitions"
+    assert broker.durability["safe.v0.test-cases"] == "2"
+    assert broker.topics["safe.v0.test-cases"].settings["cleanup.policy"] == "compact"
+
+
+async def test_the_topic_of_test_cases_is_missed_by_whoever_scores(site_with_cases: Settings) -> None:
+    cluster = InMemoryCluster(right(site_with_cases))
+    for role in ("scorer", "all"):
+        with pytest.raises(ConfigurationError, match=r"missing topic: safe\.v0\.test-cases \(SAFE_V0_EXPECTATIONS\)"):
+            await verify_topics(cluster, site_with_cases, role)
+    assert "safe.v0.test-cases" not in (await verify_topics(cluster, site_with_cases, "aggregator")).partitions
+
+
+# what is other than it should be, and the warning
+OTHER_CASES_TOPICS: list[tuple[int, dict[str, str], str | None]] = [
+    (1, {}, None),
+    (1, {"max.message.bytes": "99999999"}, None),
+    (1, {"cleanup.policy": "delete"}, "has cleanup.policy=delete, compact is recommended"),
+    (1, {"cleanup.policy": "compact,delete"}, "has cleanup.policy=compact,delete, compact is recommended"),
+    (4, {}, "has 4 partitions, 1 is recommended"),
+    (1, {"max.message.bytes": "1048588"}, "has max.message.bytes=1048588, 8388608 is recommended"),
+]
+
+
+@pytest.mark.parametrize(("partitions", "changes", "warning"), OTHER_CASES_TOPICS)
+async def test_whatever_is_other_about_the_topic_of_test_cases_is_a_warning(
+    site_with_cases: Settings, partitions: int, changes: dict[str, str], warning: str | None
+) -> None:
+    broker = right(site_with_cases)
+    spec = cases_topic(site_with_cases)
+    assert spec is not None
+    broker.topics[spec.name] = TopicDescription(spec.name, partitions, 1, {**spec.settings, **changes})
+
+    warnings = (await verify_topics(InMemoryCluster(broker), site_with_cases, "all")).warnings
+
+    assert len(warnings) == (warning is not None)
+    assert all(str(warning) in told for told in warnings)

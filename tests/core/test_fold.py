@@ -255,6 +255,21 @@ def test_a_version_beyond_64_bits_is_refused() -> None:
         plain_row((2**63, 0, 0))
 
 
+def test_the_worst_performers_of_a_large_batch_follow_its_changes() -> None:
+    fold = BatchFold()
+
+    def worst() -> list[str]:
+        return [result["test_id"] for result in fold.failure_analysis()["worst_performers"]]
+
+    for number in range(200):
+        fold.offer(f"t{number:03}", plain_row((0, 0, 0), 0.5 + number / 1_000))
+    assert worst() == ["t000", "t001", "t002", "t003", "t004"]
+    fold.offer("t199", plain_row((1, 0, 0), 0.25))  # the best becomes the worst
+    fold.offer("t000", plain_row((1, 0, 0), 1.0))  # and the other way round
+    fold.remove("t002")
+    assert worst() == ["t199", "t001", "t003", "t004", "t005"]
+
+
 @pytest.mark.parametrize("size", [10, 300, 9000])
 def test_the_lowest_names_are_right_after_every_kind_of_change(size: int) -> None:
     """At 300 names some are out of sight, at 9000 the notes of changes overflow."""
@@ -283,3 +298,20 @@ def test_names_out_of_sight_come_into_sight_as_the_lowest_leave(size: int) -> No
         assert [keys[name] for name in lowest] == list(range(turn, turn + 5))
         keys[lowest[0]] = size + turn
         ranking.touch(lowest[0], keys)
+
+
+@pytest.mark.parametrize("look_every", [1, 17])
+def test_the_lowest_names_are_right_while_few_become_many_and_few_again(look_every: int) -> None:
+    """Few enough are looked at each time; with many, what was noted meanwhile counts."""
+    rng = random.Random(look_every)
+    keys: dict[str, int] = {}
+    ranking = LowestNames()
+    for step in range(1_000):
+        name = f"n{rng.randrange(300)}"
+        if step < 500:
+            keys[name] = rng.randrange(50)
+        else:
+            keys.pop(name, None)
+        ranking.touch(name, keys)
+        if step % look_every == 0:
+            assert ranking.first(5, keys, lambda n: (keys[n], n)) == sorted(keys, key=lambda n: (keys[n], n))[:5]

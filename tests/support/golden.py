@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 UPDATE = "SAFE_TEST_UPDATE_GOLDEN"
-_FOLDER = Path(__file__).parents[1] / "golden" / "offline"
+_FOLDER = Path(__file__).parents[1] / "golden"
 
 
-def matches_golden(name: str, text: str) -> None:
+def matches_golden(name: str, text: str, *, folder: str = "offline") -> None:
     """Fail unless the golden file of that name holds exactly this text.
 
     With SAFE_TEST_UPDATE_GOLDEN=1 the file is written instead, and the test fails all the same: nothing passes by it.
     """
-    path = _FOLDER / name
+    path = _FOLDER / folder / name
     if os.environ.get(UPDATE) == "1":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
@@ -23,4 +23,4 @@ def matches_golden(name: str, text: str) -> None:
     kept = path.read_bytes().decode() if path.exists() else None
     if kept != text:
         how = "is not there" if kept is None else "differs from what is made now"
-        pytest.fail(f"tests/golden/offline/{name} {how}; to see how, run with {UPDATE}=1 and `git diff tests/golden`")
+        pytest.fail(f"tests/golden/{folder}/{name} {how}; to see how, run with {UPDATE}=1 and `git diff tests/golden`")

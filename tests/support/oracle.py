@@ -59,9 +59,10 @@ class Case:
 
 
 class CaseBook:
-    """All batch files of a folder, looked up as section 2 says."""
+    """All batch files of a folder, looked up as section 2 says; `counted` is False for a source that cannot count."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, counted: bool = True) -> None:
+        self._counted = counted
         self._batches: dict[str, dict[str, Case]] = {}
         for file in sorted(folder.glob("*.json")):
             self._batches[file.stem] = {case.test_id: case for case in read_batch(json.loads(file.read_text("utf-8")))}
@@ -69,7 +70,7 @@ class CaseBook:
     def expected_cases(self, batch_id: str) -> int | None:
         """Return how many test cases the batch of that name holds, None without such a batch."""
         batch = self._batches.get(batch_id)
-        return None if batch is None else len(batch)
+        return None if batch is None or not self._counted else len(batch)
 
     def find(self, batch_id: str, test_id: str) -> tuple[Case, bool] | str:
         """Return the case and whether the batch of that name holds it, or the reason of the dead letter."""

@@ -333,8 +333,16 @@ class Outside:
     def _offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel
     ) -> dict[int, int]:
-        asked = self.admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=isolation)
-        return {partition.partition: future.result(CALL_SECONDS).offset for partition, future in asked.items()}
+        def answered() -> dict[int, int] | None:
+            asked = self.admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=isolation)
+            try:
+                return {partition.partition: future.result(CALL_SECONDS).offset for partition, future in asked.items()}
+            except KafkaException as error:
+                if not error.args[0].retriable():  # a leader that has just been elected may not know it yet
+                    raise
+                return None
+
+        return wait_until(answered, within_seconds=CALL_SECONDS, what="the leaders tell where their partitions end")
 
     def hanging(self, topics: Iterable[str]) -> list[str]:
         """Name every partition whose last stable offset is not its log end: at rest, an open transaction."""

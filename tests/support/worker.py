@@ -94,6 +94,11 @@ class Worker:
             )
 
     @property
+    def http_address(self) -> str:
+        """Where its pages are, `host:port`."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
     def pid(self) -> int:
         """The process id."""
         return self._process.pid
@@ -159,7 +164,7 @@ class Worker:
             if sample.name == name
         }
 
-    def total(self, name: str, **labels: str) -> float:
+    def total(self, name: str, /, **labels: str) -> float:
         """Add up the samples of one name that carry these labels."""
         wanted = set(labels.items())
         return sum(value for series, value in self.series(name).items() if wanted <= set(series))

@@ -1,0 +1,200 @@
+"""The worst stall of the event loop while 50 MB of expectations are loaded, and while some of them are swapped.
+
+    python -m bench.loading [--megabytes 50] [--only LAYOUT …]
+
+A task sleeps 5 ms at a time and notes how much later it wakes: for how much of that this process was busy, and, in
+brackets, how much it was where the machine has other work to do too. With `--collect`, garbage is looked for as Python
+does by itself.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consumer.expectations.folder import FolderSource, list_folder
+from consumer.ports import ExpectationsKey
+from tests.support.cases import WrittenCase, make_batches
+
+SEED = 20260302
+NAP_SECONDS = 0.005
+STEADY_SECONDS = 10.0
+MB = 1_000_000
+
+
+@dataclass(slots=True)
+class Lateness:
+    """How late the naps of a while ended; `own` is what this process was busy meanwhile, and not others."""
+
+    worst_seconds: float = 0.0
+    own_seconds: float = 0.0
+    naps: int = 0
+    begun: float = 0.0
+    ended: float = 0.0
+
+    def line(self, what: str) -> str:
+        """Write it on one line."""
+        return (
+            f"{what:>44}: worst stall {self.own_seconds * 1000:6.1f} ms (with others {self.worst_seconds * 1000:6.1f}) "
+            f"in {self.ended - self.begun:6.2f} s, {self.naps:,} naps"
+        )
+
+
+@asynccontextmanager
+async def watched(what: str) -> AsyncIterator[Lateness]:
+    """Nap beside what the block does, and print how late the naps ended."""
+    lateness = Lateness(begun=time.monotonic())
+    napping = asyncio.create_task(_nap(lateness))
+    await asyncio.sleep(0)
+    try:
+        yield lateness
+    finally:
+        await asyncio.sleep(2 * NAP_SECONDS)
+        napping.cancel()
+        lateness.ended = time.monotonic()
+        print(lateness.line(what), flush=True)
+
+
+async def _nap(lateness: Lateness) -> None:
+    while True:
+        before, used = time.monotonic(), time.process_time()
+        await asyncio.sleep(NAP_SECONDS)
+        late = time.monotonic() - before - NAP_SECONDS
+        lateness.worst_seconds = max(lateness.worst_seconds, late)
+        lateness.own_seconds = max(lateness.own_seconds, min(late, time.process_time() - used))
+        lateness.naps += 1
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+def _entries() -> Iterator[str]:
+    """Test cases without end, of some 1.1 KB each, no two alike."""
+    rng = random.Random(SEED)
+    number = 0
+    while True:
+        for batch in make_batches(rng.random().__hash__(), batches=4, cases_a_batch=100):
+            for case in batch.cases:
+                number += 1
+                yield json.dumps(_numbered(case, number), indent=1, ensure_ascii=False)
+
+
+def _numbered(case: WrittenCase, number: int) -> dict[str, Any]:
+    return {**case.entry, "test_id": f"{case.test_id}-{number}"}
+
+
+def write_folder(folder: Path, files: int, megabytes: float) -> None:
+    """Write batch files of equal size that come to so many megabytes."""
+    folder.mkdir()
+    entries, size = _entries(), int(megabytes * MB / files)
+    for at in range(files):
+        (folder / f"batch_{at}.json").write_text(_document(entries, size), encoding="utf-8")
+
+
+def _document(entries: Iterator[str], size: int) -> str:
+    chosen: list[str] = []
+    written = 40
+    while written < size or not chosen:
+        chosen.append(next(entries))
+        written += len(chosen[-1].encode()) + 2
+    return '{"test_cases": [\n' + ",\n".join(chosen) + "\n]}\n"
+
+
+def write_small_files(folder: Path, files: int, _megabytes: float) -> None:
+    """Write files of one small case each, of some 500 bytes."""
+    folder.mkdir()
+    for at in range(files):
+        wanted = {
+            "signal_generation": {"must_find_signals": [f"lactate {at} mmol/L", "a cold periphery"]},
+            "event_summary": {"must_contain_phrases": [f"{at} minutes"]},
+            "followup_questions": {"forbidden_terms": ["blame"]},
+        }
+        case = {"test_id": f"S-{at}", "concern_id": "S", "patient_payload": "x" * 200, "expectations": wanted}
+        (folder / f"batch_{at}.json").write_text(json.dumps({"test_cases": [case]}), encoding="utf-8")
+
+
+LAYOUTS: dict[str, tuple[Callable[[Path, int, float], None], int]] = {
+    "one file": (write_folder, 1),
+    "500 files": (write_folder, 500),
+    "100000 files": (write_small_files, 100_000),
+}
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+async def measure(layout: str, folder: Path, megabytes: float) -> None:
+    """Load a folder, look into it again, swap a file of it, and ask it for a while."""
+    write, files = LAYOUTS[layout]
+    write(folder, files, megabytes)
+    source = FolderSource(folder)
+    async with watched(f"{layout}: first load"):
+        await source.start()
+    try:
+        async with watched(f"{layout}: nothing has changed"):
+            await _look_again(source)
+        _swap(folder / "batch_0.json")
+        async with watched(f"{layout}: a file was swapped"):
+            await _look_again(source)
+        await _ask_for_a_while(layout, folder, source)
+    finally:
+        await source.stop()
+
+
+async def _look_again(source: FolderSource) -> None:
+    """A key that nobody holds is decided by a scan that began after the question."""
+    await source.find([ExpectationsKey("nobody", "nothing")])
+
+
+def _swap(file: Path) -> None:
+    other = file.with_suffix(".new")
+    other.write_bytes(file.read_bytes().replace(b"minutes", b"seconds", 1))
+    other.replace(file)
+
+
+async def _ask_for_a_while(layout: str, folder: Path, source: FolderSource) -> None:
+    """Keys that are known, ten times a second: what do the scans of a folder at rest cost?"""
+    begun = time.monotonic()
+    list_folder(folder)
+    listing = time.monotonic() - begun
+    document = json.loads((folder / "batch_0.json").read_bytes())
+    known = ExpectationsKey("batch_0", document["test_cases"][0]["test_id"])
+    used = time.process_time()
+    async with watched(f"{layout}: at rest, asked ten times a second"):
+        for _ in range(int(STEADY_SECONDS * 10)):
+            await source.find([known])
+            await asyncio.sleep(0.1)
+    share = (time.process_time() - used) / STEADY_SECONDS
+    print(f"{layout:>44}: listing takes {listing * 1000:.0f} ms, scans and naps {share:.1%} of a core", flush=True)
+
+
+async def _idle() -> None:
+    async with watched("nothing is loaded"):
+        await asyncio.sleep(2.0)
+
+
+def main() -> None:
+    """Measure each layout in turn."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=50.0)
+    parser.add_argument("--only", nargs="*", choices=list(LAYOUTS))
+    parser.add_argument("--collect", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.collect:
+        gc.disable()
+    asyncio.run(_idle())
+    for at, layout in enumerate(arguments.only or LAYOUTS):
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(measure(layout, Path(folder) / str(at), arguments.megabytes))
+
+
+if __name__ == "__main__":
+    main()

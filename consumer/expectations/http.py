@@ -1,0 +1,183 @@
+"""A service of test cases over HTTP, asked as rarely and as gently as can be (contract, section 5).
+
+What is fresh in the cache costs a look-up in a dict; everything else goes by the flights of http_flights.py.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from consumer.errors import Poison, Transient
+from consumer.expectations.answers import Answer, count, no_requests
+from consumer.expectations.http_cache import AnswerCache, anew
+from consumer.expectations.http_client import CaseClient, address
+from consumer.expectations.http_flights import Flight, Flights
+from consumer.ports import ExpectationsKey
+
+REFUSED_SECONDS = 2.0
+"""So long it stands that a key has no test case, or none that can be used."""
+LOOK_AGAIN_SECONDS = 5.0
+LOOK_AGAIN_IN_TROUBLE_SECONDS = 1.0
+KEYS_PER_TURN = 500
+"""Look-ups begun between two turns of the event loop: heartbeats run on the same loop."""
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """How the service is asked; `timeout_seconds` holds for one key, and for one call, all tries together."""
+
+    token: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 10.0
+    max_requests: int = 16
+    cache_seconds: float = 60.0
+    cache_size: int = 20_000
+    use_proxy: bool = False
+
+
+class HttpSource:
+    """The ExpectationsSource of ports.py over a service of test cases.
+
+    `clock` is monotonic and `wall` in seconds since 1970. `requests` counts keys by outcome. Raises ConfigurationError
+    for an address or a token that cannot be used.
+    """
+
+    name = "http"
+    unusable: Sequence[str] = ()
+
+    def __init__(
+        self,
+        base_url: str,
+        options: HttpOptions,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.requests = no_requests()
+        self._options = options
+        self._clock = clock
+        self._where = address(base_url, options.token)
+        self._client = CaseClient(
+            self._where,
+            max_requests=options.max_requests,
+            use_proxy=options.use_proxy,
+            most_prepared=options.cache_size,
+            wall=wall,
+        )
+        self._cache = AnswerCache(options.cache_size)
+        self._fresh_until = clock()
+        self._flights = Flights(
+            self._ask,
+            self._where.host,
+            max_requests=options.max_requests,
+            timeout_seconds=options.timeout_seconds,
+            clock=clock,
+            sleep=sleep,
+        )
+
+    async def start(self) -> None:
+        """Make ready to ask; the service need not be up. Raises ConfigurationError for a proxy that cannot be used."""
+        if self._where.shows_credentials:
+            _log.warning(
+                "credentials go over plain http:// to another machine: whoever listens on the way can read them",
+                host=self._where.host,
+            )
+        await self._client.start()
+
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+        """Answer every key from the cache or by the service, within the timeout.
+
+        Raises Transient while the service gives no answers; what it has answered is kept for the next call.
+        """
+        now = self._clock()
+        answers, missed = self._cache.fresh(keys, now)
+        if not missed:
+            self.requests["found"] += len(answers)
+            return answers
+        others: dict[ExpectationsKey, Answer] = dict(self._cache.refused(missed, now))
+        try:
+            others |= await self._fetched([key for key in missed if key not in others])
+        except Transient:
+            self.requests["transient"] += len(keys)
+            raise
+        answers |= others
+        count(self.requests, answers.values())
+        return answers
+
+    def trouble(self) -> str | None:
+        """Say why look-ups cannot be answered; to be called in the event loop, where it has the service asked again."""
+        self._look_again()
+        return self._flights.failing
+
+    async def stop(self) -> None:
+        """Call back what is under way and close the connections."""
+        await self._flights.stop()
+        await self._client.stop()
+
+    # --- fetching -----------------------------------------------------------------------------------------------------
+
+    async def _fetched(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+        flights: dict[ExpectationsKey, Flight] = {}
+        try:
+            for turn, key in enumerate(dict.fromkeys(keys), start=1):
+                flights[key] = self._flights.join(key)
+                if turn % KEYS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+            if flights:
+                landings = [flight.landed for flight in flights.values()]
+                await asyncio.wait(landings, timeout=self._options.timeout_seconds)
+        finally:
+            self._flights.leave(flights.values())
+        return self._landed(flights)
+
+    def _landed(self, flights: Mapping[ExpectationsKey, Flight]) -> Mapping[ExpectationsKey, Answer]:
+        answers: dict[ExpectationsKey, Answer] = {}
+        troubles = []
+        for key, flight in flights.items():
+            outcome = flight.landed.result() if flight.landed.done() else self._late()
+            if isinstance(outcome, Transient):
+                troubles.append(outcome)
+            else:
+                answers[key] = anew(outcome) if isinstance(outcome, Poison) else outcome
+        if troubles:
+            # Whoever failed tries again soon: what has come for it by then must not expire under it.
+            self._fresh_until = self._clock() + self._options.timeout_seconds
+            self._cache.prolong(answers, self._fresh_until)
+            raise troubles[0]
+        return answers
+
+    def _late(self) -> Transient:
+        return Transient(
+            f"the expectations service has not answered all look-ups within {self._options.timeout_seconds:g} s"
+        )
+
+    async def _ask(self, key: ExpectationsKey, seconds: float) -> Answer:
+        """Ask the service itself; raises Outage."""
+        kept = self._cache.get(key)
+        said = await self._client.ask(key, kept.etag if kept is not None else None, seconds)
+        now = self._clock()
+        if isinstance(said.verdict, Poison):
+            self._cache.refuse(key, said.verdict, now + REFUSED_SECONDS)
+            return said.verdict
+        found = said.verdict
+        if found is None:
+            assert kept is not None, "only what was kept can still hold"
+            found = kept.found
+        self._cache.keep(key, found, said.etag, max(self._fresh_until, now + self._options.cache_seconds))
+        return found
+
+    # --- looking after it ---------------------------------------------------------------------------------------------
+
+    def _look_again(self) -> None:
+        """Ask for the latest key once more if nobody has asked for anything for a while: readiness is about now."""
+        key = self._flights.last_key
+        if key is None or not self._flights.are_idle:
+            return
+        rest = LOOK_AGAIN_SECONDS if self._flights.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
+        if self._clock() - self._flights.heard_at >= rest:
+            self._flights.join(key)  # and stay: this one is asked for its own sake

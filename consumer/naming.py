@@ -1,0 +1,20 @@
+"""Names and texts of others as a terminal, a log or a header may carry them."""
+
+from collections.abc import Iterable
+
+_NAMED = 3
+_LONGEST_NAME = 60
+
+
+def shown(text: str) -> str:
+    """Text as a terminal, log or header may carry it: what does not print is escaped."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
+def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:
+    """A few names, cut to their `longest` first characters, and how many more there are."""
+    listed = list(names)
+    texts = [shown(name if len(name) <= longest else name[: longest - 1] + "…") for name in listed[:most]]
+    return ", ".join(texts) + (f" and {len(listed) - most} more" if len(listed) > most else "")

@@ -1,0 +1,300 @@
+"""The schemas of the events: what is committed, what SAFE writes, and what it takes."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft7Validator, Draft202012Validator
+
+from consumer.cli import main
+from consumer.decode import InputRules, decode
+from consumer.errors import REASONS, Poison
+from consumer.event_schemas import EVENTS, event_schema
+from safe_core import Policy
+from tests.support.cases import event_stream, make_batches
+from tests.support.chain import Chain, Written, inputs_of
+
+SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
+Schema = dict[str, Any]
+
+
+def nodes(schema: Any) -> Iterator[Schema]:
+    """Every schema within a schema, itself first."""
+    yield schema
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), dict):
+            yield from nodes(schema[keyword])
+    for inner in schema.get("properties", {}).values():
+        yield from nodes(inner)
+
+
+# --- what is committed ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_the_committed_schema_is_what_the_command_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", name]) == 0
+    committed = (SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8")
+    remedy = f"the model has changed; regenerate it: safe schema {name} > config/schemas/{name}.schema.json"
+    assert committed == capsys.readouterr().out, remedy
+
+
+def test_nothing_else_is_committed_there() -> None:
+    assert {path.name for path in SCHEMAS.iterdir()} == {f"{name}.schema.json" for name in EVENTS}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_schema_is_one_of_its_draft_and_means_the_same_in_the_older_one_of_asyncapi(name: str) -> None:
+    schema = event_schema(name)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    Draft202012Validator.check_schema(schema)
+    Draft7Validator.check_schema(schema)
+    of_both_drafts = {
+        "$schema", "title", "description", "examples", "type", "enum", "const", "properties", "required", "items",
+        "additionalProperties", "minimum", "maximum", "minLength", "maxLength", "maxItems", "pattern", "format",
+    }  # fmt: skip
+    assert not {keyword for node in nodes(schema) for keyword in node} - of_both_drafts
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_every_field_has_a_description_and_the_example_fits(name: str) -> None:
+    schema = event_schema(name)
+    fields = [field for node in nodes(schema) for field in node.get("properties", {}).items()]
+    assert fields
+    assert not [key for key, inner in fields if not inner["description"].endswith((".", "total_cases."))]
+    (example,) = schema["examples"]
+    Draft202012Validator(closed(schema)).validate(example)
+
+
+def test_the_reasons_of_dead_letters_are_a_closed_list() -> None:
+    assert event_schema("dead-letter")["properties"]["safe.dlq.reason"]["enum"] == list(REASONS)
+
+
+# --- what SAFE writes -------------------------------------------------------------------------------------------------
+
+BATCHES = make_batches(7, batches=5, cases_a_batch=9)
+# Overrides of every kind, so that each of their fields stands in a report.
+EVERY_SETTING = {
+    "thresholds": {criterion: {"pass": 0.9, "review": 0.4} for criterion in ("CR", "AH", "AC")},
+    "weights": {"CR": 2, "AH": 1, "AC": 0.5},
+    "strictAH": True,
+}
+OVERRIDDEN = Policy.from_document(
+    {"overrides": {"metric_id": {"S11": EVERY_SETTING}, "archetype": {"Unknown": EVERY_SETTING}}}
+)
+
+
+def closed(schema: Schema) -> Schema:
+    """The same schema without room for fields that it does not list."""
+    strict = copy.deepcopy(schema)
+    for node in nodes(strict):
+        if "properties" in node:
+            node["additionalProperties"] = False
+    return strict
+
+
+def fields_of(schema: Schema, path: str = "$") -> Iterator[str]:
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{path}.{name}"
+        yield from fields_of(inner, f"{path}.{name}")
+    for keyword, place in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(schema.get(keyword), dict):
+            yield from fields_of(schema[keyword], path + place)
+
+
+def fields_in(document: Any, schema: Schema, path: str = "$") -> Iterator[str]:
+    """The fields of a document, named as those of its schema."""
+    if isinstance(document, list):
+        for each in document:
+            yield from fields_in(each, schema["items"], f"{path}[]")
+    elif isinstance(document, Mapping):
+        listed = schema.get("properties", {})
+        for name, inner in document.items():
+            if name in listed:
+                yield f"{path}.{name}"
+                yield from fields_in(inner, listed[name], f"{path}.{name}")
+            elif isinstance(schema.get("additionalProperties"), dict):
+                yield from fields_in(inner, schema["additionalProperties"], f"{path}.*")
+
+
+async def written(**changes: Any) -> list[Written]:
+    stream = event_stream(7, BATCHES, 120, partitions=1, repeated=0.4, late=0.2, poison=0.1)
+    return await Chain(BATCHES, **changes).run(inputs_of(list(stream)))
+
+
+def values(records: list[Written], topic: str) -> list[Any]:
+    return [json.loads(record.value or b"") for record in records if record.topic == topic]
+
+
+@pytest.fixture
+async def records() -> list[Written]:
+    """What a small worker has written, all in order, and the same where no report fits."""
+    return [*await written(policy=OVERRIDDEN), *await written(max_value_bytes=600)]
+
+
+@pytest.mark.parametrize("name", ["result", "report"])
+async def test_what_safe_writes_fits_and_has_every_field_and_no_other(name: str, records: list[Written]) -> None:
+    schema = event_schema(name)
+    fits = Draft202012Validator(closed(schema))
+    documents = values(records, name)
+    assert len(documents) >= len(BATCHES)
+    for document in documents:
+        fits.validate(document)
+    seen = {field for document in documents for field in fields_in(document, schema)}
+    assert seen == set(fields_of(schema))
+
+
+def test_all_steps_of_shortening_a_report_are_in_the_schema(records: list[Written]) -> None:
+    steps = {step for document in values(records, "report") for step in document.get("truncated", ())}
+    assert steps >= {"worst_performers.details", "common_terms"}
+
+
+def test_the_headers_of_dead_letters_fit(records: list[Written]) -> None:
+    fits = Draft202012Validator(event_schema("dead-letter"))
+    letters = [record for record in records if record.topic == "dead-letter"]
+    assert letters
+    for letter in letters:
+        fits.validate({name: (content or b"").decode() for name, content in letter.headers})
+
+
+async def test_a_report_of_another_configuration_has_none() -> None:
+    fits = Draft202012Validator(event_schema("report"))
+    report = copy.deepcopy(values(await written(), "report")[0])
+    fits.validate(report | {"configuration": None})
+
+
+# Each is one edit of the example that a reader could not take.
+BROKEN: list[tuple[str, dict[str, Any]]] = [
+    ("result", {"timestamp": "2026-11-21"}),
+    ("result", {"summary": None}),
+    ("result", {"summary": {"total_cases": 1, "pass": 1, "review": 0, "fail": 0}}),  # a field is missing
+    ("result", {"expected_cases": "5"}),
+    ("result", {"expectations_digest": "2b1f"}),
+    ("report", {"report_type": "SAFE_v1"}),
+    ("report", {"by_archetype": {"X": {"count": 1}}}),
+    ("report", {"truncated": ["results"]}),
+    ("report", {"runs": {"r": -1}}),
+    ("dead-letter", {"safe.dlq.reason": "other"}),
+    ("dead-letter", {"safe.dlq.offset": "x"}),
+]
+
+
+@pytest.mark.parametrize(("name", "edit"), BROKEN)
+def test_a_changed_event_does_not_fit(name: str, edit: dict[str, Any]) -> None:
+    schema = event_schema(name)
+    assert not Draft202012Validator(schema).is_valid(schema["examples"][0] | edit)
+
+
+EXACT = ["summary", "result.scores", "result.details", "result.details.CR", "result.details.AH", "result.details.AC"]
+
+
+@pytest.mark.parametrize("path", EXACT)
+def test_summary_scores_and_details_have_exactly_their_fields(path: str) -> None:
+    schema = event_schema("result")
+    document = copy.deepcopy(schema["examples"][0])
+    target = document
+    for name in path.split("."):
+        target = target[name]
+    target["more"] = 1
+    assert not Draft202012Validator(schema).is_valid(document)
+
+
+def test_elsewhere_a_later_version_may_add_fields() -> None:
+    schema = event_schema("result")
+    Draft202012Validator(schema).validate(schema["examples"][0] | {"more": 1})
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+INPUT = Draft202012Validator(event_schema("input"))
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    return {"test_id": "T", "batch_id": "B", "output": {}} | changes
+
+
+def is_taken(document: object) -> bool:
+    value = document if isinstance(document, bytes) else json.dumps(document).encode()
+    record = Written("input", 0, 0, None, value, ())
+    try:
+        return decode(record, InputRules()) is not None
+    except Poison:
+        return False
+
+
+TAKEN = [
+    event(),
+    event(output=None),
+    event(output={"signals": None, "summary": None, "followup_questions": None, "more": 1}),
+    event(output={"signals": ["a", ""], "summary": " ", "followup_questions": []}),
+    event(concern_id=None, archetype=None, metric_id=None, run_id=None, generated_at=None),
+    event(test_id="x" * 256),
+    event(batch_id="\u2028a / % \U0001f600"),  # any printable character, and some that are not
+    event(generated_at="2026-03-02T09:30:00.1239+05:30"),
+    event(generated_at="2016-12-31t23:59:60z"),
+    event(more={"deep": [1]}),
+]
+REFUSED = [
+    [],
+    {"batch_id": "B", "output": {}},
+    {"test_id": "T", "batch_id": "B"},
+    event(test_id=1),
+    event(test_id=None),
+    event(test_id=""),
+    event(test_id="  "),
+    event(test_id="x" * 257),
+    event(batch_id="a\nb"),
+    event(concern_id="a\u0085b"),
+    event(archetype="\u007f"),
+    event(metric_id=["m"]),
+    event(run_id="\u2028"),
+    event(run_id="r\n"),
+    event(generated_at="2026-03-02T09:30:00"),
+    event(generated_at="2026-03-02T24:00:00Z"),
+    event(generated_at=1795291200000),
+    event(output=[]),
+    event(output={"summary": 5}),
+    event(output={"signals": "a"}),
+    event(output={"followup_questions": ["a", None]}),
+]
+
+
+@pytest.mark.parametrize("document", TAKEN, ids=lambda document: json.dumps(document)[:60])
+def test_what_fits_is_taken(document: object) -> None:
+    INPUT.validate(document)
+    assert is_taken(document)
+
+
+@pytest.mark.parametrize("document", REFUSED, ids=lambda document: json.dumps(document)[:60])
+def test_what_does_not_fit_is_refused(document: object) -> None:
+    assert not INPUT.is_valid(document)
+    assert not is_taken(document)
+
+
+BEYOND: list[bytes] = [
+    b'{"test_id": "T", "test_id": "T", "batch_id": "B", "output": {}}',  # a key that stands twice
+    b'{"test_id": "T", "batch_id": "B", "output": {"summary": "\\ud800"}}',  # a lone surrogate
+    json.dumps(event(more=[[[[]]] * 2] * 2)).replace("[[", "[" * 70).replace("]]", "]" * 70).encode(),  # too deep
+    json.dumps(event(generated_at="2026-02-30T00:00:00Z")).encode(),  # a day that does not exist
+]
+
+
+@pytest.mark.parametrize("value", BEYOND)
+def test_some_rules_no_schema_can_tell(value: bytes) -> None:
+    INPUT.validate(json.loads(value))
+    assert not is_taken(value)
+
+
+def test_a_field_that_decoding_reads_is_in_the_schema() -> None:
+    """Each field of the schema matters to the decoder: a number in its place is refused."""
+    properties = event_schema("input")["properties"]
+    assert not [name for name in properties if is_taken(event(**{name: 1}))]
+    assert not [name for name in properties["output"]["properties"] if is_taken(event(output={name: 1}))]
+
+
+def test_a_schema_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "scored"]) == 3
+    assert "result" in capsys.readouterr().err

@@ -1,0 +1,195 @@
+"""What one poll brings: each partition its own, and no trouble of one partition is another's.
+
+The client is the real one, with nothing behind it: what a fetch brings is put where the client keeps it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import Fetcher, FetchError, FetchResult, PartitionRecords
+from aiokafka.errors import OffsetOutOfRangeError, TopicAuthorizationFailedError
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+
+from consumer.errors import Fatal
+from consumer.kafka import Connection, OffsetOutOfRange, Subscription, internals, subscription
+from consumer.kafka.decompression import CODECS, Decompression
+from consumer.kafka.subscription import Membership
+
+LIMIT = 2 * 1024 * 1024
+ZSTD = 4
+WITHIN_SECONDS = 10.0
+AT_ONCE = 0.0
+
+
+class Coordinator:
+    """Of a group that is settled."""
+
+    generation = 1
+    _coordination_task: "asyncio.Future[None]"
+
+    def __init__(self) -> None:
+        self._coordination_task = asyncio.get_running_loop().create_future()
+
+    def check_errors(self) -> None:
+        """Nothing is wrong."""
+
+
+class Group:
+    """A subscription to partitions 0 and 1, and a hand that puts there what fetches bring."""
+
+    def __init__(self) -> None:
+        nobody = cast("Any", None)
+        membership = Membership("input", "g", "round_robin", 10.0)
+        self.subscription = Subscription(
+            Connection("127.0.0.1:1", {}), membership, nobody, on_revoked=nobody, on_assigned=nobody
+        )
+        consumer: Any = self.subscription._consumer
+        consumer._subscription.subscribe({"input"})
+        consumer._subscription.assign_from_subscribed([TopicPartition("input", 0), TopicPartition("input", 1)])
+        consumer._coordinator = Coordinator()
+        consumer._fetcher = Fetcher(consumer._client, consumer._subscription)
+        self.consumer = consumer
+        for partition in (0, 1):
+            self.subscription.seek(partition, 0)
+
+    def bring(self, partition: int, *batches: bytes) -> None:
+        """A fetch has brought these batches."""
+        where, assignment = TopicPartition("input", partition), self.consumer._subscription.subscription.assignment
+        position = assignment.state_value(where).position
+        records = PartitionRecords(
+            where, MemoryRecords(b"".join(batches)), [], position, None, None, check_crcs=True, isolation_level=1
+        )
+        self._arrived(where, FetchResult(where, assignment=assignment, partition_records=records, backoff=0.0))
+
+    def fail(self, partition: int, error: Exception) -> None:
+        """A fetch has failed."""
+        self._arrived(TopicPartition("input", partition), FetchError(error=error, backoff=0.0))
+
+    def _arrived(self, where: TopicPartition, what: Any) -> None:
+        self.consumer._fetcher._records[where] = what
+        for waiter in list(self.consumer._fetcher._fetch_waiters):
+            self.consumer._fetcher._notify(waiter)
+
+    async def poll(self, timeout_seconds: float = AT_ONCE) -> dict[int, tuple[list[bytes | None], int, str | None]]:
+        """Values, next offset and trouble of each partition."""
+        async with asyncio.timeout(WITHIN_SECONDS):
+            fetched = await self.subscription.poll(timeout_seconds)
+        return {
+            partition: (
+                [record.value for record in each.records],
+                each.next_offset,
+                str(each.unread) if each.unread else None,
+            )
+            for partition, each in sorted(fetched.items())
+        }
+
+
+@pytest.fixture
+async def group(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
+    for module in internals.DECODING_MODULES:
+        for codec in CODECS:
+            if hasattr(module, f"{codec}_decode"):
+                monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
+    monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
+    internals.bound_memory(Decompression(LIMIT))
+    made = Group()
+    yield made
+    await made.consumer._fetcher.close()
+    made.consumer._closed = True
+
+
+def batch(values: Sequence[bytes], first_offset: int = 0, codec: int = 0) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=1 << 30,
+    )  # fmt: skip
+    for at, value in enumerate(values):
+        builder.append(at, timestamp=0, key=None, value=value, headers=[])
+    return first_offset.to_bytes(8, "big") + bytes(builder.build())[8:]
+
+
+def bomb(first_offset: int = 0) -> bytes:
+    return batch([b" " * (LIMIT + 1)], first_offset, ZSTD)
+
+
+TOO_LARGE = f"is larger than {LIMIT} bytes decompressed"
+
+
+async def test_a_batch_that_is_too_large_takes_nothing_from_other_partitions(group: Group) -> None:
+    group.bring(0, bomb())
+    group.bring(1, batch([b"a", b"b"]))
+    polled = await group.poll()
+    assert polled[1] == ([b"a", b"b"], 2, None)
+    values, next_offset, trouble = polled[0]
+    assert (values, next_offset) == ([], 0)
+    assert trouble is not None
+    assert trouble.startswith("a compressed batch of input/0 at offset 0 " + TOO_LARGE)
+
+
+@pytest.mark.parametrize(("rest_seconds", "is_left_alone"), [(1_000.0, True), (0.0, False)])
+async def test_it_is_left_alone_for_a_while_and_then_fetched_again(
+    group: Group, monkeypatch: pytest.MonkeyPatch, *, rest_seconds: float, is_left_alone: bool
+) -> None:
+    monkeypatch.setattr(subscription, "_FIRST_REST_SECONDS", rest_seconds)
+    group.bring(0, bomb())
+    assert (await group.poll())[0][2] is not None
+    group.bring(1, batch([b"a"]))
+    assert await group.poll() == {0: ([], 0, None), 1: ([b"a"], 1, None)}
+    # What is left of its fetch keeps a partition from being fetched.
+    assert bool(group.consumer._fetcher._records) is is_left_alone
+
+
+async def test_a_partition_goes_on_once_its_batch_can_be_read(group: Group) -> None:
+    group.bring(0, bomb())
+    await group.poll()
+    group.subscription.seek(0, 1)
+    group.bring(0, batch([b"behind"], first_offset=1))
+    assert (await group.poll())[0] == ([b"behind"], 2, None)
+
+
+async def test_a_paused_partition_keeps_what_was_fetched_and_delivers_it_when_resumed(group: Group) -> None:
+    group.bring(0, batch([b"a"]))
+    group.subscription.pause(0)
+    assert (await group.poll())[0] == ([], 0, None)
+    polling = asyncio.create_task(group.poll(WITHIN_SECONDS))
+    await asyncio.sleep(0)
+    group.subscription.resume(0)
+    assert (await polling)[0] == ([b"a"], 1, None), "the poll under way would go on waiting"
+
+
+async def test_a_poll_ends_as_soon_as_something_arrives(group: Group) -> None:
+    polling = asyncio.create_task(group.poll(WITHIN_SECONDS))
+    await asyncio.sleep(0)
+    group.bring(1, batch([b"a"]))
+    assert (await polling)[1] == ([b"a"], 1, None)
+
+
+async def test_what_was_taken_before_a_partition_was_sent_elsewhere_is_not_delivered(group: Group) -> None:
+    """Another task may move a partition while a poll takes from the next one."""
+    group.bring(0, batch([b"a", b"b"]))
+    group.bring(1, batch([b"c"]))
+    polling = asyncio.create_task(group.poll())
+    await asyncio.sleep(0)  # partition 0 has been taken from, and nothing else
+    assert internals.position_of(group.consumer, TopicPartition("input", 0)) == 2
+    assert internals.position_of(group.consumer, TopicPartition("input", 1)) == 0
+    group.subscription.seek(0, 1)
+    assert await polling == {0: ([], 1, None), 1: ([b"c"], 1, None)}
+
+
+async def test_a_gap_in_one_partition_is_told_after_what_the_others_brought(group: Group) -> None:
+    group.fail(0, OffsetOutOfRangeError({TopicPartition("input", 0): 7}))
+    group.bring(1, batch([b"a"]))
+    assert (await group.poll())[1] == ([b"a"], 1, None)
+    with pytest.raises(OffsetOutOfRange) as gap:
+        await group.poll()
+    assert (gap.value.partition, gap.value.offset) == (0, 7)
+
+
+async def test_what_no_waiting_helps_is_fatal(group: Group) -> None:
+    group.fail(0, TopicAuthorizationFailedError("input"))
+    with pytest.raises(Fatal, match="not authorised"):
+        await group.poll()

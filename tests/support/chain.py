@@ -1,0 +1,161 @@
+"""Both stages over one partition in memory: inputs in, every record that they write out, no broker between."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from consumer import aggregator as aggregator_module
+from consumer.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.dead_letters import DeadLetterTopic
+from consumer.decode import InputRules, Record
+from consumer.errors import Poison
+from consumer.kafka import Outgoing
+from consumer.metrics import BatchGauges, Metrics
+from consumer.poison_limit import PoisonLimits
+from consumer.ports import ExpectationsKey, FoundExpectations
+from consumer.scorer import ScorerPartition, ScorerSettings
+from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
+from tests.support.cases import WrittenBatch
+
+Headers = Sequence[tuple[str, bytes | None]]
+NOW = 1_795_291_200_000
+GROUP = "safe-v0"
+
+
+@dataclass
+class Written:
+    """A record as a topic holds it; as an input, it is one to be read."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int = NOW
+
+
+class _Slice(Outgoing):
+    """A slice that keeps its records."""
+
+    def __init__(self) -> None:
+        super().__init__(None, NOW)
+        self.written: list[Written] = []
+
+    @override
+    def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        self.written.append(Written(topic, partition, len(self.written), key, value, tuple(headers)))
+
+
+class _Cases:
+    """An ExpectationsSource over batches of ours."""
+
+    name = "memory"
+    requests: Mapping[str, int] = {}
+    unusable: Sequence[str] = ()
+
+    def __init__(self, batches: Sequence[WrittenBatch]) -> None:
+        self._found = {
+            ExpectationsKey(batch.batch_id, case.test_id): FoundExpectations(
+                prepare(Expectations(*map(tuple, case.terms))),
+                case.concern_id,
+                case.entry.get("archetype"),
+                None,
+                len(batch.cases),
+                in_batch=True,
+            )
+            for batch in batches
+            for case in batch.cases
+        }
+
+    async def start(self) -> None:
+        """Nothing to make ready."""
+
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        none = Poison("expectations_not_found", "no batch holds it")
+        return {key: self._found.get(key, none) for key in keys}
+
+    def trouble(self) -> str | None:
+        return None
+
+    async def stop(self) -> None:
+        """Nothing to release."""
+
+
+class _Clock:
+    """Stands where the aggregator has the module `time`."""
+
+    seconds = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class Chain:
+    """A scorer and an aggregator with one partition; `max_value_bytes` is the limit of reports alone."""
+
+    def __init__(
+        self, batches: Sequence[WrittenBatch], *, policy: Policy = DEFAULT_POLICY, max_value_bytes: int = 1_048_576
+    ) -> None:
+        letters = DeadLetterTopic("dead-letter", 1, 8 * 1024 * 1024, GROUP, "0.1.0")
+        metrics = Metrics("0.1.0", policy.fingerprint)
+        scoring = ScorerSettings(GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, letters, PoisonLimits())
+        self._folding = AggregatorSettings(
+            group=GROUP,
+            version="0.1.0",
+            fingerprint=policy.fingerprint,
+            configuration=policy.configuration(),
+            exactly_once=True,
+            partitions=1,
+            state_topic="state",
+            result_topic="result",
+            report_topic="report",
+            dead_letters=letters,
+            max_value_bytes=max_value_bytes,
+            batch_ttl_seconds=604_800,
+        )
+        self._metrics = metrics
+        self._clock = _Clock()
+        self._scorer = ScorerPartition(0, scoring, _Cases(batches), metrics, lambda: NOW)
+
+    async def _nothing(self, _partition: int) -> AsyncIterator[Sequence[Record]]:
+        nothing: Sequence[Sequence[Record]] = ()
+        for records in nothing:
+            yield records
+
+    async def run(self, inputs: Sequence[Written]) -> list[Written]:
+        """Pass the inputs through both stages, until every batch has its report."""
+        first, second = _Slice(), _Slice()
+        assert await self._scorer.process(inputs, first) == len(inputs)
+        scored = [record for record in first.written if record.topic == "scored"]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(aggregator_module, "time", self._clock)
+            gauges = BatchGauges(1_000, lambda: True)
+            aggregator = AggregatorPartition(0, self._folding, self._nothing, gauges, self._metrics, lambda: NOW)
+            await aggregator.restore()
+            assert await aggregator.process(scored, second) == len(scored)
+            self._finish(aggregator, second, len(scored))
+        return first.written + second.written
+
+    def _finish(self, aggregator: AggregatorPartition, outgoing: _Slice, next_offset: int) -> None:
+        """Let time pass until no report is owed."""
+        reports = -1
+        while reports != (reports := sum(record.topic == "report" for record in outgoing.written)):
+            self._clock.seconds += 2
+            aggregator.finish(outgoing, next_offset, at_end=True)
+
+
+def inputs_of(records: Sequence[Any]) -> list[Written]:
+    """Give records to be written the places that one partition would give them."""
+    return [
+        Written("factory.generation.output", 0, offset, record.key, record.value, tuple(record.headers))
+        for offset, record in enumerate(records)
+    ]
+
+
+def with_headers(record: Written, headers: Headers) -> Written:
+    """The same record with other headers."""
+    return replace(record, headers=tuple(headers))
