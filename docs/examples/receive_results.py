@@ -1,0 +1,27 @@
+"""Prints each result as it comes: the label of the case, and its batch's summary as of that case."""
+
+import json
+import os
+
+from confluent_kafka import Consumer, KafkaException
+
+settings = {
+    "bootstrap.servers": os.environ.get("KAFKA_BROKERS", "localhost:9092"),
+    "group.id": os.environ.get("GROUP_ID", "my-service"),
+    "isolation.level": "read_committed",  # leaves out what a worker wrote before it crashed
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+}
+consumer = Consumer(settings)
+consumer.subscribe([os.environ.get("RESULT_TOPIC", "safe.v0.result")])
+while True:
+    message = consumer.poll(1.0)
+    if message is None:
+        continue
+    if message.error():
+        raise KafkaException(message.error())
+    if dict(message.headers() or ()).get("ce_type") == b"safe:v0:result":
+        event = json.loads(message.value())
+        case, batch = event["result"], event["summary"]
+        print(event["batch_id"], case["test_id"], case["label"], batch["pass"], "of", batch["total_cases"], flush=True)
+    consumer.commit(message, asynchronous=False)  # after the work: a crash repeats a result and loses none

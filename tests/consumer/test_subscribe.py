@@ -1,0 +1,49 @@
+"""The page for services that subscribe shows the very examples that are run, and names what there is."""
+
+import re
+from pathlib import Path
+
+from consumer.records import DeadLetter
+from consumer.settings import Settings
+from tests.support.chain import Written
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "subscribe.md").read_text(encoding="utf-8")
+EXAMPLES = [
+    ("python", "examples/receive_results.py"),
+    ("typescript", "examples/typescript/publish-outputs.ts"),
+    ("typescript", "examples/typescript/receive-results.ts"),
+]
+
+
+def test_the_blocks_of_the_page_are_the_files_that_run() -> None:
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert blocks == [(language, (DOCS / path).read_text(encoding="utf-8")) for language, path in EXAMPLES]
+
+
+def test_every_example_is_on_the_page() -> None:
+    sources = {
+        path.relative_to(DOCS).as_posix()
+        for path in DOCS.glob("examples/**/*.[pt][ys]")
+        if "node_modules" not in path.parts
+    }
+    assert sources == {path for _, path in EXAMPLES}
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", PAGE)
+    assert links
+    assert not [link for link in links if not (DOCS / link).exists()]
+
+
+def test_topics_and_headers_are_named_as_they_are() -> None:
+    settings = Settings()
+    names = (settings.result_topic, settings.report_topic, settings.dead_letter_topic, settings.scored_topic)
+    assert not [name for name in names if f"`{name}`" not in PAGE]
+    letter = DeadLetter("not_utf8", "byte 0", "scorer", "g", "0.1.0", 0)
+    headers = [name.removeprefix("safe.dlq") for name, _ in letter.headers(Written("t", 0, 0, None, None, ()))]
+    assert not [name for name in headers if f"`{name}`" not in PAGE and f"`safe.dlq{name}`" not in PAGE]
+
+
+def test_the_example_in_python_is_short() -> None:
+    assert len((DOCS / "examples" / "receive_results.py").read_text(encoding="utf-8").splitlines()) <= 30
