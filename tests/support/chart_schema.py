@@ -1,0 +1,108 @@
+"""The schema of the chart's values: ours of the configuration file with the rest of values.yaml around it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+# What Go's regular expressions lack: looking ahead, and \u.
+_LOOK_AHEAD = re.compile(r"\(\?!.*?\$\)")
+
+
+def _object(properties: Mapping[str, Schema], *, required: tuple[str, ...] = ()) -> Schema:
+    schema: Schema = {"type": "object", "additionalProperties": False, "properties": dict(properties)}
+    return schema | ({"required": list(required)} if required else {})
+
+
+def _text(*, minimum: int = 0, pattern: str = "") -> Schema:
+    return {"type": "string"} | ({"minLength": minimum} if minimum else {}) | ({"pattern": pattern} if pattern else {})
+
+
+_TEXT = _text()
+_FLAG: Schema = {"type": "boolean"}
+_ANY_OBJECT: Schema = {"type": "object"}
+_ANY_LIST: Schema = {"type": "array"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_RATIO: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_SHARE: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _text(pattern="^(100|[0-9]{1,2})%$")]}
+_TEAM = _object(
+    {
+        "owner": _text(minimum=1),
+        "batches": _text(minimum=1),
+        "passRatio": _RATIO,
+        "meanCR": _RATIO,
+        "meanAC": _RATIO,
+    },
+    required=("owner", "batches"),
+)
+_VALUES: Mapping[str, Schema] = {
+    "global": _ANY_OBJECT,  # Helm gives it to every chart
+    "image": _object(
+        {
+            "repository": _TEXT,
+            "tag": _TEXT,
+            "digest": _text(pattern="^(sha256:[0-9a-f]{64})?$"),
+            "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+        }
+    ),
+    "imagePullSecrets": {"type": "array", "items": _object({"name": _text(minimum=1)}, required=("name",))},
+    "role": {"enum": ["all", "scorer", "aggregator"]},
+    "replicas": {"type": "integer", "minimum": 0},
+    "config": {"$ref": "#/$defs/config"},
+    "env": _TEXTS | {"propertyNames": {"not": {"pattern": "^SAFE_V0_"}}},
+    "existingSecret": _TEXT,
+    "existingTlsSecret": _TEXT,
+    "cases": _object({"existingConfigMap": _TEXT, "existingClaim": _TEXT}),
+    "restoreSeconds": {"type": "integer", "minimum": 1},
+    "resources": _ANY_OBJECT,
+    "serviceAccount": _object({"create": _FLAG, "name": _TEXT, "annotations": _TEXTS}),
+    "podAnnotations": _TEXTS,
+    "podLabels": _TEXTS,
+    "nodeSelector": _TEXTS,
+    "tolerations": _ANY_LIST,
+    "affinity": _ANY_OBJECT,
+    "priorityClassName": _TEXT,
+    "topologySpreadConstraints": _ANY_LIST,
+    "podDisruptionBudget": _object({"enabled": _FLAG, "maxUnavailable": _SHARE}),
+    "podMonitor": _object({"enabled": _FLAG, "interval": _text(pattern="^[0-9]+(ms|s|m)$"), "labels": _TEXTS}),
+    "prometheusRule": _object(
+        {
+            "enabled": _FLAG,
+            "labels": _TEXTS,
+            "runbooks": _text(pattern="^(https?://.+)?$"),
+            "quality": {"type": "array", "items": _TEAM},
+            "trafficExpected": _text(minimum=1),
+        }
+    ),
+    "dashboard": _object({"enabled": _FLAG, "labels": _TEXTS}),
+}
+
+
+def values_schema(configuration: Schema) -> Schema:
+    """Make the schema of the values from that of the configuration file."""
+    inner = {key: value for key, value in configuration.items() if key not in {"$schema", "$defs"}}
+    # For editors of the file itself. What else does not belong into values, the templates refuse in words.
+    inner["properties"] = {key: each for key, each in inner["properties"].items() if key != "$schema"}
+    return {
+        "$schema": configuration["$schema"],
+        "title": "Values of the chart safe",
+        **_object(_VALUES),
+        "$defs": _for_go({"config": inner} | configuration["$defs"]),
+    }
+
+
+def _for_go(schema: Any) -> Any:
+    """Take out of a schema what Go's regular expressions cannot read: it then takes a little more."""
+    if isinstance(schema, list):
+        return [_for_go(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _for_go(each) for key, each in schema.items() if "\\u" not in _pattern_in(each)}
+    if isinstance(kept.get("pattern"), str):
+        kept["pattern"] = _LOOK_AHEAD.sub("", kept["pattern"])
+    return kept
+
+
+def _pattern_in(schema: Any) -> str:
+    return str(schema.get("pattern", "")) if isinstance(schema, dict) else ""
