@@ -185,6 +185,8 @@ class AggregatorPartition:
                 return turn
             if not taken:
                 return turn
+            if outgoing.is_full:
+                return turn + 1
             if turn % _RECORDS_PER_TURN == _RECORDS_PER_TURN - 1:
                 await asyncio.sleep(0)
         return len(records)

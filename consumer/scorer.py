@@ -147,6 +147,9 @@ class ScorerPartition:
                     self._one(record, event, found, outgoing)
             except _TooMuchPoison as reached:
                 return self._stopped_before(turn, reached)
+            if outgoing.is_full:
+                self._most = turn  # what was decoded and looked up behind it was in vain
+                return turn
             if turn % _RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)
         return len(records)

@@ -1,29 +1,22 @@
 """Fixtures that every test may ask for, and loud words about what could not be tested."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from tests.support.kafka_broker import BrokerUnavailableError, ForeignBroker, KafkaBroker, kafka_libs
 from tests.support.outside import Outside
 
-_untested: list[str] = []
 
-
-def untested(reason: str) -> None:
-    """Skip the test, and say at the end of the run why; without a broker that is a failure in CI."""
-    if reason not in _untested:
-        _untested.append(reason)
-    pytest.skip(reason)
-
-
-def _without_broker(error: BrokerUnavailableError) -> None:
-    reason = f"no broker: {error}"
+def missing(reason: str) -> NoReturn:
+    """Skip the test, whose reason ends the run; but in CI, where all that tests need is installed, it fails."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
-    untested(reason)
+    pytest.skip(reason)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,8 +34,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Close the run with what it has not tested."""
-    for reason in _untested:
-        terminalreporter.write_line(f"NOT TESTED: {reason}", yellow=True, bold=True)
+    skipped: list[pytest.TestReport] = terminalreporter.getreports("skipped")
+    reasons = Counter(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple))
+    for reason, tests in reasons.items():
+        why = reason.removeprefix("Skipped: ")
+        terminalreporter.write_line(f"NOT TESTED ({tests} tests): {why}", yellow=True, bold=True)
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +51,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker | F
     try:
         started = KafkaBroker(tmp_path_factory.mktemp("kafka"), libs=kafka_libs()).start()
     except BrokerUnavailableError as error:
-        _without_broker(error)
-        return
+        missing(f"no broker: {error}")
     yield started
     started.stop(kill=True)
 
@@ -71,8 +66,7 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
             made.append(KafkaBroker(tmp_path_factory.mktemp("own-kafka"), libs=kafka_libs(), settings=settings))
             return made[-1].start()
         except BrokerUnavailableError as error:
-            _without_broker(error)
-            raise
+            missing(f"no broker: {error}")
 
     yield start
     for each in made:
@@ -91,5 +85,5 @@ def real_cases() -> Path:
     """The folder of real test cases and outputs beside the repository; skipped loudly where there is none."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "real"
     if not folder.is_dir():
-        untested(f"the real cases: there is no {folder.name} folder of them beside the repository")
+        pytest.skip(f"the real cases: there is no {folder.name} folder of them beside the repository")
     return folder

@@ -24,6 +24,9 @@ MAX_BATCH_BYTES = 512 * 1024
 _COMPRESSIBLE_BYTES = 64 * 1024 * 1024
 """Compressing more than this would hold up the event loop, and copy what may be a bomb."""
 
+_FULL_BYTES = 16 * 1024 * 1024
+"""A slice that writes more is ended early: few bytes of input may come to very many of output."""
+
 DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
 
@@ -39,6 +42,7 @@ class Outgoing:
         self._producer = producer
         self._now_ms = now_ms
         self._batches: dict[tuple[str, int], list[Any]] = {}
+        self._left = _FULL_BYTES
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Add one record, stamped with the time of writing: event times never stand in a record's timestamp."""
@@ -51,6 +55,8 @@ class Outgoing:
             fresh = self._producer.create_batch()
             fresh.append(timestamp=self._now_ms, key=key, value=value, headers=headers)
             batches.append(fresh)
+        if value is not None:
+            self._left -= len(value)
 
     def append_compressed(
         self, topic: str, partition: int, key: bytes | None, value: bytes, headers: Headers, max_bytes: int
@@ -63,7 +69,13 @@ class Outgoing:
         self._batches.setdefault((topic, partition), []).append(batch)
         # The next record must not join it.
         self._batches[topic, partition].append(self._producer.create_batch())
+        self._left -= len(value)
         return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to commit: what comes next belongs into a transaction of its own."""
+        return self._left <= 0
 
     async def send(self, last: str | None = None) -> None:
         """Send every batch and wait for each acknowledgement: a commit would not notice one that failed.

@@ -94,10 +94,16 @@ class Kept(Outgoing):
     def __init__(self) -> None:
         super().__init__(None, NOW)
         self.written: list[Written] = []
+        self.most_results = 1_000
 
     @override
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         self.written.append(Written(topic, partition, key, value, dict(headers)))
+
+    @property
+    @override
+    def is_full(self) -> bool:
+        return len(self.of("result")) >= self.most_results
 
     def of(self, topic: str) -> list[Written]:
         return [record for record in self.written if record.topic == topic]
@@ -504,6 +510,13 @@ async def test_a_record_of_a_newer_safe_makes_the_partition_wait_after_what_came
     with pytest.raises(Transient, match=r"written by a newer SAFE .*roll out aggregators first"):
         await site.logic.process(records[1:], nothing)
     assert not nothing.written
+
+
+async def test_a_slice_ends_where_its_outputs_are_enough_for_one_transaction(site: Site) -> None:
+    outgoing = Kept()
+    outgoing.most_results = 2
+    assert await site.logic.process([scored(f"t{i}", offset=i) for i in range(5)], outgoing) == 2
+    assert outgoing.summaries() == [(1, 1, 0, 0), (2, 2, 0, 0)]
 
 
 UNDECODABLE: list[tuple[str, Fetched]] = [

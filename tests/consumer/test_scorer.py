@@ -107,6 +107,19 @@ class Kept(Outgoing):
         ]
 
 
+class FullAfter(Kept):
+    """A slice that so many records fill."""
+
+    def __init__(self, records: int) -> None:
+        super().__init__()
+        self.most = records
+
+    @property
+    @override
+    def is_full(self) -> bool:
+        return len(self.written) >= self.most
+
+
 class InMemoryExpectations:
     """An ExpectationsSource of one dict: answers what stands in it, NOT_FOUND otherwise."""
 
@@ -438,6 +451,14 @@ async def test_after_each_failed_look_up_a_smaller_slice_is_tried_and_after_each
     assert [len(keys) for keys in site.source.asked] == [8, 4, 2, 1, 1]
     site.source.transient = None
     assert [await site.logic.process(records, Kept()) for _ in range(5)] == [1, 2, 4, 8, 8]
+
+
+async def test_a_slice_ends_where_its_outputs_are_enough_for_one_transaction(site: Site) -> None:
+    records = [event(test_id=f"t{i}") for i in range(40)]
+    slices = [FullAfter(5), FullAfter(100), FullAfter(100)]
+    assert [await site.logic.process(records, each) for each in slices] == [5, 5, 10]
+    assert [len(each.written) for each in slices] == [5, 5, 10]
+    assert [len(asked) for asked in site.source.asked] == [40, 5, 10]
 
 
 async def test_a_partition_that_may_be_taken_away_waits_for_no_look_up(site: Site) -> None:

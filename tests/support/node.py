@@ -7,9 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import untested
+from tests.conftest import missing
 from tests.support.kafka_broker import PROJECT
 
 INSTALL_SECONDS = 300.0
@@ -20,9 +18,9 @@ _MADE = shutil.ignore_patterns("node_modules", "dist")
 
 def node_project(folder: Path) -> Path:
     """Give a copy of the folder with its packages; without Node.js the test is skipped, and in CI it fails."""
-    missing = [program for program in ("node", "npm") if shutil.which(program) is None]
-    if missing:
-        _without_node(f"{folder.name}: {' and '.join(missing)} not found; install Node.js 20 or newer")
+    absent = [program for program in ("node", "npm") if shutil.which(program) is None]
+    if absent:
+        missing(f"{folder.name}: {' and '.join(absent)} not found; install Node.js 20 or newer")
     lock = b"".join((folder / name).read_bytes() for name in ("package.json", "package-lock.json"))
     installed = PROJECT / ".cache" / "node" / f"{folder.name}-{hashlib.sha256(lock).hexdigest()[:12]}"
     if not installed.is_dir():
@@ -40,7 +38,7 @@ def _install(folder: Path, installed: Path) -> None:
         try:
             run(copy, *_INSTALL, timeout_seconds=INSTALL_SECONDS)
         except subprocess.TimeoutExpired as error:
-            _without_node(f"{folder.name}: npm could not install it: {error}")
+            missing(f"{folder.name}: npm could not install it: {error}")
         try:
             copy.rename(installed)
         except OSError:
@@ -64,9 +62,3 @@ def run(
     )
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done
-
-
-def _without_node(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    untested(reason)
