@@ -658,6 +658,14 @@ def schema() -> None:
     typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
+@config.command(cls=Once)
+def page() -> None:
+    """Print every setting with its variable, key, default and meaning, as Markdown."""
+    from consumer.settings_page import settings_page
+
+    typer.echo(settings_page(), nl=False)
+
+
 @app.command(cls=Once, name="schema", short_help="Print the JSON Schema of an event.")
 def event_schema_command(
     event: Annotated[EventName, typer.Argument(help="Of its data; of a dead letter, its headers.")],
