@@ -4,25 +4,35 @@
 
 A task sleeps 5 ms at a time and notes how much later it wakes: for how much of that this process was busy, and, in
 brackets, how much it was where the machine has other work to do too. With `--collect`, garbage is looked for as Python
-does by itself.
+does by itself. The topic needs the tests' broker, as bench.throughput does.
 """
 
 import argparse
 import asyncio
 import gc
 import json
+import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.throughput import bootstrap_servers
+from consumer.errors import Transient
 from consumer.expectations.folder import FolderSource, list_folder
-from consumer.ports import ExpectationsKey
+from consumer.expectations.topic import TopicSource
+from consumer.kafka import Connection, TableReader
+from consumer.ports import ExpectationsKey, ExpectationsSource
+from consumer.settings import load
 from tests.support.cases import WrittenCase, make_batches
+from tests.support.outside import Outside
 
 SEED = 20260302
 NAP_SECONDS = 0.005
@@ -121,10 +131,13 @@ def write_small_files(folder: Path, files: int, _megabytes: float) -> None:
         (folder / f"batch_{at}.json").write_text(json.dumps({"test_cases": [case]}), encoding="utf-8")
 
 
+TOPIC = "topic"
+
 LAYOUTS: dict[str, tuple[Callable[[Path, int, float], None], int]] = {
     "one file": (write_folder, 1),
     "500 files": (write_folder, 500),
     "100000 files": (write_small_files, 100_000),
+    TOPIC: (write_folder, 500),
 }
 
 
@@ -135,23 +148,57 @@ async def measure(layout: str, folder: Path, megabytes: float) -> None:
     """Load a folder, look into it again, swap a file of it, and ask it for a while."""
     write, files = LAYOUTS[layout]
     write(folder, files, megabytes)
+    if layout == TOPIC:
+        await _measure_topic(folder)
+        return
     source = FolderSource(folder)
     async with watched(f"{layout}: first load"):
         await source.start()
     try:
         async with watched(f"{layout}: nothing has changed"):
-            await _look_again(source)
+            await _find_nothing(source)
         _swap(folder / "batch_0.json")
         async with watched(f"{layout}: a file was swapped"):
-            await _look_again(source)
+            await _find_nothing(source)
         await _ask_for_a_while(layout, folder, source)
     finally:
         await source.stop()
 
 
-async def _look_again(source: FolderSource) -> None:
-    """A key that nobody holds is decided by a scan that began after the question."""
-    await source.find([ExpectationsKey("nobody", "nothing")])
+async def _measure_topic(folder: Path) -> None:
+    """Read a topic that the folder was published to, then follow it while a file is swapped and published again."""
+    with bootstrap_servers() as servers, Outside(servers) as outside:
+        topic = f"cases-{uuid.uuid4().hex[:8]}"
+        outside.create_topic(topic, config={"cleanup.policy": "compact"})
+        environment = {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": servers}
+        await _publish(folder, topic, environment)
+        source = TopicSource(topic, TableReader(Connection.from_settings(load({}, environment).settings), topic))
+        try:
+            async with watched(f"{TOPIC}: first load"):
+                await source.start()
+                await _find_nothing(source)
+            _swap(folder / "batch_0.json")
+            async with watched(f"{TOPIC}: a file was swapped and published"):
+                await _publish(folder, topic, environment)
+                await _find_nothing(source)
+        finally:
+            await source.stop()
+
+
+async def _find_nothing(source: ExpectationsSource) -> None:
+    """A key that nobody holds is decided once all has been read that there was when it was asked for."""
+    while True:
+        with suppress(Transient):
+            await source.find([ExpectationsKey("nobody", "nothing")])
+            return
+
+
+async def _publish(folder: Path, topic: str, environment: dict[str, str]) -> None:
+    """Run `safe publish-cases` in a process of its own."""
+    command = [sys.executable, "-m", "consumer", "publish-cases", str(folder), "--topic", topic]
+    process = await asyncio.create_subprocess_exec(*command, env=os.environ | environment, stderr=subprocess.DEVNULL)
+    if await process.wait() != 0:
+        raise SystemExit(f"{' '.join(command)} failed")
 
 
 def _swap(file: Path) -> None:

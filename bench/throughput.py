@@ -2,7 +2,7 @@
 
     python -m bench.throughput [--events 100000] [--runs 3] [--other PATH] [--sources] [--delivery exactly_once]
 
-With `--other PATH`, a second checkout, or `--sources`, each source of expectations, they take turns (A B A B …) over
+With `--other PATH`, another checkout, or `--sources`, each source of expectations, they take turns (A B A B …) over
 the same input. The time runs from the first to the last result by their own stamps, with `--sources` from when every
 test case has been asked for; the processor time is all that the worker used, its start included. Needs the tests'
 broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
@@ -45,7 +45,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: rates in events a second, times in seconds, memory in bytes."""
+    """One run: rates in events a second, times in seconds, memory in bytes, transactions of scorer and aggregator."""
 
     variant: str
     results: int
@@ -53,6 +53,7 @@ class Measured:
     wall_seconds: float
     cpu_seconds: float
     memory_bytes: int
+    transactions: tuple[int, int]
 
     @property
     def events_a_second(self) -> float:
@@ -64,7 +65,8 @@ class Measured:
         return (
             f"{self.variant:>10}: {self.events_a_second:9,.0f} events/s  {self.seconds:6.2f} s  "
             f"(from start to rest {self.wall_seconds:6.2f} s)  cpu {self.cpu_seconds:6.2f} s  "
-            f"{self.cpu_seconds / self.results * 1e6:6.1f} µs/event  rss {self.memory_bytes / 2**20:5.0f} MiB"
+            f"{self.cpu_seconds / self.results * 1e6:6.1f} µs/event  rss {self.memory_bytes / 2**20:5.0f} MiB  "
+            f"transactions {self.transactions[0]} + {self.transactions[1]}"
         )
 
 
@@ -93,8 +95,7 @@ def _in_turns(variants: Sequence[Variant], site: Site, arguments: argparse.Names
 @contextmanager
 def _variants(arguments: argparse.Namespace, site: Site) -> Iterator[list[Variant]]:
     if not arguments.sources:
-        other = [Variant("other", arguments.other.resolve())] if arguments.other else []
-        yield [Variant("this", PROJECT), *other]
+        yield [Variant("this", PROJECT), *(Variant(path.name, path.resolve()) for path in arguments.other)]
         return
     folder = Path(site.installation.expectations)
     topic = f"cases-{uuid.uuid4().hex[:8]}"
@@ -110,7 +111,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--other", type=Path, help="a second checkout to compare with")
+    parser.add_argument(
+        "--other", type=Path, action="append", default=[], help="another checkout to compare with; repeats"
+    )
     parser.add_argument("--sources", action="store_true", help="compare the sources of expectations instead")
     parser.add_argument("--delivery", choices=("exactly_once", "at_least_once"), default="exactly_once")
     return parser.parse_args()
@@ -153,7 +156,19 @@ def _measure(source: Site, variant: Variant, settings: dict[str, str], *, skip: 
         worker.stop()
     results = site.outside.read(site.topics.result, within_seconds=REST_SECONDS)
     stamps = sorted(record.timestamp for record in results)[skip:]
-    return Measured(variant.name, len(stamps), _seconds(stamps), wall, used, memory)
+    return Measured(variant.name, len(stamps), _seconds(stamps), wall, used, memory, _transactions(site))
+
+
+def _transactions(site: Site) -> tuple[int, int]:
+    """How many the scorer and the aggregator have made, by the markers in what they write."""
+    scored, state = (
+        sum(ends.log for ends in site.outside.ends(topic).values()) - len(site.outside.read(topic))
+        for topic in (site.topics.scored, site.topics.state)
+    )
+    return (
+        scored // PARTITIONS,
+        state,
+    )  # a slice of the scorer goes to every partition, one of the aggregator to its own
 
 
 def _seconds(stamps: Sequence[int]) -> float:

@@ -26,6 +26,7 @@ class PoisonWatch:
 
     def __init__(self, limits: PoisonLimits) -> None:
         self._limits = limits
+        self._limited = limits != PoisonLimits()
         self._run = 0
         self._last: deque[bool] = deque(maxlen=WINDOW)
         self._buried = 0
@@ -38,6 +39,8 @@ class PoisonWatch:
 
     def note(self, *, buried: bool) -> None:
         """One more record has come to its end."""
+        if not self._limited:
+            return
         self._run = self._run + 1 if buried else 0
         if len(self._last) == WINDOW:
             self._buried -= self._last[0]

@@ -8,6 +8,7 @@ until anything fails; then everything in hand is dropped, and it is taken up aga
 import asyncio
 import random
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,12 @@ from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, PartitionWriter,
 _log = structlog.get_logger("safe.stage")
 
 _POLL_SECONDS = 0.2
-_SLICE_RECORDS = 4_000
+_SLICE_RECORDS = 2_000
 _SLICE_BYTES = 8 * 1024 * 1024
-_BACKLOG_RECORDS = 8_000
+_BACKLOG_RECORDS = 5_000
 _BACKLOG_BYTES = 16 * 1024 * 1024
-_ALL_SLICES_BYTES = 48 * 1024 * 1024
-_ALL_BACKLOGS_BYTES = 80 * 1024 * 1024
+_ALL_SLICES_BYTES = 24 * 1024 * 1024
+_ALL_BACKLOGS_BYTES = 56 * 1024 * 1024
 """What all partitions of a role may hold together: each has an even share, and no more than is its own limit."""
 _LEAST_SHARE_BYTES = 512 * 1024
 _REVOKE_SECONDS = 15.0
@@ -720,6 +721,7 @@ class Backlog:
     def __init__(self, shares: Shares) -> None:
         self._shares = shares
         self.records: deque[Record] = deque()
+        self._sizes: deque[int] = deque()
         self.fetched_to = 0
         self.paused = False
         self.markers_since: float | None = None
@@ -733,15 +735,17 @@ class Backlog:
     def clear(self) -> None:
         """Forget what was fetched."""
         self.records.clear()
+        self._sizes.clear()
         self._bytes = 0
         self.paused = False
         self.markers_since = None
 
     def add(self, fetched: Fetched) -> None:
         """Append what a poll brought."""
-        fresh = [record for record in fetched.records if record.offset >= self.fetched_to]
-        self.records.extend(fresh)
-        self._bytes += sum(map(size_of, fresh))
+        known = bisect_left(fetched.records, self.fetched_to, key=lambda record: record.offset)
+        self.records.extend(fetched.records[known:])
+        self._sizes.extend(fetched.sizes[known:])
+        self._bytes += sum(fetched.sizes[known:])
         self.fetched_to = fetched.next_offset
         if not self.records and self.markers_since is None:
             self.markers_since = time.monotonic()
@@ -765,16 +769,17 @@ class Backlog:
         taken: list[Record] = []
         size, most = 0, self._shares.slice_bytes
         while self.records and len(taken) < _SLICE_RECORDS and size < most:
-            record = self.records.popleft()
-            size += size_of(record)
-            taken.append(record)
+            taken.append(self.records.popleft())
+            size += self._sizes.popleft()
         self._bytes -= size
         return taken, self.records[0].offset if self.records else self.fetched_to
 
     def put_back(self, records: Sequence[Record]) -> None:
         """Return what a slice did not take."""
+        sizes = [size_of(record) for record in records]
         self.records.extendleft(reversed(records))
-        self._bytes += sum(map(size_of, records))
+        self._sizes.extendleft(reversed(sizes))
+        self._bytes += sum(sizes)
 
     def committed(self, next_offset: int) -> None:
         """Everything below `next_offset` is done with."""

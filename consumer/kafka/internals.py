@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import time
-import weakref
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -109,15 +108,28 @@ class _KnownVersions:
         return batch
 
 
-class _Acyclic(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
+class _Acyclic:
     """What a fetch has brought, freed with its last reference: the client's own is held by its own iterator.
 
     An unfinished batch in such a cycle, once old, would never be collected, and its room would stay open.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._records_iterator = PartitionRecords._unpack_records(weakref.proxy(self))
+        self._inner = PartitionRecords(*arguments, **named)
+        self._records: Generator[Any, None, None] = self._inner._records_iterator
+
+    @property
+    def next_fetch_offset(self) -> int:
+        return int(self._inner.next_fetch_offset)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._records
+
+    def __next__(self) -> Any:
+        return next(self._records)
+
+    def __del__(self) -> None:
+        self._records.close()
 
 
 def break_cycles() -> None:
@@ -130,20 +142,30 @@ def refuse_unknown_versions() -> None:
     fetcher_module.MemoryRecords = _KnownVersions
 
 
-def _take(result: Any, decompression: Decompression, max_records: int | None = None) -> list[Any]:
+class Taken(list[Any]):
+    """Records, and about what each of them takes up in bytes."""
+
+    __slots__ = ("sizes",)
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+
+def _take(result: Any, decompression: Decompression, max_records: int | None = None) -> Taken:
     """The next records of a partition's fetch; those before a batch that cannot be read still come.
 
     Stands in for FetchResult.getall(), which would lose them, and leave the position behind the gap.
     """
+    taken = Taken()
     if not result.has_more() or not result.check_assignment(result._topic_partition):
-        return []
-    taken: list[Any] = []
+        return taken
     failure: KafkaError | None = None
     left = TAKE_BYTES
     try:
         for record in result._partition_records:
-            taken.append(record)
             size = size_of(record)
+            taken.append(record)
+            taken.sizes.append(size)
             left -= size
             if size > _LARGE_RECORD_BYTES:
                 decompression.note_open(record, size)
@@ -164,8 +186,8 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
 def size_of(record: Any) -> int:
     """About what a record takes up: key, value and headers."""
     size = len(record.value or b"") + len(record.key or b"")
-    if record.headers:
-        size += sum(_HEADER_BYTES + len(name) + len(value or b"") for name, value in record.headers)
+    for name, value in record.headers:  # three times as fast as sum(), and this is done for each record
+        size += _HEADER_BYTES + len(name) + len(value or b"")
     return size
 
 
@@ -187,14 +209,14 @@ def partitions_fetched(consumer: AIOKafkaConsumer) -> list[TopicPartition]:
     return list(fetcher._records)
 
 
-async def take(consumer: AIOKafkaConsumer, partition: TopicPartition) -> list[Any]:
+async def take(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Taken:
     """What has been fetched of a partition, without waiting: as `getmany()`, which after a failure counts polls wrong.
 
     Raises what reading it met.
     """
     fetcher: Any = consumer._fetcher
-    taken: dict[TopicPartition, list[Any]] = await fetcher.fetched_records((partition,))
-    return taken.get(partition, [])
+    taken: dict[TopicPartition, Taken] = await fetcher.fetched_records((partition,))
+    return taken.get(partition) or Taken()
 
 
 def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":

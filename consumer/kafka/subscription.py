@@ -25,6 +25,7 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, closed, translated
 from consumer.kafka.internals import (
+    Taken,
     coordination_failed,
     generation_of,
     is_rebalancing,
@@ -52,6 +53,9 @@ _LONGEST_REST_SECONDS = 30.0
 """How long a batch that cannot be read is left alone: each try reads and decompresses it anew."""
 
 
+_NOTHING = Taken()
+
+
 class OffsetOutOfRange(SafeError):
     """The position of a partition no longer exists in its log."""
 
@@ -64,10 +68,12 @@ class OffsetOutOfRange(SafeError):
 class Fetched(NamedTuple):
     """What one poll brought for a partition: its records, and the next offset behind them (markers included).
 
-    `unread` tells why the batch at that offset cannot be read; it is tried again and again.
+    `sizes` are about what each record takes up in bytes. `unread` tells why the batch at that offset cannot be read; it
+    is tried again and again.
     """
 
     records: Sequence[Record]
+    sizes: Sequence[int]
     next_offset: int
     unread: Transient | None = None
 
@@ -129,7 +135,7 @@ class Subscription:
         self._arrival: asyncio.Future[None] | None = None
         self._owed: SafeError | None = None
         # What the poll under way has met: a partition that is sent elsewhere meanwhile must not deliver it any more.
-        self._taken: dict[int, list[Any]] = {}
+        self._taken: dict[int, Taken] = {}
         self._unread: dict[int, Transient] = {}
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -277,7 +283,8 @@ class Subscription:
             position = position_of(self._consumer, where)
             if position is not None:
                 partition = where.partition
-                fetched[partition] = Fetched(self._taken.get(partition, ()), position, self._unread.get(partition))
+                taken = self._taken.get(partition, _NOTHING)
+                fetched[partition] = Fetched(taken, taken.sizes, position, self._unread.get(partition))
         return fetched
 
     def seek(self, partition: int, offset: int) -> None:

@@ -101,6 +101,7 @@ GUARDED = {
     "_partition_records",
     "_pending_batches",
     "_records",
+    "_records_iterator",
     "_rejoin_needed_fut",
     "_send_request",
     "_sender",
@@ -108,7 +109,6 @@ GUARDED = {
     "_topic_partition",
     "_transaction_waiter",
     "_txn_manager",
-    "_unpack_records",
     "_update_position",
 }
 
@@ -337,6 +337,7 @@ async def test_a_take_ends_after_so_many_bytes_and_the_next_goes_on(
         records = await internals.take(fetching, WHERE)
         taken.append([record.offset for record in records])
         positions.append(position_of(fetching, WHERE))
+        assert records.sizes == [internals.size_of(record) for record in records]
     assert taken == [[0, 1], [2, 3], [4, 5], []]
     assert positions == [2, 4, 6, 6]
 

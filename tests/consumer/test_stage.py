@@ -15,7 +15,7 @@ from typing_extensions import override
 from consumer import stage as stage_module
 from consumer.decode import Record
 from consumer.errors import Fatal, PartitionLost, Transient
-from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, Subscription
+from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, Subscription, size_of
 from consumer.stage import Backlog, Backoff, Role, Shares, Stage
 
 WITHIN_SECONDS = 10.0
@@ -72,6 +72,11 @@ class Site:
     @property
     def everything(self) -> list[int]:
         return [message.offset for message in self.log]
+
+
+def brought(records: Sequence[Message], next_offset: int) -> Fetched:
+    """What a poll brings."""
+    return Fetched(records, [size_of(record) for record in records], next_offset)
 
 
 class Slice(Outgoing):
@@ -171,12 +176,12 @@ class Group(Subscription):
         if 0 not in self.owned or self.position is None:
             return {}
         if self.paused:
-            return {0: Fetched((), self.position)}
+            return {0: brought((), self.position)}
         if self.unread is not None:
             told, self.unread = self.unread, None
-            return {0: Fetched((), self.position, told)}
+            return {0: Fetched((), (), self.position, told)}
         first, self.position = self.position, self.site.end
-        return {0: Fetched([m for m in self.site.log if m.offset >= first], self.position)}
+        return {0: brought([m for m in self.site.log if m.offset >= first], self.position)}
 
     @override
     def seek(self, partition: int, offset: int) -> None:
@@ -870,7 +875,7 @@ def test_backoff_grows_to_its_bound_and_starts_anew(monkeypatch: pytest.MonkeyPa
 def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
     backlog = Backlog(Shares())
     backlog.start(2)
-    backlog.add(Fetched([Message(1), Message(2), Message(3)], 5))
+    backlog.add(brought([Message(1), Message(2), Message(3)], 5))
     assert [record.offset for record in backlog.records] == [2, 3]
     taken, next_offset = backlog.take()
     assert ([record.offset for record in taken], next_offset) == ([2, 3], 5)
@@ -882,8 +887,8 @@ def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
     ("partitions", "backlog_mib", "slice_mib"),
     [
         (1, 16, 8),  # its own limits
-        (8, 10, 6),  # an even share
-        (80, 1, 0.6),
+        (8, 7, 3),  # an even share
+        (40, 1.4, 0.6),
         (1_000, 0.5, 0.5),  # something must go on
     ],
 )
@@ -909,7 +914,7 @@ def test_whatever_makes_records_large_bounds_a_slice(message: Message) -> None:
     shares.partitions = 1_000
     backlog = Backlog(shares)
     backlog.start(0)
-    backlog.add(Fetched([replace(message, offset=at) for at in range(10)], 10))
+    backlog.add(brought([replace(message, offset=at) for at in range(10)], 10))
     assert backlog.is_full
     assert len(backlog.take()[0]) == 2
 
