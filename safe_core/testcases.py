@@ -106,15 +106,17 @@ def _scenarios(plan: object) -> list[object]:
 def _read(
     case: object, position: int, plans: list[list[object]], shared: dict[Expectations, Expectations]
 ) -> TestCase | BadTestCase:
+    if not isinstance(case, Mapping):
+        return BadTestCase(None, position, "is not an object")
     try:
         return _test_case(case, [scenarios[position] for scenarios in plans if position < len(scenarios)], shared)
     except (_InvalidTestCase, InvalidExpectations) as error:
         return BadTestCase(_good_id(case, "test_id"), position, str(error), _good_id(case, "concern_id"))
 
 
-def _test_case(case: object, scenarios: list[object], shared: dict[Expectations, Expectations]) -> TestCase:
-    if not isinstance(case, Mapping):
-        raise _InvalidTestCase("is not an object")
+def _test_case(
+    case: Mapping[object, object], scenarios: list[object], shared: dict[Expectations, Expectations]
+) -> TestCase:
     test_id = _id(case, "test_id")
     if test_id is None:
         raise _InvalidTestCase("test_id is missing")
@@ -132,8 +134,8 @@ def _held_once(expectations: Expectations, shared: dict[Expectations, Expectatio
     return shared.setdefault(expectations, expectations)
 
 
-def _good_id(case: object, field: str) -> str | None:
-    value = case.get(field) if isinstance(case, Mapping) else None
+def _good_id(case: Mapping[object, object], field: str) -> str | None:
+    value = case.get(field)
     return value if isinstance(value, str) and not id_problem(value) else None
 
 
