@@ -173,14 +173,23 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
                 result._update_position()
                 return taken
     except KafkaError as error:
-        failure = error.with_traceback(None)  # which would hold this frame, and all that was taken
+        failure = _without_frames(error)
     except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and its partition alone must wait
         failure = UndecodableBatch(f"a batch cannot be read ({type(error).__name__})")
     result._update_position()
     result._partition_records = None
     if failure is not None and not taken:
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # else this frame and the failure would hold each other
     return taken
+
+
+def _without_frames(error: KafkaError) -> KafkaError:
+    """The error alone: the frames that it and its causes came through hold records, and batches half read."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
 
 
 def size_of(record: Any) -> int:

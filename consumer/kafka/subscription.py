@@ -51,6 +51,8 @@ _FETCH_BYTES = 16 * 1024 * 1024
 _FIRST_REST_SECONDS = 0.1
 _LONGEST_REST_SECONDS = 30.0
 """How long a batch that cannot be read is left alone: each try reads and decompresses it anew."""
+_PATIENCE_SECONDS = 5.0
+"""A large batch that has to wait longer for others is told of."""
 
 
 _NOTHING = Taken()
@@ -89,10 +91,11 @@ class Membership:
 
 
 class _Rest(NamedTuple):
-    """A partition that is not looked at until a moment (monotonic), and how long it rests."""
+    """A partition that is left alone until a moment (monotonic): for how long this time, and since when."""
 
     until: float
     seconds: float
+    since: float
 
 
 class Subscription:
@@ -233,7 +236,10 @@ class Subscription:
         try:
             records = await take(self._consumer, where)
         except BatchesInTheWay:
-            self._rests[where.partition] = _Rest(time.monotonic() + _FIRST_REST_SECONDS, _FIRST_REST_SECONDS)
+            rest = self._rest(where, longest_seconds=_FIRST_REST_SECONDS)
+            if time.monotonic() - rest.since > _PATIENCE_SECONDS:
+                about = f"{where.topic}/{where.partition} at offset {position_of(self._consumer, where)}"
+                self._unread[where.partition] = Transient(f"a large batch of {about} waits until others have been read")
         except (BatchTooLarge, CorruptRecordException) as error:
             self._rest(where)
             about = f"{where.topic}/{where.partition} at offset {position_of(self._consumer, where)}"
@@ -247,11 +253,12 @@ class Subscription:
                 self._taken[where.partition] = records
                 self._rests.pop(where.partition, None)
 
-    def _rest(self, where: TopicPartition) -> None:
+    def _rest(self, where: TopicPartition, *, longest_seconds: float = _LONGEST_REST_SECONDS) -> _Rest:
         """Leave a partition alone; while what is left of its fetch is not taken, nothing more of it is fetched."""
-        last = self._rests.get(where.partition)
-        seconds = _FIRST_REST_SECONDS if last is None else min(2 * last.seconds, _LONGEST_REST_SECONDS)
-        self._rests[where.partition] = _Rest(time.monotonic() + seconds, seconds)
+        now, last = time.monotonic(), self._rests.get(where.partition)
+        seconds = _FIRST_REST_SECONDS if last is None else min(2 * last.seconds, longest_seconds)
+        rest = self._rests[where.partition] = _Rest(now + seconds, seconds, now if last is None else last.since)
+        return rest
 
     def _raise_owed(self) -> None:
         """A failure of one partition waits until what others brought has been handed over."""

@@ -9,7 +9,7 @@ import gc
 import inspect
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition as StructTopicPartition
 
 from consumer.kafka import internals
-from consumer.kafka.decompression import CODECS, BatchTooLarge, Decompression, UndecodableBatch
+from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge, Decompression, UndecodableBatch
 from consumer.kafka.internals import (
     DECODING_MODULES,
     dispose,
@@ -238,6 +238,15 @@ def batch_of(values: Sequence[bytes], first_offset: int = 0, codec: int = 0) -> 
 
 
 @pytest.fixture
+def uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As while a worker runs: what is held in a circle may be held for ever."""
+    monkeypatch.setattr(fetcher_module, "PartitionRecords", PartitionRecords)
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
 async def fetching() -> AsyncIterator[Any]:
     """A consumer of one partition, with the fetcher that start() would give it, and no broker to ask."""
     made: Any = AIOKafkaConsumer(bootstrap_servers=NOWHERE)
@@ -253,7 +262,7 @@ def put(consumer: Any, *batches: bytes) -> None:
     """Let a fetch have brought these batches, as the fetcher itself keeps it."""
     fetcher, assignment = consumer._fetcher, consumer._subscription.subscription.assignment
     position = assignment.state_value(WHERE).position
-    records = PartitionRecords(
+    records = fetcher_module.PartitionRecords(
         WHERE, MemoryRecords(b"".join(batches)), [], position, None, None, check_crcs=True, isolation_level=1
     )
     fetcher._records[WHERE] = FetchResult(WHERE, assignment=assignment, partition_records=records, backoff=0.0)
@@ -353,6 +362,29 @@ async def test_a_large_record_counts_as_open_until_nobody_holds_it(
     assert bounded.open_bytes == 0
 
 
+@pytest.mark.usefixtures("bounded", "uncollected")
+async def test_a_batch_that_must_wait_lets_go_of_what_was_read_before_it(
+    fetching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = Decompression(4 * LIMIT)
+    internals.bound_memory(wide)
+    internals.break_cycles()
+    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    monkeypatch.setattr(internals, "_LARGE_RECORD_BYTES", 1_000)
+    zstd = CODEC_NUMBERS["zstd"]
+    put(fetching, batch_of([b"x" * 3 * LIMIT], codec=zstd), batch_of([b"y" * 3 * LIMIT], first_offset=1, codec=zstd))
+    records = await internals.take(fetching, WHERE)
+    assert [record.offset for record in records] == [0]
+    records.clear()
+    waits = False
+    try:
+        await internals.take(fetching, WHERE)
+    except BatchesInTheWay:
+        waits = True
+    assert waits, "what is read last is held until the next is read"
+    assert wide.open_bytes == 0, "it would be in its own way for as long as the garbage is not collected"
+
+
 @pytest.mark.usefixtures("bounded")
 async def test_what_stands_before_a_batch_that_cannot_be_read_is_delivered_and_the_position_stays_there(
     fetching: Any,
@@ -420,9 +452,10 @@ async def test_a_partition_that_is_left_alone_does_not_hold_up_the_others(fetchi
         *_, seconds, _invalid, _resumed = fetcher._get_actions_per_node(fetching._subscription.subscription.assignment)
         return float(seconds)
 
+    assert "backoff=self._prefetch_backoff" in inspect.getsource(Fetcher), "the wait is set elsewhere"
     put(fetching, batch_of([b"a"]))
     fetcher._records[WHERE]._backoff = fetcher._prefetch_backoff  # as the fetcher sets it
-    assert "backoff=self._prefetch_backoff" in inspect.getsource(Fetcher), "the wait is set elsewhere"
+    fetcher._records[WHERE]._created = time.monotonic()
     assert wait() < fetcher._fetcher_timeout, "a fetch no longer waits for what may be taken at once"
     internals.let_wait(fetching, [WHERE, TopicPartition("input", 7)])
     assert wait() == fetcher._fetcher_timeout, "the others wait until the partition's records are taken"

@@ -42,6 +42,7 @@ class Group:
     """A subscription to partitions 0 and 1, and a hand that puts there what fetches bring."""
 
     def __init__(self) -> None:
+        self.decompression = Decompression(LIMIT)
         nobody = cast("Any", None)
         membership = Membership("input", "g", "round_robin", 10.0)
         self.subscription = Subscription(
@@ -95,8 +96,8 @@ async def group(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
             if hasattr(module, f"{codec}_decode"):
                 monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
     monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
-    internals.bound_memory(Decompression(LIMIT))
     made = Group()
+    internals.bound_memory(made.decompression)
     yield made
     await made.consumer._fetcher.close()
     made.consumer._closed = True
@@ -141,6 +142,24 @@ async def test_it_is_left_alone_for_a_while_and_then_fetched_again(
     assert await group.poll() == {0: ([], 0, None), 1: ([b"a"], 1, None)}
     # What is left of its fetch keeps a partition from being fetched.
     assert bool(group.consumer._fetcher._records) is is_left_alone
+
+
+async def test_a_large_batch_that_waits_for_others_is_told_of_once_that_takes_long(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription, "_FIRST_REST_SECONDS", 0.0)
+    value = b" " * (LIMIT - 1_000)
+    large = batch([value], codec=ZSTD)
+    group.decompression.open_bytes = LIMIT  # of other partitions
+    group.bring(0, large)
+    assert (await group.poll())[0] == ([], 0, None)
+    monkeypatch.setattr(subscription, "_PATIENCE_SECONDS", -1.0)
+    group.bring(0, large)
+    told = "a large batch of input/0 at offset 0 waits until others have been read"
+    assert (await group.poll())[0] == ([], 0, told)
+    group.decompression.open_bytes = 0
+    group.bring(0, large)
+    assert (await group.poll())[0] == ([value], 1, None)
 
 
 async def test_a_partition_goes_on_once_its_batch_can_be_read(group: Group) -> None:
