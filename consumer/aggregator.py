@@ -5,7 +5,6 @@ Rolling state is the fold of the rows in `safe.v0.state`, which the partition's 
 that are due, the progress row and the offset.
 """
 
-import asyncio
 import gc
 import heapq
 import time
@@ -43,12 +42,10 @@ from consumer.records import (
 from consumer.report_size import fit_report
 from consumer.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
 from consumer.state import LiveBatch, PartitionState, ReadState
+from consumer.turns import Turns
 from safe_core import build_report
 
 _log = structlog.get_logger("safe.aggregator")
-
-_RECORDS_PER_TURN = 150
-"""Records folded between two turns of the event loop."""
 
 _REPORT_EVERY_SECONDS = 1.0
 _REPORT_COST_FACTOR = 20
@@ -176,19 +173,20 @@ class AggregatorPartition:
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         """Fold a slice and publish a result for each record; raises Transient at a record of a newer SAFE."""
         self._begin_slice()
-        for turn, record in enumerate(records):
+        turns = Turns()
+        for taken, record in enumerate(records):
             try:
-                taken = self._one(record, outgoing)
+                is_folded = self._one(record, outgoing)
             except NewerSchema as error:
-                if turn == 0:
+                if taken == 0:
                     raise Transient(f"written by a newer SAFE ({error}): roll out aggregators first") from error
-                return turn
-            if not taken:
-                return turn
+                return taken
+            if not is_folded:
+                return taken
             if outgoing.is_full:
-                return turn + 1
-            if turn % _RECORDS_PER_TURN == _RECORDS_PER_TURN - 1:
-                await asyncio.sleep(0)
+                return taken + 1
+            if turns.is_over:
+                await turns.next()
         return len(records)
 
     def _one(self, record: Record, outgoing: Outgoing) -> bool:

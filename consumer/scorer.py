@@ -19,12 +19,10 @@ from consumer.poison_limit import PoisonLimits, PoisonWatch
 from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.records import batch_key, case_key, own_headers, traced
 from consumer.scored import ScoredBy, encode_scored
+from consumer.turns import Turns
 from safe_core import CaseScore, Policy, score
 
 _log = structlog.get_logger("safe.scorer")
-
-_RECORDS_PER_TURN = 200
-"""Records scored between two turns of the event loop: heartbeats run on the same loop."""
 
 _LARGE_BYTES = 64 * 1024
 
@@ -139,19 +137,21 @@ class ScorerPartition:
         keys = {ExpectationsKey(event.batch_id, event.test_id) for event in decoded if isinstance(event, InputEvent)}
         found = await self._find(list(keys), len(records)) if keys else {}
         self._wait_for_missing(found)
-        for turn, (record, event) in enumerate(zip(records, decoded, strict=True), start=1):
+        turns = Turns()
+        for taken, (record, event) in enumerate(zip(records, decoded, strict=True), start=1):
             try:
                 if _is_large(record):
                     await asyncio.to_thread(self._one, record, event, found, outgoing)
                 else:
                     self._one(record, event, found, outgoing)
             except _TooMuchPoison as reached:
-                return self._stopped_before(turn, reached)
+                return self._stopped_before(taken, reached)
             if outgoing.is_full:
-                self._most = turn  # what was decoded and looked up behind it was in vain
-                return turn
-            if turn % _RECORDS_PER_TURN == 0:
-                await asyncio.sleep(0)
+                self._most = taken  # what was decoded and looked up behind it was in vain
+                return taken
+            if turns.is_over:
+                await turns.next()
+        self._most = min(_ALL, self._most * 2)
         return len(records)
 
     async def _find(
@@ -159,12 +159,10 @@ class ScorerPartition:
     ) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
         """Look up a slice; after a failure the next one is smaller, so that a slow source is passed in small steps."""
         try:
-            found = await self._look_up(keys)
+            return await self._look_up(keys)
         except Transient:
             self._most = max(1, records // 2)
             raise
-        self._most = min(_ALL, self._most * 2)
-        return found
 
     async def _look_up(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
         looking = asyncio.ensure_future(self._source.find(keys))
@@ -172,28 +170,33 @@ class ScorerPartition:
         try:
             await asyncio.wait({looking, hiding}, return_when=asyncio.FIRST_COMPLETED)
             if looking.done():
+                failure = looking.exception()
+                if isinstance(failure, Transient):
+                    # Anew: raised again, it and the task would hold each other, and with them the slice.
+                    raise Transient(str(failure))
                 return looking.result()
         finally:
             hiding.cancel()
             looking.cancel()
         raise Transient("the partition may be taken away")
 
-    def _stopped_before(self, turn: int, reached: _TooMuchPoison) -> int:
+    def _stopped_before(self, taken: int, reached: _TooMuchPoison) -> int:
         """What came before is taken; with nothing before it, the partition waits."""
-        if turn == 1:
+        if taken == 1:
             raise Transient(str(reached)) from reached
-        return turn - 1
+        return taken - 1
 
     async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
         decoded: list[InputEvent | Poison | None] = []
         rules = self._settings.input_rules
-        for turn, record in enumerate(records, start=1):
+        turns = Turns()
+        for record in records:
             if _is_large(record):
                 decoded.append(await asyncio.to_thread(_decoded, record, rules))
             else:
                 decoded.append(_decoded(record, rules))
-            if turn % _RECORDS_PER_TURN == 0:
-                await asyncio.sleep(0)
+            if turns.is_over:
+                await turns.next()
         return decoded
 
     def _wait_for_missing(self, found: Mapping[ExpectationsKey, FoundExpectations | Poison]) -> None:

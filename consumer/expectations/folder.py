@@ -34,6 +34,7 @@ from consumer.expectations.cases import (
 )
 from consumer.naming import named, shown
 from consumer.ports import ExpectationsKey, FoundExpectations
+from consumer.turns import Turns
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
@@ -367,11 +368,14 @@ class FolderSource:
             await self._scanned(scan)
         answers: dict[ExpectationsKey, Answer] = {}
         try:
-            missed = self._answer(keys, answers)
+            missed = await self._answer(keys, answers)
             if missed:
                 await self._scanned(scan)
+                turns = Turns()
                 for key in missed:
                     answers[key] = self._decided(key)
+                    if turns.is_over:
+                        await turns.next()
             self._raise_trouble()
         except Transient:
             self.requests["transient"] += len(keys)
@@ -398,17 +402,26 @@ class FolderSource:
 
     # --- answering
 
-    def _answer(self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, Answer]) -> list[ExpectationsKey]:
+    async def _answer(
+        self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, Answer]
+    ) -> list[ExpectationsKey]:
         """Answer from what is known now, and return the keys that a new scan must decide."""
         known = self._answers
-        missed = []
+        unknown = []
         for key in keys:
             answer = known.get(key)
             if answer is None:
-                missed.append(key)
+                unknown.append(key)
             else:
                 answers[key] = answer
-        return [key for key in missed if not self._is_found(key, answers)] if missed else missed
+        missed = []
+        turns = Turns()
+        for key in unknown:
+            if not self._is_found(key, answers):
+                missed.append(key)
+            if turns.is_over:
+                await turns.next()
+        return missed
 
     def _is_found(self, key: ExpectationsKey, answers: dict[ExpectationsKey, Answer]) -> bool:
         try:

@@ -5,8 +5,9 @@ hand does not settle is decided by one that has been at the end of the topic sin
 """
 
 import asyncio
+import heapq
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -15,16 +16,15 @@ import structlog
 from consumer.decode import Record
 from consumer.errors import ConfigurationError, Fatal, Poison, SafeError, Transient
 from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests
-from consumer.expectations.topic_index import TopicIndex
+from consumer.expectations.topic_index import Survey, TopicIndex
 from consumer.ports import ExpectationsKey, FoundExpectations
+from consumer.turns import Turns
 
 ASK_EVERY_SECONDS = 0.2
 """The end of the topic is asked for no more often, however many wait for it."""
 LOOK_AGAIN_SECONDS = 5.0
 LOOK_AGAIN_IN_TROUBLE_SECONDS = 1.0
 UNANSWERED_SECONDS = 5.0
-KEYS_PER_TURN = 500
-"""Keys decided between two turns of the event loop: heartbeats run on the same loop."""
 PATIENCE_SECONDS = 5.0
 """How long a call waits for the topic before it is told to come again."""
 FIRST_REST_SECONDS = 0.5
@@ -108,8 +108,7 @@ class TopicSource:
         self._known_of: dict[str | None, list[ExpectationsKey]] = {}
         self._preparer = Preparer()
         self._had_cases = False
-        self._told: Mapping[str, str] = {}
-        self._told_of: tuple[str, ...] = ()
+        self._told: dict[str, str] = {}
         self._unusable: tuple[str, ...] = ()
 
         # What is being read, the same one while it is followed. `_doubt` tells why the topic may no longer be the one
@@ -211,19 +210,25 @@ class TopicSource:
         try:
             async with asyncio.timeout(self._patience_seconds):
                 unsure: list[ExpectationsKey] = []
-                for some in _turns(keys):
-                    index = await self._settled_index()
-                    unsure += [key for key in some if not self._is_found_in_its_batch(index, key, answers)]
-                    await asyncio.sleep(0)
+                async for index, key in self._one_by_one(keys):
+                    if not self._is_found_in_its_batch(index, key, answers):
+                        unsure.append(key)
                 if unsure:
                     await self._at_the_end(number)
-                for some in _turns(unsure):
-                    index = await self._settled_index()
-                    answers.update((key, self._decided(index, key)) for key in some)
-                    await asyncio.sleep(0)
+                    async for index, key in self._one_by_one(unsure):
+                        answers[key] = self._decided(index, key)
         except TimeoutError as error:
             unseen = f"the end of {self._topic} is not in sight: a transaction is open, or much is being written"
             raise Transient(self.trouble() or unseen) from error
+
+    async def _one_by_one(self, keys: Sequence[ExpectationsKey]) -> AsyncIterator[tuple[TopicIndex, ExpectationsKey]]:
+        """Each key with the index to look it up in, as it is at that moment; others have their turns in between."""
+        index, turns = await self._settled_index(), Turns()
+        for key in keys:
+            if turns.is_over:
+                await turns.next()
+                index = await self._settled_index()
+            yield index, key
 
     def _is_found_in_its_batch(
         self, index: TopicIndex, key: ExpectationsKey, answers: dict[ExpectationsKey, Answer]
@@ -374,7 +379,8 @@ class TopicSource:
             has_ended = has_ended or _reaches(read.positions, goal)
             self._is_held_up = read.is_whole and not has_ended
             if has_ended and read.is_whole:
-                self._settle(index, touched, read.positions)
+                survey = await asyncio.to_thread(index.survey) if index.is_to_be_surveyed else None
+                self._settle(index, touched, read.positions, survey)
                 touched = set()
                 await asyncio.sleep(0)  # who waited looks at it before it changes again
 
@@ -383,7 +389,9 @@ class TopicSource:
             self._settled = False
         return await asyncio.to_thread(index.fold, records)
 
-    def _settle(self, index: TopicIndex, touched: set[str], positions: Mapping[int, int]) -> None:
+    def _settle(
+        self, index: TopicIndex, touched: set[str], positions: Mapping[int, int], survey: Survey | None
+    ) -> None:
         """Let look-ups see an index that has been read to the end of a transaction."""
         last, self._index = self._index, index
         self._positions = positions
@@ -393,7 +401,10 @@ class TopicSource:
             self._announce(index)
         elif touched:
             self._forget(touched)
-        self._tell_problems(index)
+        if index is not last:
+            self._tell_problems(survey or Survey({}, ()), {})
+        elif survey is not None:
+            self._tell_problems(survey, self._told)
         self._note_recovery(index)
         self._tell()
 
@@ -417,18 +428,20 @@ class TopicSource:
         if not index:
             _log.warning("the topic of test cases holds none", topic=self._topic)
 
-    def _tell_problems(self, index: TopicIndex) -> None:
-        if index.unusable is self._told_of:
-            return
-        self._told_of, problems = index.unusable, index.problems
-        new = [name for name in index.unusable if self._told.get(name) != problems[name]]
-        for name in new[:NAMED_AT_ONCE]:
-            _log.warning("a record of test cases cannot be used", topic=self._topic, key=name, why=problems[name])
+    def _tell_problems(self, survey: Survey, told: dict[str, str]) -> None:
+        """Name what is newly wrong; `told` is what was told of this index before, and what comes of it."""
+        wrong = {name: why for name, why in survey.changed.items() if why is not None}
+        new = [name for name, why in wrong.items() if self._told.get(name) != why]
+        for name in heapq.nsmallest(NAMED_AT_ONCE, new):
+            _log.warning("a record of test cases cannot be used", topic=self._topic, key=name, why=wrong[name])
         if len(new) > NAMED_AT_ONCE:
             more = len(new) - NAMED_AT_ONCE
             _log.warning("more records of test cases cannot be used", topic=self._topic, records=more)
-        self._told = problems
-        self._unusable = tuple(dict.fromkeys(map(_batch_named, index.unusable)))
+        for name in survey.changed.keys() - wrong.keys():
+            told.pop(name, None)
+        self._told = told
+        self._told |= wrong
+        self._unusable = survey.batches
 
     def _note_doubt(self, why: str) -> None:
         if self._doubt != why:
@@ -458,13 +471,3 @@ class TopicSource:
 
 def _reaches(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
     return all(positions.get(partition, 0) >= end for partition, end in ends.items())
-
-
-def _turns(keys: Sequence[ExpectationsKey]) -> Iterator[Sequence[ExpectationsKey]]:
-    return (keys[start : start + KEYS_PER_TURN] for start in range(0, len(keys), KEYS_PER_TURN))
-
-
-def _batch_named(key: str) -> str:
-    """What a metric may name of a record: neither a test_id nor a key that is none."""
-    parts = key.split("/")
-    return "/".join(parts[:2]) if len(parts) in {2, 3} else "no usable key"

@@ -135,20 +135,33 @@ def _whole(value: bytes) -> tuple[Mapping[str, Row], int]:
 # --- the index --------------------------------------------------------------------------------------------------------
 
 
+class Survey(NamedTuple):
+    """What is wrong with a topic's records.
+
+    `changed` tells why each record cannot be used, by name, None for one that can be again: of those that have changed
+    since the last survey, and of records whose names look the same one. `batches` has a name for each batch with an
+    unusable record, in order.
+    """
+
+    changed: Mapping[str, str | None]
+    batches: tuple[str, ...]
+
+
 class TopicIndex:
     """All test cases of a topic; fold() changes it, from a thread if nothing else looks meanwhile.
 
-    `unusable` names, in order, the records that cannot be used as they are now. `records` counts those folded so far.
+    `records` counts those folded so far.
     """
 
     def __init__(self) -> None:
-        self.unusable: tuple[str, ...] = ()
         self.records = 0
         self._batches: dict[str, dict[Origin, Part]] = {}
         self._holders: Holders = {}
         self._shared: dict[Expectations, Expectations] = {}
         self._counts: dict[str, int] = {}
+        # Why records cannot be used, by partition and key; and those of which this has changed since the last survey.
         self._problems: dict[tuple[int, bytes | None], str] = {}
+        self._changed: set[tuple[int, bytes | None]] = set()
 
     # --- look-ups
 
@@ -159,11 +172,6 @@ class TopicIndex:
     def batches(self) -> int:
         """How many batches there are."""
         return len(self._batches)
-
-    @property
-    def problems(self) -> Mapping[str, str]:
-        """Why each unusable record is so, by name; of records whose names look the same, one."""
-        return {_name(key): why for (_partition, key), why in self._problems.items()}
 
     def find(self, key: ExpectationsKey) -> TestCase | Poison:
         """Find a test case by the contract's section 2."""
@@ -218,7 +226,6 @@ class TopicIndex:
     def fold(self, records: Iterable[Record]) -> set[str]:
         """Take in some records, in the order of their partitions; returns the names of the batches they may change."""
         touched = set()
-        before = dict(self._problems)
         for record in records:
             self.records += 1
             try:
@@ -229,17 +236,31 @@ class TopicIndex:
             touched.add(key.batch_id)
             self._counts.pop(key.batch_id, None)
             (self._fold_batch if key.test_id is None else self._fold_case)(key, record)
-        if before != self._problems:
-            self.unusable = tuple(sorted(self.problems))
         if len(self._shared) > 2 * len(self._holders) + 1_000:
             self._shared = self._in_use()
         return touched
 
     def _note(self, record: Record, problem: str | None) -> None:
+        where = (record.partition, record.key)
+        if self._problems.get(where) == problem:
+            return
         if problem is None:
-            self._problems.pop((record.partition, record.key), None)
+            del self._problems[where]
         else:
-            self._problems[record.partition, record.key] = problem
+            self._problems[where] = problem
+        self._changed.add(where)
+
+    @property
+    def is_to_be_surveyed(self) -> bool:
+        """Whether survey() would tell something."""
+        return bool(self._changed)
+
+    def survey(self) -> Survey:
+        """Tell what has changed since the last survey; takes as long as there are unusable records."""
+        changed = {_name(where[1]): self._problems.get(where) for where in self._changed}
+        self._changed.clear()
+        batches = {_batch_named(_name(key)) for _partition, key in self._problems}
+        return Survey(changed, tuple(sorted(batches)))
 
     def _fold_case(self, key: RecordKey, record: Record) -> None:
         assert key.test_id is not None
@@ -256,14 +277,13 @@ class TopicIndex:
             self._drop(key.batch_id, origin)
 
     def _row_of_case(self, key: RecordKey, record: Record) -> TopicRow | None:
-        self._note(record, None)
-        if record.value is None:
-            return None
         try:
-            return self._kept(_single(key, record.value), key)
+            row = None if record.value is None else self._kept(_single(key, record.value), key)
         except InvalidBatch as error:
             self._note(record, str(error))
             return Refused("expectations_invalid", f"its record of the test case is unusable: {error}")
+        self._note(record, None)
+        return row
 
     def _fold_batch(self, key: RecordKey, record: Record) -> None:
         origin = Origin(key.concern_id, False, record.partition)  # noqa: FBT003 - a field, by its place
@@ -278,14 +298,14 @@ class TopicIndex:
             del self._batches[key.batch_id]
 
     def _part(self, key: RecordKey, record: Record) -> Part | None:
-        self._note(record, None)
-        if record.value is None:
-            return None
         try:
-            rows, nameless = _whole(record.value)
+            rows, nameless = _whole(record.value) if record.value is not None else ({}, 0)
         except InvalidBatch as error:
             self._note(record, str(error))
             return Part(problem=str(error))
+        self._note(record, None)
+        if record.value is None:
+            return None
         return Part({test_id: self._kept(row, key) for test_id, row in rows.items()}, nameless)
 
     def _kept(self, row: Row, key: RecordKey) -> Row:
@@ -346,3 +366,9 @@ def _count(parts: Sequence[Part]) -> int:
 
 def _name(key: bytes | None) -> str:
     return "a record without a key" if key is None else named([key.decode("utf-8", "backslashreplace")])
+
+
+def _batch_named(key: str) -> str:
+    """What a metric may name of a record: neither a test_id nor a key that is none."""
+    parts = key.split("/")
+    return "/".join(parts[:2]) if len(parts) in {2, 3} else "no usable key"

@@ -170,8 +170,10 @@ class _ProducerOwner:
             async with asyncio.timeout(self._deadline_seconds):
                 await steps
         except TimeoutError as error:
+            without_frames(error)
             raise PartitionLost(f"no answer within {self._deadline_seconds:g} s") from error
         except (ExceptionGroup, KafkaError, OSError, AssertionError) as error:
+            without_frames(error)
             # aiokafka reports misuse of a fenced producer as an AssertionError.
             raise self._failure(error) from error
 
@@ -184,6 +186,18 @@ class _ProducerOwner:
         if any(isinstance(cause, FENCED) for cause in causes(error)):
             return PartitionLost("another producer has taken over", fenced=True)
         return PartitionLost(f"a write failed: {type(error).__name__}")
+
+
+def without_frames(error: BaseException | None) -> None:
+    """Let an error, and whatever led to it, go of the frames that it came through.
+
+    A frame of a TaskGroup keeps what it raises: in that circle all that was to be written would stay, perhaps for ever.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+            without_frames(part)
+        error = error.__cause__ or error.__context__
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -87,7 +87,7 @@ LAYERS: list[set[str]] = [
         "consumer.options",
     },
     {"consumer.configuration_file"},
-    {"consumer.errors", "consumer.naming"},
+    {"consumer.errors", "consumer.naming", "consumer.turns"},
     {"consumer"},
     {"safe_core"},
 ]

@@ -1,12 +1,18 @@
 """What a slice writes, and when it is enough for one transaction."""
 
-from typing import cast
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from consumer.kafka import Outgoing
+from consumer.errors import PartitionLost
+from consumer.kafka import Connection, Outgoing, PlainWriter
 
 MIB = 1024 * 1024
 
@@ -42,3 +48,60 @@ def test_what_is_compressed_counts_as_it_was(outgoing: Outgoing) -> None:
 def test_what_is_not_written_fills_nothing(outgoing: Outgoing) -> None:
     assert not outgoing.append_compressed("dead", 0, b"key", bytes(65 * MIB), [], max_bytes=MIB)
     assert not outgoing.is_full
+
+
+# --- what a commit that failed leaves behind --------------------------------------------------------------------------
+
+
+class FailingProducer(Producer):
+    """A producer that fails, or that never answers."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        self.failure = failure
+
+    async def send_batch(self, batch: BatchBuilder, topic: str, *, partition: int) -> Any:  # noqa: ARG002 - as aiokafka
+        if self.failure is not None:
+            raise self.failure
+        return asyncio.get_running_loop().create_future()
+
+
+class Writer(PlainWriter):
+    """A writer whose producer is the test's."""
+
+    def __init__(self, producer: FailingProducer, commit_offset: Callable[[int], Awaitable[None]]) -> None:
+        super().__init__(
+            Connection("127.0.0.1:1", {}), "input", 0,
+            deadline_seconds=0.05, changelog="state", commit_offset=commit_offset,
+        )  # fmt: skip
+        self._producer = cast("AIOKafkaProducer", producer)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """As while a worker runs: what is held in a circle may be held for ever."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("failure", [KafkaError("broken"), OSError("gone"), None], ids=["kafka", "socket", "silence"])
+@pytest.mark.usefixtures("uncollected")
+async def test_what_could_not_be_written_is_let_go_of(failure: Exception | None) -> None:
+    async def never(_next_offset: int) -> None:
+        raise AssertionError("an offset was committed before its outputs")
+
+    writer = Writer(FailingProducer(failure), never)
+    outgoing = writer.outgoing(0)
+    for topic in ("result", "report"):
+        outgoing.append(topic, 0, b"key", b"value", [])
+    gone = weakref.ref(outgoing)
+    is_lost = False
+    try:
+        await writer.commit(outgoing, 1)
+    except PartitionLost:
+        is_lost = True
+    del outgoing
+    assert is_lost
+    await asyncio.sleep(0)  # the tasks that sent end
+    assert gone() is None

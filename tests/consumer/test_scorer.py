@@ -453,6 +453,33 @@ async def test_after_each_failed_look_up_a_smaller_slice_is_tried_and_after_each
     assert [await site.logic.process(records, Kept()) for _ in range(5)] == [1, 2, 4, 8, 8]
 
 
+async def test_after_an_outage_nothing_of_the_slice_is_held(site: Site) -> None:
+    record, outgoing = event(), Kept()
+    held: list[weakref.ref[Any]] = [weakref.ref(record), weakref.ref(outgoing)]
+    site.source.transient = Transient("the service is away")
+    gc.collect()
+    gc.disable()
+    try:
+        is_away = False
+        try:
+            await site.logic.process([record], outgoing)
+        except Transient:
+            is_away = True
+        del record, outgoing
+        site.source.asked.clear()
+        await asyncio.sleep(0)
+        assert is_away
+        assert [each() for each in held] == [None, None], "in a circle, it would be held for ever"
+    finally:
+        gc.enable()
+
+
+async def test_slices_grow_again_also_where_nothing_is_looked_up(site: Site) -> None:
+    await site.logic.process([event(offset) for offset in range(8)], FullAfter(1))
+    rubbish = [Fetched(b"{", offset) for offset in range(8)]
+    assert [await site.logic.process(rubbish, Kept()) for _ in range(5)] == [1, 2, 4, 8, 8]
+
+
 async def test_a_slice_ends_where_its_outputs_are_enough_for_one_transaction(site: Site) -> None:
     records = [event(test_id=f"t{i}") for i in range(40)]
     slices = [FullAfter(5), FullAfter(100), FullAfter(100)]

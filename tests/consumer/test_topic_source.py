@@ -356,6 +356,32 @@ async def test_a_whole_batch_that_cannot_be_read_makes_its_own_look_ups_invalid_
     assert elsewhere.expected_cases is None
 
 
+async def test_an_unusable_record_is_told_of_once_and_again_if_it_was_mended_in_between() -> None:
+    topic = InMemoryTopic()
+    put(topic, "b", a_case("A-1"))
+    with capture_logs() as logs:
+
+        def told() -> list[str]:
+            return [entry["key"] for entry in logs if entry["log_level"] == "warning"]
+
+        async with following(topic) as source:
+            topic.put("K07/b/A-1", b"{")
+            await until(lambda: told() == ["K07/b/A-1"])
+            topic.put("K07/b/A-2", b"{")
+            await until(lambda: told()[1:] == ["K07/b/A-2"])
+            topic.put("K07/b/A-1", b"{")
+            put(topic, "b", a_case("A-3"))
+            await found(source, "b", "A-3")
+            assert told() == ["K07/b/A-1", "K07/b/A-2"]
+            put(topic, "b", a_case("A-1"), a_case("A-4"))
+            await found(source, "b", "A-4")
+            topic.put("K07/b/A-1", b"{")
+            await until(lambda: told()[2:] == ["K07/b/A-1"])
+            topic.put("no key", b"{}")
+            await until(lambda: source.unusable == ("K07/b", "no usable key"))
+            assert told()[3:] == ["no key"]
+
+
 async def test_many_unusable_records_do_not_flood_the_log() -> None:
     topic = InMemoryTopic()
     for number in range(60):
@@ -484,7 +510,7 @@ def test_an_index_that_was_followed_equals_one_that_was_read_after_compaction(
         assert (str(one) if isinstance(one, Poison) else one) == (str(other) if isinstance(other, Poison) else other)
         assert followed.expected_cases(key.batch_id) == read_at_once.expected_cases(key.batch_id)
         assert followed.holds(key) == read_at_once.holds(key)
-    assert followed.unusable == read_at_once.unusable
+    assert followed.survey().batches == read_at_once.survey().batches
     assert (len(followed), followed.batches) == (len(read_at_once), read_at_once.batches)
 
 
