@@ -11,6 +11,7 @@ from aiokafka.errors import CorruptRecordException
 from consumer.decode import Record
 from consumer.errors import Fatal
 from consumer.kafka.connection import Connection
+from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
 from consumer.kafka.internals import position_of
 
@@ -115,7 +116,8 @@ async def _client(connection: Connection, isolation: str, about: str = _STATE) -
         yield consumer
     except CorruptRecordException as error:
         instead = ", or start a new group on new topics" if about == _STATE else ""
-        raise Fatal(f"{about} fails its checksum: restore the topic{instead}") from error
+        wrong = "holds a batch that cannot be read" if isinstance(error, UndecodableBatch) else "fails its checksum"
+        raise Fatal(f"{about} {wrong}: restore the topic{instead}") from error
     except FAILURES as error:
         raise translated(error, about) from error
     finally:
