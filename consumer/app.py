@@ -110,13 +110,14 @@ class Worker:
             if self._role != "aggregator":
                 self._source = expectations_source(self._settings)
                 cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
-                await self._source.start()
+            self._connect_metrics()
             pages = Pages(
                 self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
             )
-            await cleanup.enter_async_context(pages)
+            await cleanup.enter_async_context(pages)  # before test cases are read, which may take long
+            if self._source is not None:
+                await self._source.start()
             self._stages = self._make_stages(verified)
-            self._connect_metrics()
             self._announce(verified, pages.address)
             gc.freeze()  # what is loaded by now stays: no need to look at it again
             if not self._stopping.is_set():
@@ -354,6 +355,8 @@ class Worker:
         source_trouble = self._source.trouble() if self._source is not None else None
         if source_trouble is not None:
             troubles.append(f"expectations: {source_trouble}")
+        if not self._stages and not troubles:
+            return ["starting"]
         return troubles + [trouble for stage in self._stages for trouble in stage.troubles()]
 
     def _not_live(self) -> Sequence[str]:

@@ -804,5 +804,6 @@ def _explain(error: Exception) -> None:
 def _usage_problem(error: typer.TyperException) -> str:
     # typer exports no name for the subclasses that know their command and have words for people.
     problem: str = getattr(error, "format_message", error.__str__)()
+    problem = " ".join(problem.split()).replace(": Value error, ", ": ").replace(": Input should be ", ": must be ")
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
     return f"{problem.removesuffix('.')}; see {command} --help"

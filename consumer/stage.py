@@ -38,6 +38,8 @@ _LOOK_AGAIN_SECONDS = 1.0
 _FENCES_WITHIN_SECONDS = 60.0
 _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 5.0
+_BEING_TAKEN_UP = "being taken up"
+_TELL_AGAIN_SECONDS = 30.0
 _SILENT_GROUP_SECONDS = 90.0
 """A member that hears nothing from its group for this long joins it anew."""
 _POLL_TROUBLE_SECONDS = 10.0
@@ -377,7 +379,9 @@ class Runner:
     ) -> None:
         self.partition = partition
         self.position = 0
-        self.trouble: str | None = "being taken up"
+        self.trouble: str | None = _BEING_TAKEN_UP
+        self._told_why: str | None = None
+        self._told_at = float("-inf")
         self.unread: str | None = None
         self.quiet = asyncio.Event()
         self.quiet.set()
@@ -638,12 +642,16 @@ class Runner:
     # --- when something fails -----------------------------------------------------------------------------------------
 
     def _note_trouble(self, error: SafeError) -> None:
-        if self.trouble is None or self.trouble == "being taken up":
+        """Say that the partition waits, and, if that becomes another one, why: at most so often."""
+        why, now = str(error), time.monotonic()
+        begins = self.trouble is None or self.trouble == _BEING_TAKEN_UP
+        if begins or (why != self._told_why and now - self._told_at > _TELL_AGAIN_SECONDS):
+            self._told_why, self._told_at = why, now
             _log.warning(
                 "the partition waits",
-                role=self._role.name, topic=self._role.topic, partition=self.partition, why=str(error),
+                role=self._role.name, topic=self._role.topic, partition=self.partition, why=why,
             )  # fmt: skip
-        self.trouble = str(error)
+        self.trouble = why
 
     def _note_unread(self, error: Transient) -> None:
         """What was read before it is served on."""

@@ -107,7 +107,8 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
         raise ConfigurationError(
-            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them"
+            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them, "
+            "unless they are there and this user may not see them"
         )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)

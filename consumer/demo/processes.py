@@ -18,7 +18,7 @@ _TERMINATE_SECONDS = 5.0
 _ASK_AGAIN_SECONDS = 0.05
 _ANSWER_SECONDS = 1.0
 _LAST_LINES = 8
-_REMEDY = "pip install 'safe-scorer[demo]'"
+_REMEDY = "install SAFE with its extra demo (in a checkout: make demo, or pip install '.[demo]')"
 
 
 @dataclass(slots=True)

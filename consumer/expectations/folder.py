@@ -49,6 +49,8 @@ SETTLED_SECONDS = 2.0
 UNANSWERED_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 5.0
 TRIES = 3
+NAMED_AT_ONCE = 20
+"""So many files with unusable test cases are named in the log by one scan, of the rest their number."""
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
 """A batch of a hundred thousand cases has some 50 MiB; what is far larger is a mistake, and would take all memory."""
 
@@ -157,10 +159,10 @@ def read_whole(path: str) -> tuple[bytes, Signature] | None:
 
 @dataclass(frozen=True, slots=True)
 class BatchFile:
-    """A batch file as it was last read; `rows` and `cases` are of its last good version, if it ever had one.
+    """A batch file as it was last read; `rows`, `cases`, `unusable` are of its last good version, if it ever had one.
 
     `signature` is None for a file that the next scan reads again whatever it looks like. `content` is a hash of its
-    bytes, `modified_at` in seconds since 1970.
+    bytes, `modified_at` in seconds since 1970; of its `cases` so many are `unusable`.
     """
 
     signature: Signature | None
@@ -168,6 +170,7 @@ class BatchFile:
     content: int | None = None
     rows: Mapping[str, Row] | None = None
     cases: int = 0
+    unusable: int = 0
     problem: str | None = None
 
     def is_being_written(self, now: float) -> bool:
@@ -286,7 +289,9 @@ class FolderIndex:
         except InvalidBatch as error:
             return replace(known, signature=kept, modified_at=at, content=content, problem=str(error))
         rows = {test_id: compact(row, self.shared) for test_id, row in rows_of(batch).items()}
-        return BatchFile(kept, at, content, rows, count_of(batch))
+        cases = count_of(batch)
+        usable = sum(isinstance(row, TestCase) for row in rows.values())
+        return BatchFile(kept, at, content, rows, cases, cases - usable)
 
     def _in_use(self) -> dict[Expectations, Expectations]:
         rows = (row for file in self.files.values() for row in _rows(file).values())
@@ -510,6 +515,7 @@ class FolderSource:
                 _log.warning("a batch file cannot be used", file=shown(name), why=why, until_it_is_repaired=kept)
         if index.holders is not before.holders:
             self._answers.clear()
+            _tell_unusable(before, index)
             _log.info("batch files were read", files=len(index.files), test_ids=len(index.holders))
         if self._trouble is not None:
             self._trouble = None
@@ -523,3 +529,14 @@ class FolderSource:
         if trouble != self._trouble and self._finished:  # at start, the command itself says so
             _log.error("look-ups wait for the expectations folder", why=trouble)
         self._trouble = trouble
+
+
+def _tell_unusable(before: FolderIndex, index: FolderIndex) -> None:
+    """Name the files, of those that are new or have changed, whose test cases cannot all be used."""
+    changed = [name for name, file in index.files.items() if file.unusable and _differ(before.files.get(name), file)]
+    for name in sorted(changed)[:NAMED_AT_ONCE]:
+        _log.warning(
+            "test cases cannot be used: safe lint says why", file=shown(name), test_cases=index.files[name].unusable
+        )
+    if len(changed) > NAMED_AT_ONCE:
+        _log.warning("more files have test cases that cannot be used", files=len(changed) - NAMED_AT_ONCE)

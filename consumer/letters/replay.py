@@ -283,7 +283,7 @@ def conclude(tried: Tried, request: ReplayRequest) -> int:
     """Say what has become of the letters and give the exit code."""
     missing = sorted(str(name) for name in request.selection.names - tried.named)
     if tried.repeated:
-        _say(f"{tried.repeated} more hold a record that another one holds, too: it is sent once")
+        _say(f"{tried.repeated} more hold the same record as another letter: it is sent once")
     if tried.others:
         groups = named(f"{group} ({count})" for group, count in tried.others.most_common())
         _say(f"left alone: {sum(tried.others.values())} of other groups, {groups}; --group-id chooses one")

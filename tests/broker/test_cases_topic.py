@@ -243,10 +243,11 @@ def test_a_worker_is_ready_only_when_it_has_read_to_the_end(outside: Outside, tm
         transaction.put("K07/asthma_2/A-2", json.dumps(a_case("A-2")).encode())
         worker = site.spawn("early")
         wait_until(lambda: answers(worker), within_seconds=CALL_SECONDS, what="it answers at all")
-        _status, said = worker.get("/readyz")
+        reading = f"reading the test cases of {topic_of(site)}: 1 records so far, held up by an open transaction"
+        wait_until(
+            lambda: reading in worker.get("/readyz")[1], within_seconds=SOON_SECONDS, what="it says how far it has come"
+        )
         site.send([Outgoing(json.dumps(event("A-1", batch_id="asthma_1")).encode(), partition=0)])
-        assert f"reading the test cases of {topic_of(site)}: 1 records so far" in said
-        assert "an open transaction" in said
         assert not worker.is_ready()
         transaction.commit()
         worker.await_ready(within_seconds=SOON_SECONDS)
@@ -286,6 +287,21 @@ def test_a_half_published_batch_is_never_seen(outside: Outside, tmp_path: Path) 
 
         assert {record.json()["expected_cases"] for record in outside.read(site.topics.result)} == {1, 2}
         assert dead_letters(site) == []
+
+
+def test_a_worker_answers_while_it_reads_its_test_cases_for_the_first_time(outside: Outside, tmp_path: Path) -> None:
+    cases = tmp_path / "cases"
+    write_batch(cases, "asthma_1", a_case("A-1"))
+    with site_with_a_topic(outside, tmp_path, cases) as site:
+        transaction = KafkaTransaction(outside.bootstrap_servers, topic_of(site))
+        transaction.put("K07/asthma_1/A-1", json.dumps(a_case("A-1")).encode())
+        worker = site.spawn("starting")
+        wait_until(lambda: answers(worker), within_seconds=CALL_SECONDS, what="it answers at all")
+        statuses = {path: worker.get(path)[0] for path in ("/livez", "/readyz", "/metrics")}
+        assert statuses == {"/livez": 200, "/readyz": 503, "/metrics": 200}
+        assert " starts as " not in worker.log_text(), "it has read them"
+        transaction.commit()
+        wait_until(lambda: worker.get("/readyz")[0] == 200, within_seconds=SOON_SECONDS, what="it is ready")
 
 
 def test_what_a_killed_publisher_left_open_is_ended_by_the_next_one(outside: Outside, tmp_path: Path) -> None:

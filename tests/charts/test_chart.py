@@ -155,6 +155,12 @@ def test_pods_are_spread_over_nodes_and_over_what_else_is_asked_for() -> None:
     assert (default["topologyKey"], default["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
     [given] = rendered(SETS["everything"]).pod["spec"]["topologySpreadConstraints"]
     assert given["topologyKey"] == "topology.kubernetes.io/zone"
+    assert given["labelSelector"] == default["labelSelector"]
+    own = {"matchLabels": {"example.org/team": "quality"}}
+    [chosen] = changed(topologySpreadConstraints=[given | {"labelSelector": own}]).pod["spec"][
+        "topologySpreadConstraints"
+    ]
+    assert chosen["labelSelector"] == own
 
 
 @pytest.mark.parametrize("key", ["nodeSelector", "tolerations", "affinity", "priorityClassName", "imagePullSecrets"])
@@ -189,11 +195,23 @@ def test_probes_ask_the_pages_that_there_are_where_the_worker_listens(name: str)
     container = rendered(SETS[name]).container
     [port] = container["ports"]
     assert rendered(SETS[name]).environment["SAFE_V0_HTTP_ADDRESS"] == f"0.0.0.0:{port['containerPort']}"
-    asked = {kind: container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
+    asked = {kind: container[kind]["httpGet"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
     assert asked == {
+        "startupProbe": {"path": "/livez", "port": port["name"]},
         "livenessProbe": {"path": "/livez", "port": port["name"]},
         "readinessProbe": {"path": "/readyz", "port": port["name"]},
     }
+
+
+@pytest.mark.parametrize("seconds", [1, 7, 600, 3600])
+def test_a_worker_that_reads_test_cases_for_long_is_not_restarted_meanwhile(seconds: int) -> None:
+    manifests = changed(restoreSeconds=seconds)
+    probe = manifests.container["startupProbe"]
+    assert seconds <= probe["periodSeconds"] * probe["failureThreshold"] < seconds + probe["periodSeconds"]
+    assert (
+        probe["periodSeconds"] * probe["failureThreshold"]
+        < manifests.one("Deployment")["spec"]["progressDeadlineSeconds"]
+    )
 
 
 def test_a_worker_is_restarted_only_after_a_minute_of_silence() -> None:
@@ -215,6 +233,7 @@ def test_pods_keep_to_the_restricted_standard_of_kubernetes(name: str) -> None:
     assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & pod.keys()
     assert {next(iter(volume.keys() - {"name"})) for volume in pod["volumes"]} <= {
         "configMap",
+        "projected",
         "secret",
         "persistentVolumeClaim",
     }
@@ -247,9 +266,22 @@ def mounted(manifests: Manifests, path: str) -> Mapping[str, Any]:
 def test_secrets_that_are_there_are_mounted_for_the_group_alone() -> None:
     manifests = rendered(SETS["secured"])
     assert manifests.environment["SAFE_V0_SECRETS_DIR"] == "/etc/safe/secrets"
-    assert mounted(manifests, "/etc/safe/secrets") == {"secret": {"secretName": "safe-secrets", "defaultMode": 0o440}}
+    assert mounted(manifests, "/etc/safe/secrets") == {
+        "projected": {"defaultMode": 0o440, "sources": [{"secret": {"name": "safe-secrets"}}]}
+    }
     assert mounted(manifests, "/etc/safe/tls") == {"secret": {"secretName": "safe-tls", "defaultMode": 0o440}}
     assert manifests.pod["spec"]["securityContext"]["fsGroup"] == 10001
+
+
+def test_a_key_of_any_secret_is_found_under_the_name_of_its_variable() -> None:
+    keys = {"SAFE_V0_EXPECTATIONS_TOKEN": {"name": "cases", "key": "token"}}
+    password = {"SAFE_V0_KAFKA_SASL_PASSWORD": {"name": "kafka-user", "key": "password"}}
+    manifests = changed(existingSecretKeys=keys | password)
+    assert manifests.environment["SAFE_V0_SECRETS_DIR"] == "/etc/safe/secrets"
+    assert mounted(manifests, "/etc/safe/secrets")["projected"]["sources"] == [
+        {"secret": {"name": "cases", "items": [{"key": "token", "path": "SAFE_V0_EXPECTATIONS_TOKEN"}]}},
+        {"secret": {"name": "kafka-user", "items": [{"key": "password", "path": "SAFE_V0_KAFKA_SASL_PASSWORD"}]}},
+    ]
 
 
 def test_without_secrets_nothing_speaks_of_them() -> None:

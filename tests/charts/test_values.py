@@ -21,6 +21,7 @@ VALUES: dict[str, Any] = yaml.safe_load(VALUES_TEXT)
 FREE = {
     "config",
     "env",
+    "existingSecretKeys",
     "resources",
     "labels",
     "annotations",
@@ -162,6 +163,8 @@ SLIPS: list[tuple[Values, str]] = [
     ({"config": {"overrides": {"archetype": {" ": {}}}}}, "invalid propertyName ' '"),
     ({"env": {"SAFE_V0_LOG_LEVEL": "debug"}}, "SAFE_V0_LOG_LEVEL"),  # which config has
     ({"env": {"PORT": 80}}, "/env/PORT"),
+    ({"existingSecretKeys": {"password": {"name": "a", "key": "b"}}}, "'password'"),
+    ({"existingSecretKeys": {"SAFE_V0_EXPECTATIONS_TOKEN": {"name": "a"}}}, "'key'"),
     ({"restoreSeconds": 0}, "/restoreSeconds"),
     ({"podDisruptionBudget": {"maxUnavailable": "one"}}, "/podDisruptionBudget/maxUnavailable"),
     ({"podMonitor": {"interval": "15"}}, "/podMonitor/interval"),

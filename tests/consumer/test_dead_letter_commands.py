@@ -599,7 +599,7 @@ async def test_a_record_that_stands_there_several_times_is_sent_once(capsys: pyt
     assert conclude(replay.tried, ReplayRequest(Selection())) == 0
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1] == f"replayed 4 of 4 dead letters to {INPUT}"
-    assert errors[0].startswith("safe: 2 more hold a record that another one holds")
+    assert errors[0].startswith("safe: 2 more hold the same record as another letter")
 
 
 def test_only_the_letters_of_one_partition_are_remembered() -> None:
@@ -738,7 +738,7 @@ def test_a_topic_that_stamps_records_itself_is_warned_of() -> None:
 REFUSED: list[tuple[list[str], str]] = [
     (["list", "--reason", "bad_luck"], "'bad_luck' is no reason; there are empty_value, not_utf8,"),
     (["list", "--since", "yesterday"], "--since yesterday is neither a time with a zone"),
-    (["list", "--limit", "0"], "should be greater than or equal to 1"),
+    (["list", "--limit", "0"], "must be greater than or equal to 1"),
     (["list", "--after", "x"], "x names no dead letter"),
     (["list", "--after", f"{INPUT}/0/1"], "is not PARTITION/OFFSET"),
     (["list", "--since", "1h", "--since", "2h"], "it is given twice"),
@@ -748,7 +748,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["replay"], "which dead letters?"),
     (["replay", "--dry-run"], "which dead letters?"),
     (["replay", "3/41", "--reason", "not_utf8"], "named by itself"),
-    (["replay", "--all", "--rate", "0"], "should be greater than or equal to 1"),
+    (["replay", "--all", "--rate", "0"], "must be greater than or equal to 1"),
     (["list"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"),
 ]
 

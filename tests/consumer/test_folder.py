@@ -17,7 +17,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.folder import LARGEST_FILE_BYTES, FolderIndex, FolderSource, Listing, list_folder, read_whole
+from consumer.expectations.folder import (
+    LARGEST_FILE_BYTES,
+    NAMED_AT_ONCE,
+    FolderIndex,
+    FolderSource,
+    Listing,
+    list_folder,
+    read_whole,
+)
 from consumer.ports import ExpectationsKey, FoundExpectations
 from safe_core import Expectations
 
@@ -595,6 +603,31 @@ async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once
     clock.now += 1
     assert signals(await found(source, "a", "A-1")) == ("stridor",)
     assert not source.unusable
+
+
+async def test_a_file_with_unusable_test_cases_is_named_whenever_it_has_changed_and_many_at_once_are_counted(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    good, bad = case("A-1", "wheeze"), case("A-2") | {"expectations": 7}
+    twice = [case("A-3", "wheeze"), case("A-3", "stridor")]
+    told = "test cases cannot be used: safe lint says why"
+    with capture_logs() as logs:
+        written(tmp_path, "a.json", [good, bad, case(None), *twice])
+        written(tmp_path, "b.json", [good])
+        source = await started(tmp_path, clock)
+        for cases in ([good, bad], [good], [good]):
+            written(tmp_path, "a.json", cases)
+            clock.now += 1
+            await source.find([ExpectationsKey("nobody", "nothing")])
+        first = [entry for entry in logs if entry["event"] == told]
+        for at in range(NAMED_AT_ONCE + 2):
+            written(tmp_path, f"c{at:02}.json", [bad])
+        clock.now += 1
+        await source.find([ExpectationsKey("nobody", "nothing")])
+    assert [(entry["file"], entry["test_cases"]) for entry in first] == [("a.json", 3), ("a.json", 1)]
+    assert len([entry for entry in logs if entry["event"] == told]) == 2 + NAMED_AT_ONCE
+    assert [entry["files"] for entry in logs if "more files" in entry["event"]] == [2]
 
 
 async def test_an_enormous_file_is_not_read_and_its_last_good_version_stays(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from consumer import stage as stage_module
@@ -478,6 +479,18 @@ async def test_while_a_slice_waits_the_partition_is_in_trouble_and_nothing_is_co
         await until(lambda: site.committed == 5)
         assert stage.troubles() == []
     assert site.processed == site.everything
+
+
+async def test_another_reason_to_wait_is_told_too_but_not_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = ["it answers with a web page", "it redirects", "it redirects", "it refuses the credentials"]
+    for seconds, told in ((0.0, [reasons[0], reasons[1], reasons[3]]), (1_000.0, reasons[:1])):
+        monkeypatch.setattr(stage_module, "_TELL_AGAIN_SECONDS", seconds)
+        site.troubles.extend(map(Transient, reasons))
+        with capture_logs() as logs:
+            site.publish(1)
+            async with running(stage_of(site)):
+                await until(lambda: site.committed == site.end)
+        assert [entry["why"] for entry in logs if entry["event"] == "the partition waits"] == told
 
 
 async def test_a_partition_that_waits_is_given_away_at_once_and_its_slice_is_read_again(site: Site) -> None:

@@ -63,6 +63,17 @@ def test_what_is_shown_of_batches_is_shown_of_those_chosen(query: Query) -> None
     assert query.expression.count(chosen) >= len(figures)
 
 
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.panel} {query.ref}")
+def test_whatever_is_shown_is_of_the_chosen_namespace(query: Query) -> None:
+    read = re.findall(r"\b(?:safe_\w+|ALERTS)\b", query.expression)
+    assert query.expression.count('namespace=~"$namespace') == len(read)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.panel} {query.ref}")
+def test_batches_of_one_name_in_two_namespaces_are_two(query: Query) -> None:
+    assert re.findall(r"(?<!namespace, )concern_id, batch_id(?=[,)])", query.expression) == []
+
+
 def test_every_metric_of_a_worker_is_somewhere_on_the_dashboard() -> None:
     shown = {re.sub("_(bucket|total)$", "", name) for query in QUERIES for name in metrics_in(query.expression)}
     families = re.findall(r"^# TYPE (\w+)", GOLDEN_PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -115,12 +126,14 @@ def test_panels_have_ids_and_places_of_their_own() -> None:
         )
 
 
-def test_data_source_concern_and_batch_can_be_chosen() -> None:
+def test_data_source_namespace_concern_and_batch_can_be_chosen() -> None:
     variables = {variable["name"]: variable for variable in dashboard()["templating"]["list"]}
-    assert list(variables) == ["datasource", "concern", "batch"]
+    assert list(variables) == ["datasource", "namespace", "concern", "batch"]
     assert variables["datasource"]["query"] == "prometheus"
-    assert {f"${name}" for name in variables} - {"$datasource"} == {"$concern", "$batch"} <= VARIABLES.keys()
-    for name in ("concern", "batch"):
+    assert (
+        {f"${name}" for name in variables} - {"$datasource"} == {"$namespace", "$concern", "$batch"} <= VARIABLES.keys()
+    )
+    for name in ("namespace", "concern", "batch"):
         [(metric, label)] = re.findall(r"^label_values\((\w+).*, (\w+)\)$", variables[name]["query"]["query"])
         assert metric in known_metrics()
         assert label in known_labels()

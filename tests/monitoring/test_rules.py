@@ -108,16 +108,31 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
     "no time to restart": ("SafeWorkerDown", "for: 3m", "for: 0s"),
     "readiness and partitions both page": (
         "SafeNotReady",
-        "unless on (job, namespace, instance) safe_partition_waiting_seconds > 0",
+        "unless on (job, namespace, instance) safe_partition_waiting_seconds > 300",
         "",
     ),
+    "any wait excuses": ("SafeNotReady", "safe_partition_waiting_seconds > 300", "safe_partition_waiting_seconds > 0"),
     "a metric has another name": (
         "SafePartitionWaiting",
         "safe_partition_waiting_seconds",
         "safe_partition_wait_seconds",
     ),
     "a partition may not wait": ("SafePartitionWaiting", "> 600", "> 60"),
-    "lag by worker": ("SafeLagGrowing", "(job, namespace, topic)", "(job, namespace, topic, instance)"),
+    "nobody remembers": ("SafePartitionUnowned", "[6h]", "[1m]"),
+    "no time to change hands": ("SafePartitionUnowned", "for: 10m", "for: 0s"),
+    "two pages for a cluster out of reach": ("SafePartitionUnowned", "unless on (job, namespace) safe_ready == 0", ""),
+    "two pages for no worker": ("SafePartitionUnowned", "unless on () absent(safe_build_info)", ""),
+    "one topic is as good as another": ("SafePartitionUnowned", "count by (job, namespace, topic)", "count by (job)"),
+    "a failed scrape is no lag": (
+        "SafeLagGrowing",
+        "last_over_time(safe_consumer_lag_records[2m])",
+        "safe_consumer_lag_records",
+    ),
+    "lag by partition": (
+        "SafeLagGrowing",
+        "sum by (job, namespace, topic) (\n            max",
+        "sum by (job, namespace, topic, partition) (\n            max",
+    ),
     "lag that stands still is none": ("SafeLagGrowing", ">= max_over_time", "> max_over_time"),
     "lag that is just there pages": ("SafeLagGrowing", "offset 10m", "offset 0m"),
     "one failed restore pages": (
@@ -125,11 +140,16 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "increase(safe_restore_failures_total[5m])",
         "safe_restore_failures_total",
     ),
+    "a broker that restarts pages": ("SafeRestoreFailing", "for: 10m", "for: 5m"),
     "a tenth is not enough": ("SafeDeadLetterShare", "> 0.05", "> 0.5"),
     "five of a hundred are too many": ("SafeDeadLetterShare", "> 0.05", ">= 0.049"),
     "what is ignored counts": ("SafeDeadLetterShare", 'outcome=~"scored|dead_lettered"', 'outcome=~".+"'),
+    "one bad record of a quiet night pages": ("SafeDeadLetterShare", "[15m]", "[1h]"),
     "a burst pages": ("SafeDeadLetterShare", "for: 30m", "for: 1m"),
-    "one dead letter is none": ("SafeDeadLetters", "_total[1h])) > 0", "_total[1h])) > 9"),
+    "one dead letter is none": ("SafeDeadLetters", "[1h])\n          ) > 0", "[1h])\n          ) > 9"),
+    "what came before the first scrape is nothing": ("SafeDeadLetters", "max_over_time", "0 * max_over_time"),
+    "all that ever was": ("SafeDeadLetters", "unless last_over_time(safe_dead_letters_total[15m] offset 1h)", ""),
+    "a scrape that fails makes old ones new": ("SafeDeadLetters", "total[15m] offset 1h", "total[1s] offset 1h"),
     "a pager at night for a ticket": ("SafeDeadLetters", "severity: ticket", "severity: page"),
     "a file in the writing is a ticket": ("SafeExpectationsUnusable", "for: 15m", "for: 1m"),
     "silence is always a ticket": ("SafeSilent", " and on () safe:traffic_expected == 1", ""),
@@ -261,6 +281,13 @@ def test_the_runbooks_have_a_section_for_each_alert_and_for_none_that_is_gone() 
 def test_alertmanager_speaks_only_of_alerts_that_there_are() -> None:
     text = (CONFIG / "alertmanager.yml").read_text(encoding="utf-8")
     assert set(re.findall(r"Safe\w+", text)) <= ALERTS.keys()
+
+
+def test_what_happens_in_one_namespace_hides_nothing_in_another() -> None:
+    document = yaml.safe_load((CONFIG / "alertmanager.yml").read_text(encoding="utf-8"))
+    assert all({"job", "namespace"} <= set(rule["equal"]) for rule in document["inhibit_rules"])
+    routes = [document["route"], *document["route"]["routes"]]
+    assert all("namespace" in route["group_by"] for route in routes)
 
 
 def test_the_gauges_of_an_idle_batch_outlive_whatever_waits_for_them() -> None:

@@ -72,6 +72,7 @@ SETS: Mapping[str, Values] = {
         },
         "env": {"TZ": "UTC"},
         "existingSecret": "safe-secrets",
+        "existingSecretKeys": {"SAFE_V0_KAFKA_SASL_PASSWORD": {"name": "kafka-user", "key": "password"}},
         "existingTlsSecret": "safe-tls",
         "cases": {"existingConfigMap": "safe-cases"},
         "restoreSeconds": 1200,

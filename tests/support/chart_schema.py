@@ -52,6 +52,11 @@ _VALUES: Mapping[str, Schema] = {
     "config": {"$ref": "#/$defs/config"},
     "env": _TEXTS | {"propertyNames": {"not": {"pattern": "^SAFE_V0_"}}},
     "existingSecret": _TEXT,
+    "existingSecretKeys": {
+        "type": "object",
+        "propertyNames": {"pattern": "^SAFE_V0_[A-Z0-9_]+$"},
+        "additionalProperties": _object({"name": _text(minimum=1), "key": _text(minimum=1)}, required=("name", "key")),
+    },
     "existingTlsSecret": _TEXT,
     "cases": _object({"existingConfigMap": _TEXT, "existingClaim": _TEXT}),
     "restoreSeconds": {"type": "integer", "minimum": 1},

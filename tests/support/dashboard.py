@@ -8,7 +8,7 @@ from tests.support.prometheus import CONFIG
 
 DASHBOARD = CONFIG / "grafana" / "dashboards" / "safe.json"
 # As Grafana fills them in where everything is chosen; ranges as long as a test has run.
-VARIABLES = {"$concern": ".*", "$batch": ".*", "$__rate_interval": "5m", "$__range": "1h"}
+VARIABLES = {"$namespace": ".*", "$concern": ".*", "$batch": ".*", "$__rate_interval": "5m", "$__range": "1h"}
 
 
 class Query(NamedTuple):

@@ -62,6 +62,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toPrettyJson $given -}}
 {{- end }}
 
+{{- /* What stands together in the folder of secrets; empty if nothing does. */ -}}
+{{- define "safe.secretSources" -}}
+{{- with .Values.existingSecret }}
+- secret:
+    name: {{ . }}
+{{- end }}
+{{- range $variable, $secret := .Values.existingSecretKeys }}
+- secret:
+    name: {{ $secret.name }}
+    items:
+      - {key: {{ $secret.key | quote }}, path: {{ $variable | quote }}}
+{{- end }}
+{{- end }}
+
 {{- /* What is mounted at /cases; empty if nothing is. */ -}}
 {{- define "safe.casesVolume" -}}
 {{- with .Values.cases -}}
