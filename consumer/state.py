@@ -163,7 +163,7 @@ class PartitionState:
         except (Undecodable, NewerSchema, ValueError) as error:
             raise Fatal(
                 f"row {record.offset} of {record.topic}/{record.partition} cannot be read ({error}): run the version "
-                "of SAFE that wrote it, or give this group an empty state topic"
+                "of SAFE that wrote it, or start a new group on new topics"
             ) from error
 
     def _restore_row(self, parts: tuple[str, ...], record: Record) -> None:

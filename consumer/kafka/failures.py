@@ -24,14 +24,14 @@ T = TypeVar("T")
 CALL_SECONDS = 10.0
 """The deadline of any one call: with the brokers down nothing raises, everything hangs."""
 
-# {0} is what the call was about: a topic, a group.
+# {0} is what the call was about: a topic with its partition or its group, a group.
 _FATAL: dict[type[BaseException], str] = {
-    TopicAuthorizationFailedError: "not authorised for topic {0}: grant READ, WRITE and DESCRIBE as it needs",
-    GroupAuthorizationFailedError: "not authorised for consumer group {0}: grant READ on it",
-    TransactionalIdAuthorizationFailed: "not authorised for the transactional ids of {0}: grant WRITE on them",
-    ClusterAuthorizationFailedError: "not authorised by the cluster for {0}: grant IDEMPOTENT_WRITE and DESCRIBE",
+    TopicAuthorizationFailedError: "{0}: not authorised for the topic; grant READ, WRITE and DESCRIBE as it needs",
+    GroupAuthorizationFailedError: "{0}: not authorised for the consumer group; grant READ on it",
+    TransactionalIdAuthorizationFailed: "{0}: not authorised for its transactional ids; grant WRITE on them",
+    ClusterAuthorizationFailedError: "{0}: not authorised by the cluster; grant IDEMPOTENT_WRITE and DESCRIBE",
     InconsistentGroupProtocolError: (
-        "consumer group {0} has members that are not SAFE: choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
+        "{0}: the consumer group has members that are not SAFE; choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
     ),
     UnsupportedCodecError: "{0} holds a batch in a compression that is not installed here",
     UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: start one that knows it",

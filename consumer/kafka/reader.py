@@ -24,7 +24,6 @@ _TAIL_RECORDS = 64
 _RECORD_SECONDS = 3 * CALL_SECONDS
 """For one record: to connect, to ask for the bounds, to fetch."""
 
-_STATE = "the state"
 
 
 async def read_partition(connection: Connection, topic: str, partition: int) -> AsyncIterator[Sequence[Record]]:
@@ -66,7 +65,7 @@ async def read_record(connection: Connection, topic: str, partition: int, offset
 
 
 async def _record_at(connection: Connection, where: TopicPartition, offset: int) -> Record | None:
-    async with _client(connection, "read_committed", f"{where.topic}/{where.partition}") as consumer:
+    async with _client(connection, "read_committed", where) as consumer:
         start = (await consumer.beginning_offsets([where]))[where]
         end = (await consumer.end_offsets([where]))[where]  # to this client, the last stable offset
         if not start <= offset < end:
@@ -81,7 +80,7 @@ async def _record_at(connection: Connection, where: TopicPartition, offset: int)
 
 
 async def _bounds(connection: Connection, where: TopicPartition) -> tuple[int, int]:
-    async with _client(connection, "read_uncommitted") as consumer:
+    async with _client(connection, "read_uncommitted", where) as consumer:
         start = (await consumer.beginning_offsets([where]))[where]
         end = (await consumer.end_offsets([where]))[where]
     return start, end
@@ -90,7 +89,7 @@ async def _bounds(connection: Connection, where: TopicPartition) -> tuple[int, i
 async def _read(
     connection: Connection, where: TopicPartition, start: int, end: int, isolation: str
 ) -> AsyncIterator[Sequence[Record]]:
-    async with _client(connection, isolation) as consumer:
+    async with _client(connection, isolation, where) as consumer:
         consumer.assign([where])
         consumer.seek(where, start)
         while (position_of(consumer, where) or 0) < end:
@@ -101,7 +100,8 @@ async def _read(
 
 
 @asynccontextmanager
-async def _client(connection: Connection, isolation: str, about: str = _STATE) -> AsyncIterator[Any]:
+async def _client(connection: Connection, isolation: str, where: TopicPartition) -> AsyncIterator[Any]:
+    about = f"{where.topic}/{where.partition}"
     consumer = AIOKafkaConsumer(
         **connection.client(
             group_id=None,
@@ -115,9 +115,8 @@ async def _client(connection: Connection, isolation: str, about: str = _STATE) -
         await answered(consumer.start(), "the brokers")
         yield consumer
     except CorruptRecordException as error:
-        instead = ", or start a new group on new topics" if about == _STATE else ""
         wrong = "holds a batch that cannot be read" if isinstance(error, UndecodableBatch) else "fails its checksum"
-        raise Fatal(f"{about} {wrong}: restore the topic{instead}") from error
+        raise Fatal(f"{about} {wrong}: restore the topic, or start a new group on new topics") from error
     except FAILURES as error:
         raise translated(error, about) from error
     finally:

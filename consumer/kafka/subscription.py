@@ -146,7 +146,7 @@ class Subscription:
     async def start(self) -> None:
         """Connect and subscribe; the assignment follows by callback. Raises Transient while no broker answers."""
         try:
-            await answered(self._consumer.start(), f"topic {self._membership.topic}")
+            await answered(self._consumer.start(), f"topic {self._membership.topic}, group {self._membership.group}")
         except SafeError:
             await self.stop(0.5)
             raise
@@ -221,7 +221,7 @@ class Subscription:
             if not self._ready():
                 await self._something(timeout_seconds)
         except FAILURES as error:
-            raise translated(error, f"topic {self._membership.topic}") from error
+            raise translated(error, f"topic {self._membership.topic}, group {self._membership.group}") from error
         self._taken.clear()
         self._unread.clear()
         for where in self._ready():

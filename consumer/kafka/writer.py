@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.codec import zstd_encode
-from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
+from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TopicAuthorizationFailedError
 
 from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
@@ -93,7 +93,10 @@ class Outgoing:
             if batch.record_count() == 0:
                 continue
             acknowledged = await self._producer.send_batch(batch, topic, partition=partition)
-            await acknowledged
+            try:
+                await acknowledged
+            except TopicAuthorizationFailedError as error:
+                raise translated(error, f"topic {topic}") from error
 
 
 class PartitionWriter(Protocol):
@@ -137,7 +140,7 @@ class _ProducerOwner:
         note_lost_connections(producer, self._note_lost_connection)
         self._producer = producer
         try:
-            await answered(producer.start(), f"group's producer for {self._source.topic}", self._deadline_seconds)
+            await answered(producer.start(), f"the producer for {self._source.topic}", self._deadline_seconds)
         except SafeError:
             await self.dispose()
             raise
@@ -178,8 +181,12 @@ class _ProducerOwner:
             raise self._failure(error) from error
 
     def _failure(self, error: BaseException) -> Fatal | PartitionLost:
+        """What a failed commit means; of several failures at once, that which no waiting helps."""
         if isinstance(error, BaseExceptionGroup):
-            return self._failure(error.exceptions[0])
+            failures = [self._failure(part) for part in error.exceptions]
+            return next((failure for failure in failures if isinstance(failure, Fatal)), failures[0])
+        if isinstance(error, Fatal):
+            return error
         meaning = translated(error, f"the outputs of {self._source.topic}")
         if isinstance(meaning, Fatal):
             return meaning

@@ -41,7 +41,7 @@ def test_every_schema_is_compared() -> None:
     schemas = {path.relative_to(PROJECT).as_posix() for path in (PROJECT / "config").rglob("*.schema.json")}
     # The chart's values belong to whoever installs it: no event and no setting of the worker.
     assert schemas == set(COMPARED)
-    assert {path.name for path in LAST_RELEASE.iterdir()} == {Path(path).name for path in COMPARED}
+    assert {path.name for path in LAST_RELEASE.glob("*.schema.json")} == {Path(path).name for path in COMPARED}
 
 
 # --- the comparison can fail ------------------------------------------------------------------------------------------
