@@ -25,7 +25,6 @@ _RECORD_SECONDS = 3 * CALL_SECONDS
 """For one record: to connect, to ask for the bounds, to fetch."""
 
 
-
 async def read_partition(connection: Connection, topic: str, partition: int) -> AsyncIterator[Sequence[Record]]:
     """Yield every committed record of a partition, from its beginning to the end that it has now.
 
