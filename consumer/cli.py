@@ -208,16 +208,14 @@ def publish(
     _prepare_for_kafka(loaded)
     from consumer.publish import publish_files
 
-    return asyncio.run(
-        publish_files(
-            loaded.settings,
-            paths,
-            batch=batch,
-            test_dir=test_dir or loaded.settings.expectations_folder,
-            on_duplicate=None if on_duplicate is None else on_duplicate.value,
-            whole_output=whole_output,
-            run=run,
-        )
+    return publish_files(
+        loaded.settings,
+        paths,
+        batch=batch,
+        test_dir=test_dir or loaded.settings.expectations_folder,
+        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+        whole_output=whole_output,
+        run=run,
     )
 
 

@@ -3,6 +3,7 @@
 Everything is planned, and refused, before anything is sent: prepare() knows nothing of Kafka.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -281,7 +282,7 @@ def _refuse(file: OutputFile, entries: Iterable[Entry], destination: Destination
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
-async def publish_files(
+def publish_files(
     settings: Settings,
     paths: Sequence[Path],
     *,
@@ -292,6 +293,8 @@ async def publish_files(
     run: str | None,
 ) -> int:
     """Publish files of outputs as input events and return the exit code, 0; what it says goes to stderr.
+
+    Files are read before the event loop begins, so that Ctrl-C ends it at once while nothing has been sent.
 
     Raises ConfigurationError, nothing having been sent, or Fatal where the broker fails.
     """
@@ -304,13 +307,24 @@ async def publish_files(
         run=run,
         max_value_bytes=settings.max_value_bytes,
     )
-    from consumer.kafka import EventPublisher  # noqa: PLC0415 - planning, and its tests, need no Kafka client
-
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    async with EventPublisher(settings) as publisher:
-        await send(planned, publisher, settings.input_topic, console)
+    try:
+        asyncio.run(_send_all(planned, settings, console))
+    except KeyboardInterrupt:
+        console.print(
+            f"safe: interrupted: some of the {planned.count} events may have been published; to publish all of them "
+            "again changes no score, each output counts once"
+        )
+        raise
     console.print(published(planned, settings.input_topic))
     return 0
+
+
+async def _send_all(planned: Plan, settings: Settings, console: Console) -> None:
+    from consumer.kafka import EventPublisher  # noqa: PLC0415 - planning, and its tests, need no Kafka client
+
+    async with EventPublisher(settings) as publisher:
+        await send(planned, publisher, settings.input_topic, console)
 
 
 class Publisher(Protocol):

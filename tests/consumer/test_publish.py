@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 import pytest
 from rich.console import Console
 
+from consumer import publish
+from consumer.cli import EXIT_INTERRUPTED, main
 from consumer.errors import ConfigurationError
 from consumer.publish import Destination, OnDuplicate, OutgoingEvent, event_key, plan, published, send
 from consumer.reports import open_outputs
@@ -381,6 +383,27 @@ def test_the_last_line_says_what_was_published_where_and_as_which_run(tmp_path: 
     assert re.fullmatch(
         r"published 2 events of 2 files to in \(run events\.jsonl-[0-9a-f]{8}, more\.jsonl-[0-9a-f]{8}\)", both
     )
+
+
+@pytest.mark.parametrize(
+    ("while_", "said"),
+    [
+        ("plan", ""),
+        ("_send_all", "safe: interrupted: some of the 1 events may have been published; to publish all of them again"),
+    ],
+)
+def test_ctrl_c_ends_it_at_once_and_says_whether_something_may_have_been_sent(
+    while_: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(publish, while_, interrupted)
+    events = jsonl(tmp_path, {"test_id": "A-1", "batch_id": "b", "output": None})
+    assert main(["publish", str(events), "--bootstrap-servers", "127.0.0.1:1"]) == EXIT_INTERRUPTED
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert bool(err) is bool(said)
 
 
 # --- the real cases ---------------------------------------------------------------------------------------------------
