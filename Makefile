@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
 CODE   := safe_core consumer tests bench docs
 # Files of tests that are run at once; each of as many processes has a broker of its own.
-JOBS   ?= 2
+JOBS   ?= 3
 
 # pip checks every file that it installs against the hashes of the lock; the package itself adds nothing to them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
