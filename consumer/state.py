@@ -4,7 +4,6 @@ The changelog holds a row for each case that stands, a row for each batch, and t
 forgets; a batch's row tells whether it is live, being forgotten, or forgotten.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -31,12 +30,12 @@ from consumer.records import (
     parts_of,
 )
 from consumer.scored import decode_scored, row_of
+from consumer.turns import Turns
 from safe_core import BatchFold
 
 _log = structlog.get_logger("safe.aggregator")
 
 _LOG_EVERY_ROWS = 100_000
-_BATCHES_PER_TURN = 500
 
 ReadState = Callable[[int], AsyncIterator[Sequence[Record]]]
 
@@ -142,11 +141,12 @@ class PartitionState:
     async def exported(self) -> dict[str, ExportedBatch]:
         """What the gauges show of every live batch."""
         exported = {}
-        for turn, (key, batch) in enumerate(self.batches.items(), start=1):
+        turns = Turns()
+        for key, batch in self.batches.items():
             if batch.is_live:
                 exported[key] = batch.exported()
-            if turn % _BATCHES_PER_TURN == 0:
-                await asyncio.sleep(0)
+            if turns.is_over:
+                await turns.next()
         return exported
 
     async def _slices(self) -> AsyncIterator[Sequence[Record]]:

@@ -16,13 +16,12 @@ from consumer.expectations.http_cache import AnswerCache, anew
 from consumer.expectations.http_client import CaseClient, address
 from consumer.expectations.http_flights import Flight, Flights
 from consumer.ports import ExpectationsKey
+from consumer.turns import Turns
 
 REFUSED_SECONDS = 2.0
 """So long it stands that a key has no test case, or none that can be used."""
 LOOK_AGAIN_SECONDS = 5.0
 LOOK_AGAIN_IN_TROUBLE_SECONDS = 1.0
-KEYS_PER_TURN = 500
-"""Look-ups begun between two turns of the event loop: heartbeats run on the same loop."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
 
@@ -124,10 +123,11 @@ class HttpSource:
     async def _fetched(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
         flights: dict[ExpectationsKey, Flight] = {}
         try:
-            for turn, key in enumerate(dict.fromkeys(keys), start=1):
+            turns = Turns()
+            for key in dict.fromkeys(keys):
                 flights[key] = self._flights.join(key)
-                if turn % KEYS_PER_TURN == 0:
-                    await asyncio.sleep(0)
+                if turns.is_over:
+                    await turns.next()
             if flights:
                 landings = [flight.landed for flight in flights.values()]
                 await asyncio.wait(landings, timeout=self._options.timeout_seconds)

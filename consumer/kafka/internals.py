@@ -125,9 +125,6 @@ class _Acyclic:
     def __iter__(self) -> Iterator[Any]:
         return self._records
 
-    def __next__(self) -> Any:
-        return next(self._records)
-
     def __del__(self) -> None:
         self._records.close()
 

@@ -200,7 +200,9 @@ def without_frames(error: BaseException | None) -> None:
 
     A frame of a TaskGroup keeps what it raises: in that circle all that was to be written would stay, perhaps for ever.
     """
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         error.__traceback__ = None
         for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
             without_frames(part)

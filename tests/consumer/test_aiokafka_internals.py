@@ -376,12 +376,13 @@ async def test_a_batch_that_must_wait_lets_go_of_what_was_read_before_it(
     records = await internals.take(fetching, WHERE)
     assert [record.offset for record in records] == [0]
     records.clear()
-    waits = False
+    failure: weakref.ref[Exception] | None = None
     try:
         await internals.take(fetching, WHERE)
-    except BatchesInTheWay:
-        waits = True
-    assert waits, "what is read last is held until the next is read"
+    except BatchesInTheWay as error:
+        failure = weakref.ref(error)
+    assert failure is not None, "what is read last is held until the next is read"
+    assert failure() is None, "it and the frame that raised it hold each other"
     assert wide.open_bytes == 0, "it would be in its own way for as long as the garbage is not collected"
 
 
@@ -577,23 +578,16 @@ async def test_topics_can_be_asked_for_without_making_them() -> None:
     assert asked[0].allow_auto_topic_creation is False, "asking for a missing topic would make it"
 
 
-def test_what_a_fetch_has_brought_is_freed_with_its_last_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetcher_module, "PartitionRecords", PartitionRecords)
+@pytest.mark.usefixtures("bounded", "uncollected")
+async def test_what_a_fetch_has_brought_is_freed_with_its_last_reference(
+    fetching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = Decompression(8 * LIMIT)
+    internals.bound_memory(wide)
     internals.break_cycles()
-    builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
-        batch_size=2**20,
-    )  # fmt: skip
-    for offset in range(3):
-        builder.append(offset, 1_000, None, b"value", [])
-    fetched = fetcher_module.PartitionRecords(
-        WHERE, MemoryRecords(bytes(builder.build())), [], 0, None, None, check_crcs=True, isolation_level=1
-    )
-    assert next(fetched).offset == 0, "it is read half"
-    gone = weakref.ref(fetched)
-    gc.disable()
-    try:
-        del fetched
-        assert gone() is None, "the client keeps it in a cycle, and an old cycle is never collected while a worker runs"
-    finally:
-        gc.enable()
+    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    put(fetching, batch_of([b"x" * LIMIT] * 3, codec=CODEC_NUMBERS["zstd"]))
+    assert [record.offset for record in await internals.take(fetching, WHERE)] == [0], "it is read half"
+    assert wide.open_bytes > LIMIT
+    fetching._fetcher._records.clear()
+    assert wide.open_bytes == 0, "the client keeps it in a cycle, and an old cycle is never collected in a worker"
