@@ -19,11 +19,12 @@ import structlog
 
 from consumer.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.decode import Record
-from consumer.errors import Fatal, Poison, Transient
-from consumer.kafka import Outgoing, Subscription
+from consumer.errors import Contradiction, Fatal, Poison, Transient
+from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription
 from consumer.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.occasional import Occasional
 from consumer.records import (
+    MARK_KEY,
     PROGRESS_KEY,
     SCHEMA,
     BatchRow,
@@ -38,6 +39,7 @@ from consumer.records import (
     report_headers,
     rfc_3339,
     traced,
+    transactions_of,
 )
 from consumer.report_size import fit_report
 from consumer.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
@@ -72,7 +74,7 @@ _NO_ROW = BatchRow(0, 0, None, 0, 0, 0, "", "")
 
 @dataclass(frozen=True, slots=True)
 class AggregatorSettings:
-    """Everything that an aggregator needs to know."""
+    """Everything that an aggregator needs to know; `scored_topic_id` is None where the broker does not tell it."""
 
     group: str
     version: str
@@ -80,6 +82,7 @@ class AggregatorSettings:
     configuration: Mapping[str, Any]
     exactly_once: bool
     partitions: int
+    scored_topic_id: str | None
     state_topic: str
     result_topic: str
     report_topic: str
@@ -115,6 +118,7 @@ class AggregatorPartition:
         self._ttl_ms = int(settings.batch_ttl_seconds * 1_000)
         self._mark_ms = self._ttl_ms + max(self._ttl_ms, _SHORTEST_MARK_MS)
         self._committed_at = 0.0
+        self._transactions = 0
         self._foreign = Occasional("scored records of another group were skipped", partition=partition)
         self._undecodable = Occasional("scored records that cannot be read became dead letters", partition=partition)
         self._begin_slice()
@@ -128,10 +132,14 @@ class AggregatorPartition:
 
     # --- take-over ----------------------------------------------------------------------------------------------------
 
-    async def restore(self) -> None:
-        """Rebuild the state from the changelog; raises Transient or Fatal."""
+    async def restore(self, writer: PartitionWriter) -> None:
+        """Rebuild the state from all that earlier owners wrote to the changelog.
+
+        Raises Transient, PartitionLost or Fatal.
+        """
+        mark = await writer.mark(self._settings.state_topic, self._partition, MARK_KEY, self._headers)
         try:
-            await self._state.restore()
+            await self._state.restore(end=mark + 1)
         except Transient:
             self._metrics.count("safe_restore_failures")
             raise
@@ -146,27 +154,70 @@ class AggregatorPartition:
         self._restored = await self._state.exported()
         gc.freeze()  # rows hold no cycles: looking through a million of them would hold up heartbeats for nothing
 
-    async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
-        """Where to read on (contract, section 4, "Take-over"); raises Fatal where offsets and state contradict."""
-        progress, where = self._state.progress, f"partition {self._partition} of the scored topic"
-        if progress is not None and progress.partitions != self._settings.partitions:
+    async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
+        """Where to read on.
+
+        Neither a row of progress nor a committed offset: at the beginning. A row alone (offsets expire): where the row
+        says. Otherwise both must be of the same transaction. Raises Fatal or Contradiction where they cannot be.
+        """
+        progress = self._state.progress
+        if progress is None:
+            if committed is None:
+                return await subscription.beginning(self._partition)
+            raise Fatal(
+                f"{self._where} is committed up to {committed.offset}, but {self._settings.state_topic} has no "
+                "progress row: its state is gone. Restore it from a copy, or start over: 'Starting over' in "
+                "docs/operate.md"
+            )
+        self._transactions = progress.transactions or 0
+        self._check_same_topic(progress)
+        if committed is None:
+            return progress.next_offset
+        if self._settings.exactly_once:  # otherwise the row is written first, and a crash may come between
+            self._check_same_transaction(progress, committed)
+        return committed.offset
+
+    @property
+    def _where(self) -> str:
+        return f"partition {self._partition} of the scored topic"
+
+    def _check_same_topic(self, progress: ProgressRow) -> None:
+        if progress.partitions != self._settings.partitions:
             raise Fatal(
                 f"the state was written for {progress.partitions} partitions of the scored topic, which now has "
                 f"{self._settings.partitions}: restore the count, or start a new group on new topics"
             )
-        if committed is None:
-            return await subscription.beginning(self._partition) if progress is None else progress.next_offset
-        if progress is None:
+        known, current = progress.topic_id, self._settings.scored_topic_id
+        if known is not None and current is not None and known != current:
             raise Fatal(
-                f"{where} is committed up to {committed}, but {self._settings.state_topic} has no progress row: its "
-                "state is gone; reset the group's offsets on the scored topic to the earliest, or start a new group"
+                f"the state was written for a scored topic with the id {known}, but the one there now has the id "
+                f"{current}: it was deleted and created again, so the offsets of the state mean nothing in it. "
+                "Start over: 'Starting over' in docs/operate.md"
             )
-        if self._settings.exactly_once and committed < progress.next_offset:
-            raise Fatal(
-                f"{where} is committed up to {committed}, but its state already holds everything up to "
-                f"{progress.next_offset}: reset the group's offset there to {progress.next_offset}"
+
+    def _check_same_transaction(self, progress: ProgressRow, committed: Committed) -> None:
+        """Row and offset are written in one transaction: anything but equality means that one of them is not ours."""
+        ours, theirs = progress.transactions, transactions_of(committed.note)
+        if ours is None or theirs is None:  # an older SAFE, or a person, wrote one of the two
+            ours = theirs = 0
+        row, offset = (progress.next_offset, ours), (committed.offset, theirs)
+        if offset == row:
+            return
+        about = (
+            f"{self._where} is committed up to {committed.offset} ({committed.note or 'no note'}), but its state "
+            f"reaches up to {progress.next_offset} ({progress.note})"
+        )
+        if offset < row:
+            raise Contradiction(
+                f"{about}: the group's offset was set back. Set it to {progress.next_offset}, or delete the group's "
+                "offsets on the topic: the state knows where to go on"
             )
-        return committed
+        raise Contradiction(
+            f"{about}: {self._settings.state_topic} is older than the offset, as after it was restored from a copy. "
+            "Restore the copy that belongs to the offset; or, while the scored topic still holds everything from "
+            f"{progress.next_offset} on, set the group's offset to that (results from there on are published again); "
+            "or start over: 'Starting over' in docs/operate.md"
+        )
 
     # --- one slice ----------------------------------------------------------------------------------------------------
 
@@ -263,8 +314,11 @@ class AggregatorPartition:
             batch.warned_of_fingerprints = True
             self._mixed.append(batch)
 
-    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:
-        """Add due reports, the rows of touched batches, whatever is to be forgotten, and the progress row."""
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:
+        """Add due reports, the rows of touched batches, whatever is to be forgotten, and the progress row.
+
+        Returns the note of the offset that is committed with them.
+        """
         for winner, value in self._state.rewrite.items():
             self._put_state(outgoing, winner, value)
         self._publish_due_reports(outgoing)
@@ -276,14 +330,19 @@ class AggregatorPartition:
             assert row is not None
             row = row._replace(cases=len(batch.fold) if batch is not None else 0)
             self._put_state(outgoing, key.encode(), row.encode())
-        progress = ProgressRow(self._settings.group, SCHEMA, self._settings.partitions, next_offset)
+        settings = self._settings
+        progress = ProgressRow(
+            settings.group, SCHEMA, settings.partitions, next_offset, settings.scored_topic_id, self._transactions + 1
+        )
         self._put_state(outgoing, PROGRESS_KEY, progress.encode())
+        return progress.note
 
     def _put_state(self, outgoing: Outgoing, key: bytes, value: bytes | None) -> None:
         outgoing.append(self._settings.state_topic, self._partition, key, value, self._headers)
 
     def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
         """The slice is visible: move gauges and counters, and say what deserves it."""
+        self._transactions += 1
         self._state.rewrite.clear()
         self._committed_at = time.monotonic()
         self._count()

@@ -229,6 +229,7 @@ class Worker:
             configuration=self._loaded.policy.configuration(),
             exactly_once=settings.delivery == "exactly_once",
             partitions=verified.partitions["scored"],
+            scored_topic_id=verified.scored_topic_id,
             state_topic=settings.state_topic,
             result_topic=settings.result_topic,
             report_topic=settings.report_topic,
@@ -258,15 +259,13 @@ class Worker:
         assignor: Assignor,
         make_logic: Callable[[int], PartitionLogic],
     ) -> Role:
-        settings, connection, cluster = self._settings, self._connection, self._cluster
+        settings, connection = self._settings, self._connection
         session_seconds = settings.kafka_session_timeout_seconds
-        membership = Membership(topic, group, assignor, session_seconds)
+        membership = Membership(topic, settings.state_topic, group, assignor, session_seconds)
         exactly_once = settings.delivery == "exactly_once"
 
         def make_subscription(stage: Stage) -> Subscription:
-            return Subscription(
-                connection, membership, cluster, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned
-            )
+            return Subscription(connection, membership, on_revoked=stage.on_revoked, on_assigned=stage.on_assigned)
 
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
             if exactly_once:

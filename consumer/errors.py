@@ -1,6 +1,7 @@
 """Everything that can go wrong, named for what the caller does next (contract, section 3).
 
-poison → a dead letter at once; transient → the partition waits and tries again; fatal → the service stops and says why.
+poison → a dead letter at once; transient → the partition waits and tries again; a contradiction → it does so for a
+minute; fatal → the service stops and says why.
 """
 
 from typing import Literal, get_args
@@ -55,6 +56,13 @@ class PartitionLost(SafeError):
     def __init__(self, message: str, *, fenced: bool = False) -> None:
         super().__init__(message)
         self.fenced = fenced
+
+
+class Contradiction(SafeError):
+    """Two answers that must agree do not: the partition is taken up again for a minute, then the service stops.
+
+    The message names both, and what to do.
+    """
 
 
 class Fatal(SafeError):

@@ -56,6 +56,9 @@ def case_key(concern_id: str, batch_id: str, test_id: str) -> str:
 PROGRESS_KEY = b"progress"
 """Key of a partition's progress row: without a slash, so that no batch or case can have it."""
 
+MARK_KEY = b"mark"
+"""Key of the tombstone that a new owner of the changelog writes first, so that a restore knows where to end."""
+
 
 def parts_of(key: bytes) -> tuple[str, ...]:
     """The parts of a key as they were before escaping: one for progress, two for a batch, three for a case."""
@@ -187,16 +190,42 @@ class BatchRow(NamedTuple):
 
 
 class ProgressRow(NamedTuple):
-    """How far a partition of `scored` is folded: `next_offset` is the next one to read."""
+    """How far a partition of `scored` is folded: `next_offset` is the next one to read.
+
+    `topic_id` is the cluster's id of `scored`, None where the broker does not tell or an older SAFE wrote the row.
+    `transactions` counts those that have written the row: the committed offset repeats the count in its note, so that
+    a row and an offset that are not of the same transaction can be told apart even where the offset did not move.
+    """
 
     group: str
     schema: int
     partitions: int
     next_offset: int
+    topic_id: str | None = None
+    transactions: int | None = None
 
     def encode(self) -> bytes:
         """The row's value."""
         return orjson.dumps(self._asdict())
+
+    @property
+    def note(self) -> str:
+        """What is committed with the offset."""
+        return f"{_TRANSACTIONS}{self.transactions}"
+
+
+_TRANSACTIONS = "transactions="
+
+
+def transactions_of(note: str) -> int | None:
+    """The count that an offset's note repeats; None of a note that SAFE did not write."""
+    count = note.removeprefix(_TRANSACTIONS)
+    return (
+        int(count) if note != count and count.isascii() and count.isdigit() and len(count) <= _LONGEST_COUNT else None
+    )
+
+
+_LONGEST_COUNT = 18
 
 
 def decode_batch_row(value: bytes) -> BatchRow:
@@ -209,10 +238,14 @@ def decode_progress_row(value: bytes) -> ProgressRow:
     return ProgressRow(**_members(value, ProgressRow))
 
 
+_ADDED = frozenset({"topic_id", "transactions"})
+"""Members that rows of the same schema may lack, since an older SAFE wrote them."""
+
+
 def _members(value: bytes, row: type[BatchRow | ProgressRow]) -> dict[str, Any]:
     try:
         document = orjson.loads(value)
-        members = {name: document[name] for name in row._fields}
+        members = {name: document.get(name) if name in _ADDED else document[name] for name in row._fields}
     except (KeyError, TypeError, ValueError) as error:
         raise Undecodable(f"not a row of the changelog: {type(error).__name__}") from error
     for name, type_ in get_type_hints(row).items():

@@ -12,7 +12,7 @@ import structlog
 from consumer.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.decode import InputEvent, InputRules, Record, decode
 from consumer.errors import Poison, Transient
-from consumer.kafka import Outgoing, Subscription, partition_for
+from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription, partition_for
 from consumer.metrics import Metrics
 from consumer.occasional import Occasional
 from consumer.poison_limit import PoisonLimits, PoisonWatch
@@ -96,20 +96,21 @@ class ScorerPartition:
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 
-    async def restore(self) -> None:
+    async def restore(self, writer: PartitionWriter) -> None:
         """Nothing to rebuild: scoring depends on the record and its expectations alone."""
 
-    async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
+    async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
         """The committed offset, else what SAFE_V0_INPUT_START says, else the earliest record."""
         if committed is not None:
-            return committed
+            return committed.offset
         if self._settings.input_start == "latest":
             self._begun_at = time.monotonic()
             return await subscription.end(self._partition)
         return await subscription.beginning(self._partition)
 
-    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:
-        """Nothing but the outputs and the offset belongs into a scorer's transaction."""
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:  # noqa: ARG002 - the protocol's signature
+        """Nothing but the outputs and the offset belongs into a scorer's transaction; the offset needs no note."""
+        return ""
 
     def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
         """One chore: where reading began behind older records is committed at once, or a restart would skip more."""

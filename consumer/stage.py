@@ -1,8 +1,20 @@
 """The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
 
-What both roles share stands here; what a slice means stands in `scorer.py` and `aggregator.py`. A partition is taken up
-in one order only: fence the former owner, restore, ask for the committed offset, seek, resume. One writer writes for it
-until anything fails; then everything in hand is dropped, and it is taken up again if it is still ours.
+What both roles share is here; what a slice means is in `scorer.py` and `aggregator.py`. A partition is taken up in one
+order only: have the group confirm that it is ours, fence the former owner, restore, ask for the committed offset, seek,
+resume. One writer writes for it until anything fails; then everything in hand is dropped, and it is taken up again if
+it is still ours.
+
+Why each step comes where it does:
+
+- Confirm before the fence. A coordinator that was cut off from the other brokers goes on answering heartbeats. A member
+  that believed it would fence the rightful owner again and again.
+- Fence before the restore and before the offset. Until the former owner's transaction has ended, neither its rows nor
+  its offset are final.
+- The offset is asked with proof (kafka/group_offsets.py), and the restore reads up to a mark of its own: a broker of
+  the past can delay both, but never answer them.
+- An offset below what was committed here, or an offset and a row of state that are not of one transaction, is a
+  contradiction: it is asked about for a minute, and then ends the worker.
 """
 
 import asyncio
@@ -10,15 +22,24 @@ import random
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import structlog
 
 from consumer.decode import Record
-from consumer.errors import Fatal, PartitionLost, SafeError, Transient
-from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, PartitionWriter, Subscription, size_of
+from consumer.errors import Contradiction, Fatal, PartitionLost, SafeError, Transient
+from consumer.kafka import (
+    Committed,
+    Fetched,
+    OffsetOutOfRange,
+    Outgoing,
+    OutOfGroup,
+    PartitionWriter,
+    Subscription,
+    size_of,
+)
 
 _log = structlog.get_logger("safe.stage")
 
@@ -36,6 +57,10 @@ _MARKERS_SECONDS = 0.3
 """How long offsets of transaction markers wait for a record to be committed with."""
 _LOOK_AGAIN_SECONDS = 1.0
 _FENCES_WITHIN_SECONDS = 60.0
+_CONTRADICTION_SECONDS = 60.0
+_BEYOND_SECONDS = 30.0
+"""How long an offset beyond the end of its log may be the word of a leader that does not know its end yet."""
+_BEYOND_QUIET_SECONDS = 5.0
 _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 5.0
 _BEING_TAKEN_UP = "being taken up"
@@ -46,6 +71,8 @@ _POLL_TROUBLE_SECONDS = 10.0
 """How long a failed poll is remembered: polls that bring the other partitions' records succeed in between."""
 
 
+T = TypeVar("T")
+
 RoleName = Literal["scorer", "aggregator"]
 
 
@@ -55,20 +82,20 @@ class PartitionLogic(Protocol):
     `process` must leave no trace when it raises; after any failed commit the object is thrown away.
     """
 
-    async def restore(self) -> None:
-        """Rebuild the state that earlier owners committed. Raises Transient or Fatal."""
+    async def restore(self, writer: PartitionWriter) -> None:
+        """Rebuild the state that earlier owners committed. Raises Transient, PartitionLost or Fatal."""
         ...
 
-    async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
-        """Where to read on, given the group's committed offset. Raises Transient or Fatal."""
+    async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
+        """Where to read on, given what the group has committed. Raises Transient, Contradiction or Fatal."""
         ...
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         """Turn records into outputs; returns how many of them were taken. Raises Transient: try again later."""
         ...
 
-    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:
-        """Add what belongs into every transaction, just before it is committed."""
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:
+        """Add what belongs into every transaction, just before it is committed; return the note for its offset."""
         ...
 
     def committed(self, next_offset: int) -> None:
@@ -160,10 +187,7 @@ class Stage:
         while not self._stopping.is_set():
             self._note_waits()
             try:
-                fetched = await subscription.poll(_POLL_SECONDS)
-            except OffsetOutOfRange as gap:
-                await self._out_of_range(subscription, gap)
-                continue
+                fetched = await self._poll(subscription)
             except Transient as error:
                 self._note_failed_poll(error)
                 self._seek_back(subscription)
@@ -182,6 +206,14 @@ class Stage:
                 backoff.reset()
             self._check_silence(subscription)
             self._tell_serving()
+
+    async def _poll(self, subscription: Subscription) -> dict[int, Fetched]:
+        """What has been fetched, nothing where a partition's offset is not in its log; raises Transient or Fatal."""
+        try:
+            return await subscription.poll(_POLL_SECONDS)
+        except OffsetOutOfRange as gap:
+            await self._out_of_range(subscription, gap)
+            return {}
 
     def _tell_serving(self) -> None:
         """Say once for each assignment that all of it is served."""
@@ -209,13 +241,22 @@ class Stage:
             runner.seek_back(subscription)
 
     async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
+        """A broker does not have the offset that is to be read next: it was deleted, or there is no such offset yet."""
+        await subscription.refresh_metadata()
+        beginning, end = await subscription.bounds(gap.partition)
+        if gap.offset < beginning:
+            self._deleted_unread(subscription, gap, beginning)
+        else:
+            self._beyond_the_end(subscription, gap, end)
+            await self._stop_or(_LOOK_AGAIN_SECONDS)  # the answer would be the same at once
+
+    def _deleted_unread(self, subscription: Subscription, gap: OffsetOutOfRange, beginning: int) -> None:
         if self.role.offset_out_of_range == "stop":
             raise Fatal(
-                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is not in its log: records were deleted "
-                "before they were read, or the topic was made anew; set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest to go on "
-                "with what is there"
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is no longer in its log, which begins at "
+                f"{beginning}: records were deleted before they were read. Set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest "
+                "to go on with what is there"
             ) from gap
-        beginning = await subscription.beginning(gap.partition)
         _log.warning(
             "the next offset to read is not in the log; going on with the earliest",
             topic=self.role.topic, partition=gap.partition, offset=gap.offset, earliest=beginning,
@@ -223,6 +264,18 @@ class Stage:
         runner = self.runners.get(gap.partition)
         if runner is not None:
             runner.jump(subscription, beginning)
+
+    def _beyond_the_end(self, subscription: Subscription, gap: OffsetOutOfRange, end: int) -> None:
+        """Never a reason to jump. A leader that has just been elected may not know its end yet: ask it again."""
+        runner = self.runners.get(gap.partition)
+        if runner is None:
+            return
+        waits = runner.beyond(subscription, gap.offset, end)
+        if waits > _BEYOND_SECONDS:
+            raise Fatal(
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} lies beyond its end, {end}: the topic was "
+                "deleted and created again, or restored from an older copy. See 'Starting over' in docs/operate.md"
+            ) from gap
 
     async def _stop_or(self, seconds: float) -> None:
         try:
@@ -399,6 +452,11 @@ class Runner:
         self._woken = asyncio.Event()
         self._backlog = Backlog(shares)
         self._fenced_at: deque[float] = deque(maxlen=2)
+        self._fenced_now = False
+        self._has_committed: int | None = None
+        self._contradicted_since: float | None = None
+        self._beyond_since: float | None = None
+        self._beyond_at = 0.0
         self._backoff = Backoff()
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
 
@@ -424,11 +482,12 @@ class Runner:
 
     def offer(self, fetched: Fetched) -> None:
         """Take what a poll brought, or note why it brings no more."""
+        self._forget_beyond()
         if self._attached and fetched.unread is not None:
             self._note_unread(fetched.unread)
         if not self._attached or fetched.next_offset <= self._backlog.fetched_to:
             return
-        self.unread = None
+        self.unread = self._beyond_since = None
         self._backlog.add(fetched)
         if self._backlog.is_full and not self._backlog.paused:
             self._backlog.paused = True
@@ -441,6 +500,21 @@ class Runner:
         """Fetch again from behind the last record that arrived here."""
         if self._attached:
             subscription.seek(self.partition, self._backlog.fetched_to)
+
+    def beyond(self, subscription: Subscription, offset: int, end: int) -> float:
+        """Ask for `offset` again, which lies beyond the log's end; returns for how many seconds that has been so."""
+        if not self._attached:
+            return 0.0
+        now = self._beyond_at = time.monotonic()
+        self._beyond_since = since = now if self._beyond_since is None else self._beyond_since
+        self._note_unread(Transient(f"offset {offset} lies beyond the end of the log, {end}"))
+        subscription.seek(self.partition, offset)
+        return now - since
+
+    def _forget_beyond(self) -> None:
+        """A leader that knows its end by now says nothing more, and may have no record to send."""
+        if self._beyond_since is not None and time.monotonic() - self._beyond_at > _BEYOND_QUIET_SECONDS:
+            self.unread = self._beyond_since = None
 
     def jump(self, subscription: Subscription, offset: int) -> None:
         """Go on at `offset`, past a gap in the log."""
@@ -479,28 +553,51 @@ class Runner:
                     await self._lost(error)
                 except Transient as error:
                     await self._wait_out(error)
+                except Contradiction as error:
+                    await self._contradicted(error)
         finally:
             await self._let_go()
 
     async def _take_up(self) -> None:
-        await self._granted.wait()
-        if not self._subscription.heartbeat_is_fresh():
-            # Frozen meanwhile? Only a fresh answer entitles us to fence whoever owns the partition now.
-            await self._subscription.heartbeat_after(time.monotonic())
-            await self._granted.wait()
+        await self._asked(self._subscription.confirm)
+        self._count_fence()
         self._logic = self._role.make_logic(self.partition)
         self._writer = self._role.make_writer(self.partition, self._subscription)
         await self._writer.start()
-        await self._logic.restore()
-        await self._granted.wait()
-        committed = await self._subscription.committed(self.partition)
+        await self._logic.restore(self._writer)
+        committed = await self._asked(self._subscription.committed)
+        self._check_not_less(committed)
         self.position = await self._logic.first_offset(self._subscription, committed)
         self._taken_up = True
+        self._contradicted_since = None
         _log.debug(
             "partition taken up",
             role=self._role.name, topic=self._role.topic, partition=self.partition,
             committed=committed, position=self.position,
         )  # fmt: skip
+
+    async def _asked(self, question: Callable[[int], Awaitable[T]]) -> T:
+        """The group's answer about this partition; while the group deals its partitions again, what we hold is kept."""
+        while True:
+            await self._granted.wait()
+            try:
+                answer = await question(self.partition)
+            except OutOfGroup as error:
+                self.trouble = str(error)  # no warning: a rebalance is nothing out of the ordinary
+            else:
+                # It may be of before a rebalance, or of before the process was frozen: then it is asked for again.
+                if self._granted.is_set() and self._subscription.heartbeat_is_fresh():
+                    return answer
+            await asyncio.sleep(self._backoff.next())
+
+    def _check_not_less(self, committed: Committed | None) -> None:
+        offset = None if committed is None else committed.offset
+        if self._has_committed is not None and (offset is None or offset < self._has_committed):
+            raise Contradiction(
+                f"{self._role.topic}/{self.partition} was committed up to {self._has_committed} by this worker, but "
+                f"the group's offset is now {'gone' if offset is None else offset}: it was set back. Start the worker "
+                "again if that was meant"
+            )
 
     async def _serve(self) -> None:
         while True:
@@ -581,9 +678,9 @@ class Runner:
         if taken < len(records):
             next_offset = records[taken].offset
             self._backlog.put_back(records[taken:])
-        self._logic.finish(outgoing, next_offset, at_end=self._at_end())
-        await self._writer.commit(outgoing, next_offset)
-        self.position = next_offset
+        note = self._logic.finish(outgoing, next_offset, at_end=self._at_end())
+        await self._writer.commit(outgoing, next_offset, note)
+        self.position = self._has_committed = next_offset
         self._backlog.committed(next_offset)
         self._logic.committed(next_offset)
         self._prove()
@@ -662,29 +759,37 @@ class Runner:
             )  # fmt: skip
         self.unread = str(error)
 
-    async def _wait_out(self, error: Transient) -> None:
+    async def _wait_out(self, error: Transient | Contradiction) -> None:
         self._note_trouble(error)
         await self._let_go()
         await asyncio.sleep(self._backoff.next())
 
+    async def _contradicted(self, error: Contradiction) -> None:
+        """Take the partition up again: for a minute, what contradicts itself may be a cluster that is recovering."""
+        now = time.monotonic()
+        self._contradicted_since = since = self._contradicted_since or now
+        if now - since > _CONTRADICTION_SECONDS:
+            raise Fatal(str(error)) from error
+        await self._wait_out(error)
+
     async def _lost(self, error: PartitionLost) -> None:
-        """Drop everything; go on only once a heartbeat sent after the loss has confirmed that the partition is ours."""
-        lost_at = time.monotonic()
+        """Drop everything, and take the partition up again: as always, once the group has confirmed that it is ours."""
         self._proven = False
+        self._fenced_now = error.fenced
         self.trouble = f"taking it up again: {error}"
         _log.warning(
             "the slice in hand was dropped",
             role=self._role.name, topic=self._role.topic, partition=self.partition, why=str(error),
         )  # fmt: skip
         await self._let_go()
-        await self._subscription.heartbeat_after(lost_at)
-        await self._granted.wait()
-        if error.fenced:
-            self._count_fence(lost_at)
         await asyncio.sleep(self._backoff.next())
 
-    def _count_fence(self, lost_at: float) -> None:
-        self._fenced_at.append(lost_at)
+    def _count_fence(self) -> None:
+        """Note that another writer took over a partition that the group has confirmed, since then, to be ours."""
+        if not self._fenced_now:
+            return
+        self._fenced_now = False
+        self._fenced_at.append(time.monotonic())
         if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
             raise Fatal(
                 f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the "

@@ -37,7 +37,8 @@ _log = structlog.get_logger("safe.aggregator")
 
 _LOG_EVERY_ROWS = 100_000
 
-ReadState = Callable[[int], AsyncIterator[Sequence[Record]]]
+ReadState = Callable[[int, int], AsyncIterator[Sequence[Record]]]
+"""Reads a partition of the changelog up to, not including, an offset."""
 
 
 @dataclass(slots=True)
@@ -93,6 +94,7 @@ class PartitionState:
         self._partition = partition
         self._group = group
         self._read = read
+        self._end = 0
         self._behind: set[bytes] = set()
 
     def batch(self, concern_id: str, batch_id: str) -> LiveBatch:
@@ -105,8 +107,12 @@ class PartitionState:
 
     # --- restore ------------------------------------------------------------------------------------------------------
 
-    async def restore(self) -> None:
-        """Fold the changelog's rows by ruling 16; raises Transient, and Fatal for a row that cannot be understood."""
+    async def restore(self, end: int) -> None:
+        """Fold the changelog's rows before the offset `end`, the latest of each test case winning whatever its place.
+
+        Raises Transient, and Fatal for a row that cannot be understood.
+        """
+        self._end = end
         started, rows = time.monotonic(), 0
         async for records in self._slices():
             for record in records:
@@ -151,7 +157,8 @@ class PartitionState:
 
     async def _slices(self) -> AsyncIterator[Sequence[Record]]:
         # A generator left half-way must close its client now, not when it happens to be collected.
-        async with aclosing(cast("AsyncGenerator[Sequence[Record], None]", self._read(self._partition))) as slices:
+        reading = cast("AsyncGenerator[Sequence[Record], None]", self._read(self._partition, self._end))
+        async with aclosing(reading) as slices:
             async for records in slices:
                 yield records
 

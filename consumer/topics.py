@@ -82,11 +82,15 @@ def cases_topic(settings: Settings) -> TopicSpec | None:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning."""
+    """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning.
+
+    `scored_topic_id` is None where the brokers do not tell it.
+    """
 
     partitions: Mapping[Name, int]
     dead_letter_bytes: int
     warnings: tuple[str, ...]
+    scored_topic_id: str | None = None
 
 
 _NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
@@ -119,7 +123,8 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     if cases is not None:
         warnings += _differences_of_cases(cases, described[cases.name])
     limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
-    return Verified(partitions, int(limit), tuple(warnings))
+    scored_topic_id = None
+    return Verified(partitions, int(limit), tuple(warnings), scored_topic_id)
 
 
 def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec]) -> None:

@@ -7,6 +7,7 @@ and guarded by a test, so that a new release of the library fails there and not 
 from consumer.kafka.cluster import Cluster, TopicDescription
 from consumer.kafka.connection import Connection, partition_for, partition_of_key
 from consumer.kafka.follow import Follower
+from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
 from consumer.kafka.publisher import EventPublisher, TableRecord, TableWriter
 from consumer.kafka.reader import read_partition, read_record, read_tail
@@ -18,12 +19,14 @@ from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, Transa
 
 __all__ = [
     "Cluster",
+    "Committed",
     "Connection",
     "Copy",
     "EventPublisher",
     "Fetched",
     "Follower",
     "OffsetOutOfRange",
+    "OutOfGroup",
     "Outgoing",
     "PartitionWriter",
     "PlainWriter",

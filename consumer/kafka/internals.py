@@ -13,15 +13,16 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
-from aiokafka.errors import KafkaError
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
-from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.group import SyncGroupRequest
 from aiokafka.record import default_records, legacy_records
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 from typing_extensions import Buffer
 
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
+from consumer.kafka.metadata import TopicsMetadataRequest
 
 DECODING_MODULES = (compiled_records, compiled_legacy_records, default_records, legacy_records)
 
@@ -74,6 +75,60 @@ def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -
         return answered
 
     coordinator._do_heartbeat = noted_beat
+
+
+def note_syncs(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> None:
+    """Call `note` with the monotonic time at which each request for an assignment (SyncGroup) is sent.
+
+    The time of the answer would not do here either: the process may be frozen before it reads it.
+    """
+    coordinator: Any = consumer._coordinator
+    send: Callable[[Any], Awaitable[Any]] = coordinator._send_req
+
+    async def noted_send(request: Any) -> Any:
+        if isinstance(request, SyncGroupRequest):
+            note(time.monotonic())
+        return await send(request)
+
+    coordinator._send_req = noted_send
+
+
+_LINK_CONNECTION = 2
+"""The client keeps a connection for each node and purpose: 0 is for records, 1 for heartbeats and joins, this is ours.
+
+A broker answers the requests of one connection in order: on another one, heartbeats need not wait for what we ask.
+"""
+
+
+class _Link:
+    """A `CoordinatorLink` (see group_offsets.py) to the node that a consumer takes for its coordinator."""
+
+    def __init__(self, coordinator: Any, connection: Any) -> None:
+        self.generation = int(coordinator.generation)
+        self.member_id = str(coordinator.member_id)
+        self._coordinator = coordinator
+        self._node = coordinator.coordinator_id
+        self._connection = connection
+
+    async def ask(self, request: Any) -> Any:
+        return await self._connection.send(request)
+
+    def distrust(self) -> None:
+        self._connection.close()
+        if self._coordinator.coordinator_id == self._node:
+            self._coordinator.coordinator_dead()
+
+
+async def coordinator_link(consumer: AIOKafkaConsumer) -> _Link:
+    """Open, or find open, a connection to the node that the consumer takes for its coordinator; raises KafkaError."""
+    coordinator: Any = consumer._coordinator
+    node = coordinator.coordinator_id
+    if node is None:
+        raise GroupCoordinatorNotAvailableError
+    connection = await consumer._client._get_conn(node, group=_LINK_CONNECTION)
+    if connection is None or coordinator.coordinator_id != node:
+        raise GroupCoordinatorNotAvailableError
+    return _Link(coordinator, connection)
 
 
 def bound_memory(decompression: Decompression) -> None:
@@ -234,9 +289,14 @@ def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":
 
 async def topics_metadata(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list[Any]:
     """What the cluster knows of some topics; unlike `describe_topics()` without creating those that are missing."""
-    response = await admin._send_request(MetadataRequest(list(topics), allow_auto_topic_creation=False))
+    response = await admin._send_request(TopicsMetadataRequest(list(topics)))
     described: list[Any] = response.to_object()["topics"]
     return described
+
+
+async def refresh_metadata(consumer: AIOKafkaConsumer) -> None:
+    """Have the consumer ask now who leads which partition, and wait for the answer."""
+    await consumer._client.force_metadata_update()
 
 
 def coordination_failed(consumer: AIOKafkaConsumer) -> bool:

@@ -1,6 +1,7 @@
 """Reading a partition outside any group: restores, looks at who wrote last, and at one record."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CorruptRecordException
 
 from consumer.decode import Record
-from consumer.errors import Fatal
+from consumer.errors import Fatal, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
@@ -25,18 +26,17 @@ _RECORD_SECONDS = 3 * CALL_SECONDS
 """For one record: to connect, to ask for the bounds, to fetch."""
 
 
-async def read_partition(connection: Connection, topic: str, partition: int) -> AsyncIterator[Sequence[Record]]:
-    """Yield every committed record of a partition, from its beginning to the end that it has now.
+async def read_partition(
+    connection: Connection, topic: str, partition: int, end: int
+) -> AsyncIterator[Sequence[Record]]:
+    """Yield every committed record of a partition, from its beginning up to, not including, the offset `end`.
 
-    The end is asked without regard to transactions: behind another producer's open transaction the last stable offset
-    would end the read at once, with nothing. The read ends when the position has reached that end, whatever the tail
-    holds: records, markers, an aborted transaction, a gap left by compaction. Raises Transient.
+    The read ends when the position has reached that offset, whatever the tail holds: records, markers, an aborted
+    transaction, a gap left by compaction. A leader of the past, which does not get so far, holds it up and never ends
+    it. Raises Transient, also where nothing comes for 10 s.
     """
-    where = TopicPartition(topic, partition)
-    start, end = await _bounds(connection, where)
-    if start < end:
-        async for records in _read(connection, where, start, end, "read_committed"):
-            yield records
+    async for records in _read(connection, TopicPartition(topic, partition), None, end, "read_committed"):
+        yield records
 
 
 async def read_tail(connection: Connection, topic: str, partition: int) -> Sequence[Record]:
@@ -86,15 +86,24 @@ async def _bounds(connection: Connection, where: TopicPartition) -> tuple[int, i
 
 
 async def _read(
-    connection: Connection, where: TopicPartition, start: int, end: int, isolation: str
+    connection: Connection, where: TopicPartition, start: int | None, end: int, isolation: str
 ) -> AsyncIterator[Sequence[Record]]:
+    """Read from `start`, or from the beginning, up to `end`."""
     async with _client(connection, isolation, where) as consumer:
+        position = (await consumer.beginning_offsets([where]))[where] if start is None else start
         consumer.assign([where])
-        consumer.seek(where, start)
-        while (position_of(consumer, where) or 0) < end:
+        consumer.seek(where, position)
+        moved_at = time.monotonic()
+        while position < end:
             fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_SLICE_RECORDS)
             for records in fetched.values():
                 yield records
+            before, position = position, position_of(consumer, where) or 0
+            now = time.monotonic()
+            if position > before:
+                moved_at = now
+            elif now - moved_at > CALL_SECONDS:
+                raise Transient(f"{where.topic}/{where.partition}: no broker sends what comes after offset {position}")
             await asyncio.sleep(0)  # getmany returns without suspending while it has records in hand
 
 

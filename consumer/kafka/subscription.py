@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import (
@@ -20,20 +20,23 @@ from aiokafka.errors import (
 
 from consumer.decode import Record
 from consumer.errors import SafeError, Transient
-from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, closed, translated
+from consumer.kafka.group_offsets import Committed, GroupOffsets
 from consumer.kafka.internals import (
     Taken,
     coordination_failed,
+    coordinator_link,
     generation_of,
     is_rebalancing,
     let_wait,
     next_arrival,
     note_heartbeats,
+    note_syncs,
     partitions_fetched,
     position_of,
+    refresh_metadata,
     take,
 )
 
@@ -82,9 +85,13 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whose group to join, for which topic, and how long a silence the group forgives."""
+    """Whose group to join, for which topic, and how long a silence the group forgives.
+
+    `witness_topic` is one that the group may read but never does: see group_offsets.py.
+    """
 
     topic: str
+    witness_topic: str
     group: str
     assignor: Assignor
     session_timeout_seconds: float
@@ -105,13 +112,11 @@ class Subscription:
         self,
         connection: Connection,
         membership: Membership,
-        cluster: Cluster,
         *,
         on_revoked: Callable[[], Awaitable[None]],
         on_assigned: Callable[[frozenset[int], int], None],
     ) -> None:
         self._membership = membership
-        self._cluster = cluster
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned
         session_ms = int(membership.session_timeout_seconds * 1_000)
@@ -130,9 +135,15 @@ class Subscription:
                 fetch_max_bytes=_FETCH_BYTES,
             )
         )
+        self._offsets = GroupOffsets(
+            lambda: coordinator_link(self._consumer),
+            membership.group,
+            membership.topic,
+            witness=TopicPartition(membership.witness_topic, 0),
+        )
         self.last_heartbeat_at = float("-inf")
+        self._synced_at = float("-inf")
         self.started_at = time.monotonic()
-        self._heartbeat = asyncio.Event()
         self._paused: set[int] = set()
         self._rests: dict[int, _Rest] = {}
         self._arrival: asyncio.Future[None] | None = None
@@ -150,6 +161,8 @@ class Subscription:
         except SafeError:
             await self.stop(0.5)
             raise
+        note_heartbeats(self._consumer, self._note_heartbeat)
+        note_syncs(self._consumer, self._note_sync)
         self._consumer.subscribe([self._membership.topic], listener=_Listener(self))
 
     async def stop(self, deadline_seconds: float) -> None:
@@ -178,24 +191,17 @@ class Subscription:
         """Whether the coordinator has answered within the session timeout: nobody else can own our partitions then."""
         return time.monotonic() - self.last_heartbeat_at < self._membership.session_timeout_seconds
 
-    async def heartbeat_after(self, moment: float) -> None:
-        """Wait for an answered heartbeat that was sent after `moment` (monotonic)."""
-        while self.last_heartbeat_at <= moment:
-            self._heartbeat.clear()
-            await self._heartbeat.wait()
-
     def _note_heartbeat(self, sent_at: float) -> None:
-        self.last_heartbeat_at = sent_at
-        self._heartbeat.set()
+        self.last_heartbeat_at = max(sent_at, self.last_heartbeat_at)
+
+    def _note_sync(self, sent_at: float) -> None:
+        self._synced_at = sent_at
 
     async def _revoked(self) -> None:
         await self._on_revoked()
 
     def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        # aiokafka makes a new heartbeat task in each generation; the coordinator itself stays, and is wrapped once.
-        if self.last_heartbeat_at == float("-inf"):
-            note_heartbeats(self._consumer, self._note_heartbeat)
-        self._note_heartbeat(time.monotonic())
+        self._note_heartbeat(self._synced_at)
         self._taken.clear()
         self._unread.clear()
         for partition in partitions:
@@ -323,21 +329,41 @@ class Subscription:
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
-    async def committed(self, partition: int) -> int | None:
-        """The committed offset (the next one to read), None if the group has none; raises Transient or Fatal."""
-        # Not of the consumer's own `committed()`: see Cluster.committed_offsets.
-        offsets = await self._cluster.committed_offsets(self._membership.group, self._membership.topic, [partition])
-        return offsets.get(partition)
+    async def confirm(self, partition: int) -> None:
+        """Return once the group's true coordinator has confirmed, asked from now on, that we are a member.
 
-    async def commit(self, partition: int, next_offset: int) -> None:
+        Only then may another writer be fenced: a coordinator of the past would let two members do so by turns. Raises
+        Transient, OutOfGroup or Fatal.
+        """
+        await self.committed(partition)
+
+    async def committed(self, partition: int) -> Committed | None:
+        """What the group has committed, None if nothing; asked from now on, and never of a coordinator of the past.
+
+        Raises Transient, OutOfGroup or Fatal.
+        """
+        owned = {where.partition for where in self._consumer.assignment()}
+        answer = await self._offsets.of(owned | {partition})
+        self._note_heartbeat(self._offsets.proven_at)  # what proves membership is worth a heartbeat
+        return answer[partition]
+
+    async def commit(self, partition: int, next_offset: int, note: str) -> None:
         """Commit outside a transaction (`at_least_once`); raises what the client raises."""
-        await self._consumer.commit({self._where(partition): next_offset})
+        await self._consumer.commit({self._where(partition): OffsetAndMetadata(next_offset, note)})
 
     async def beginning(self, partition: int) -> int:
         """The earliest offset in the log; raises Transient or Fatal."""
         where = self._where(partition)
         offsets = await answered(self._consumer.beginning_offsets([where]), f"topic {where.topic}")
         return int(offsets[where])
+
+    async def refresh_metadata(self) -> None:
+        """Ask the cluster again who leads which partition; raises Transient or Fatal."""
+        await answered(refresh_metadata(self._consumer), f"topic {self._membership.topic}")
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """The earliest offset in the log and the last stable one; raises Transient or Fatal."""
+        return await self.beginning(partition), await self.end(partition)
 
     async def end(self, partition: int) -> int:
         """The last stable offset; raises Transient or Fatal."""

@@ -7,9 +7,9 @@ an answer is still on its way that could end the next transaction. Whoever holds
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, OffsetAndMetadata, TopicPartition
 from aiokafka.codec import zstd_encode
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TopicAuthorizationFailedError
 
@@ -17,6 +17,8 @@ from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
 from consumer.kafka.internals import compressed_batch, dispose, note_lost_connections
+
+T = TypeVar("T")
 
 MAX_BATCH_BYTES = 512 * 1024
 """One produce request carries one batch of each partition: larger batches, fewer round trips."""
@@ -106,12 +108,23 @@ class PartitionWriter(Protocol):
         """Take the right to write, ending whatever a former owner left open; raises Transient or Fatal."""
         ...
 
+    async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+        """Write a tombstone that means nothing, once, before any commit; return its offset when it is replicated.
+
+        Everything that an earlier owner wrote has a smaller offset, and a leader of the past will never show this one:
+        whoever reads up to behind it has read all. Raises PartitionLost, after which the writer is finished.
+        """
+        ...
+
     def outgoing(self, now_ms: int) -> Outgoing:
         """An empty slice to fill."""
         ...
 
-    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
-        """Make the slice and its offset visible together; raises PartitionLost, after which the writer is finished."""
+    async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
+        """Make the slice, its offset and the offset's note visible together.
+
+        Raises PartitionLost, after which the writer is finished.
+        """
         ...
 
     async def dispose(self) -> None:
@@ -167,11 +180,17 @@ class _ProducerOwner:
             # Shielded: whoever is cancelled while waiting must not leave a producer half closed.
             await asyncio.shield(self._disposal)
 
-    async def _guarded(self, steps: Awaitable[None]) -> None:
+    async def _marked(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+        written = await self._running().send_and_wait(
+            topic, key=key, value=None, partition=partition, headers=list(headers)
+        )
+        return int(written.offset)
+
+    async def _guarded(self, steps: Awaitable[T]) -> T:
         """Run the steps of a commit under the deadline; whatever goes wrong, the partition is lost to this writer."""
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                await steps
+                return await steps
         except TimeoutError as error:
             without_frames(error)
             raise PartitionLost(f"no answer within {self._deadline_seconds:g} s") from error
@@ -239,19 +258,41 @@ class TransactionalWriter(_ProducerOwner):
         )
         self._consumer_group = consumer_group
 
-    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
-        lost_before = self._lost_connections
-        started_at = time.monotonic()
-        await self._guarded(self._transaction(outgoing, next_offset))
-        if self._lost_connections > lost_before or time.monotonic() - started_at > DOUBTFUL_COMMIT_SECONDS:
-            # Committed, but a second EndTxn may be under way: it must meet a newer epoch, not our next transaction.
+    async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+        offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
+        if in_doubt:
+            raise PartitionLost("the transaction before the restore ended in doubt")
+        return offset
+
+    async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
+        _, in_doubt = await self._ended(self._transaction(outgoing, next_offset, note))
+        if in_doubt:
             await self.dispose()
 
-    async def _transaction(self, outgoing: Outgoing, next_offset: int) -> None:
+    async def _ended(self, steps: Awaitable[T]) -> tuple[T, bool]:
+        """Run a transaction to its end, and say whether that is in doubt.
+
+        A second EndTxn may then be under way: it must meet a newer epoch, not our next transaction.
+        """
+        lost_before = self._lost_connections
+        started_at = time.monotonic()
+        outcome = await self._guarded(steps)
+        took_long = time.monotonic() - started_at > DOUBTFUL_COMMIT_SECONDS
+        return outcome, took_long or self._lost_connections > lost_before
+
+    async def _aborted_mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+        producer = self._running()
+        await producer.begin_transaction()
+        offset = await self._marked(topic, partition, key, headers)
+        await producer.abort_transaction()
+        return offset
+
+    async def _transaction(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         producer = self._running()
         await producer.begin_transaction()
         await outgoing.send()
-        await producer.send_offsets_to_transaction({self._source: next_offset}, self._consumer_group)
+        offset = {self._source: OffsetAndMetadata(next_offset, note)}
+        await producer.send_offsets_to_transaction(offset, self._consumer_group)
         await producer.commit_transaction()
 
 
@@ -269,16 +310,19 @@ class PlainWriter(_ProducerOwner):
         *,
         deadline_seconds: float,
         changelog: str,
-        commit_offset: Callable[[int], Awaitable[None]],
+        commit_offset: Callable[[int, str], Awaitable[None]],
     ) -> None:
         super().__init__(connection, topic, partition, deadline_seconds)
         self._changelog = changelog
         self._commit_offset = commit_offset
 
-    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
-        await self._guarded(self._send_then_commit(outgoing, next_offset))
+    async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+        return await self._guarded(self._marked(topic, partition, key, headers))
 
-    async def _send_then_commit(self, outgoing: Outgoing, next_offset: int) -> None:
+    async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
+        await self._guarded(self._send_then_commit(outgoing, next_offset, note))
+
+    async def _send_then_commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         self._running()
         await outgoing.send(last=self._changelog)
-        await self._commit_offset(next_offset)
+        await self._commit_offset(next_offset, note)

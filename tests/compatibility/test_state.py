@@ -15,11 +15,12 @@ from consumer import aggregator as aggregator_module
 from consumer.aggregator import AggregatorPartition, AggregatorSettings
 from consumer.dead_letters import DeadLetterTopic
 from consumer.errors import Fatal
-from consumer.kafka import Outgoing, Subscription
+from consumer.kafka import Committed, Outgoing, Subscription
 from consumer.metrics import BatchGauges, Metrics
 from consumer.records import SCHEMA
 from tests.compatibility.frozen import GROUP, TOPICS, Frozen, load, versions
 from tests.support.checker import Run, check
+from tests.support.marker import Marker
 from tests.support.oracle import CaseBook, Oracle, Scored
 from tests.support.outside import Record
 
@@ -31,6 +32,7 @@ SETTINGS = AggregatorSettings(
     configuration={},
     exactly_once=True,
     partitions=1,
+    scored_topic_id=None,
     state_topic=TOPICS.state,
     result_topic=TOPICS.result,
     report_topic=TOPICS.report,
@@ -85,7 +87,7 @@ async def taken_over(frozen: Frozen, partition: int, clock: Clock) -> Written:
     """Restore a partition and fold what was scored after its state was written; returns all that this writes."""
     rows, written = frozen.of("state", partition), list[Record]()
 
-    async def read_state(asked: int) -> AsyncIterator[Sequence[Any]]:
+    async def read_state(asked: int, _end: int) -> AsyncIterator[Sequence[Any]]:
         assert asked == partition
         for row in rows:
             yield [row]
@@ -94,8 +96,8 @@ async def taken_over(frozen: Frozen, partition: int, clock: Clock) -> Written:
     logic = AggregatorPartition(
         partition, settings, read_state, BatchGauges(1_000, lambda: True), Metrics("", ""), clock.now_ms
     )
-    await logic.restore()
-    start = await logic.first_offset(Empty(), frozen.aggregator[partition])
+    await logic.restore(Marker())
+    start = await logic.first_offset(Empty(), Committed(frozen.aggregator[partition]))
     assert start == frozen.aggregator[partition]
     records: Sequence[Any] = [record for record in frozen.of("scored", partition) if record.offset >= start]
     while records or logic.next_chore_at(at_end=False) is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +18,8 @@ from consumer import aggregator as aggregator_module
 from consumer.aggregator import AggregatorPartition, AggregatorSettings
 from consumer.dead_letters import DeadLetterTopic
 from consumer.decode import InputEvent, Record
-from consumer.errors import Fatal, Transient
-from consumer.kafka import Outgoing, Subscription
+from consumer.errors import Contradiction, Fatal, Transient
+from consumer.kafka import Committed, Outgoing, Subscription
 from consumer.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.ports import FoundExpectations
 from consumer.records import PROGRESS_KEY, SCHEMA, BatchRow, ProgressRow, own_headers, parts_of
@@ -36,6 +37,7 @@ from safe_core import (
     build_report,
     prepare,
 )
+from tests.support.marker import Marker
 
 Headers = Sequence[tuple[str, bytes | None]]
 GROUP = "safe-v0"
@@ -51,6 +53,7 @@ SETTINGS = AggregatorSettings(
     configuration={"strictAH": False},
     exactly_once=True,
     partitions=8,
+    scored_topic_id=None,
     state_topic="state",
     result_topic="result",
     report_topic="report",
@@ -94,6 +97,7 @@ class Kept(Outgoing):
     def __init__(self) -> None:
         super().__init__(None, NOW)
         self.written: list[Written] = []
+        self.note = ""
         self.most_results = 1_000
 
     @override
@@ -112,6 +116,10 @@ class Kept(Outgoing):
         """Cases, Pass, Review and Fail of each result, in order."""
         found = [record.document["summary"] for record in self.of("result")]
         return [(each["total_cases"], each["pass"], each["review"], each["fail"]) for each in found]
+
+    def document(self, key: bytes) -> Any:
+        """The row that the transaction leaves under a key."""
+        return orjson.loads(self.rows()[key] or b"null")
 
     def rows(self) -> dict[bytes | None, bytes | None]:
         """What the changelog's keys hold at the end of the transaction."""
@@ -214,8 +222,9 @@ class Site:
             PARTITION, self.settings, self._read_state, self.gauges, self.metrics, self.clock.now_ms
         )
 
-    async def _read_state(self, partition: int) -> AsyncIterator[Sequence[Record]]:
+    async def _read_state(self, partition: int, end: int) -> AsyncIterator[Sequence[Record]]:
         assert partition == PARTITION
+        assert end == len(self.state) + 1  # behind the mark
         for start in range(0, len(self.state), 7):
             yield self.state[start : start + 7]
 
@@ -223,7 +232,7 @@ class Site:
         """A new owner restores."""
         self.logic.drop()
         self.logic = self._new()
-        await self.logic.restore()
+        await self.logic.restore(Marker(len(self.state)))
         return self
 
     async def fill(self, *records: Fetched, at_end: bool = False) -> Kept:
@@ -232,7 +241,7 @@ class Site:
         taken = await self.logic.process(records, outgoing)
         if taken:
             self.next_offset = records[taken - 1].offset + 1
-        self.logic.finish(outgoing, self.next_offset, at_end=at_end)
+        outgoing.note = self.logic.finish(outgoing, self.next_offset, at_end=at_end)
         return outgoing
 
     async def fold(self, *records: Fetched, at_end: bool = False) -> Kept:
@@ -268,8 +277,16 @@ def batch_row(
     return row(f"S11/{batch}".encode(), value)
 
 
-def progress_row(next_offset: int = 9, partitions: int = 8, group: str = GROUP) -> Fetched:
-    return row(PROGRESS_KEY, ProgressRow(GROUP, SCHEMA, partitions, next_offset).encode(), group=group)
+def progress_row(
+    next_offset: int = 9,
+    partitions: int = 8,
+    group: str = GROUP,
+    *,
+    topic_id: str | None = None,
+    transactions: int | None = None,
+) -> Fetched:
+    progress = ProgressRow(GROUP, SCHEMA, partitions, next_offset, topic_id, transactions)
+    return row(PROGRESS_KEY, progress.encode(), group=group)
 
 
 @pytest.fixture
@@ -449,37 +466,100 @@ async def test_a_row_that_cannot_be_understood_is_fatal(clock: Clock, bad: Fetch
 
 # --- take-over --------------------------------------------------------------------------------------------------------
 
-# exactly once, committed offset, progress row, where to read on (or what Fatal says)
-TAKE_OVERS: list[tuple[bool, int | None, int | None, int | str]] = [
+# exactly once, committed offset and its note, progress row and its count, where to read on (or what is said)
+Row = tuple[int, int | None]
+TAKE_OVERS: list[tuple[bool, Committed | None, Row | None, int | str]] = [
     (True, None, None, 5),  # neither: the earliest record
-    (True, None, 9, 9),  # the offsets expired: the row knows
-    (True, 9, 9, 9),
-    (True, 11, 9, 11),
-    (True, 0, None, r"committed up to 0, but state has no progress row"),
-    (True, 7, None, r"committed up to 7, but state has no progress row.*reset the group's offsets"),
-    (True, 7, 9, r"committed up to 7, but .* up to 9: reset the group's offset there to 9"),
+    (True, None, (9, 4), 9),  # the offsets expired: the row knows
+    (True, Committed(9, "transactions=4"), (9, 4), 9),
+    (True, Committed(9), (9, None), 9),  # an older SAFE wrote both
+    (True, Committed(9), (9, 4), 9),  # a person has set the offset
+    (True, Committed(9, "transactions=4"), (9, None), 9),  # an older SAFE went on after a newer one
+    (True, Committed(9, "by hand"), (9, 4), 9),
+    (True, Committed(0), None, r"committed up to 0, but state has no progress row"),
+    (True, Committed(7), None, r"committed up to 7, but state has no progress row.*Restore it from a copy, or start"),
+    (True, Committed(7), (9, 4), r"committed up to 7 \(no note\), .* up to 9 \(transactions=4\).* Set it to 9"),
+    (True, Committed(9, "transactions=3"), (9, 4), r"up to 9 \(transactions=3\), .* was set back. Set it to 9"),
+    (True, Committed(11), (9, None), r"up to 11 .* up to 9 .*: state is older than the offset, .* set the .* to that"),
+    (True, Committed(9, "transactions=5"), (9, 4), r"transactions=5\), but .*transactions=4\): state is older than"),
     (False, None, None, 5),
-    (False, None, 9, 9),
-    (False, 7, 9, 7),  # what follows is folded again, and moves nothing
-    (False, 7, None, r"committed up to 7, but state has no progress row"),
+    (False, None, (9, 4), 9),
+    (False, Committed(7, "transactions=3"), (9, 4), 7),  # what follows is folded again, and moves nothing
+    (False, Committed(7), None, r"committed up to 7, but state has no progress row"),
 ]
 
 
 @pytest.mark.parametrize(("exactly_once", "committed", "progress", "expected"), TAKE_OVERS)
 async def test_taking_over_reads_on_from_where_offset_and_state_agree(
-    clock: Clock, *, exactly_once: bool, committed: int | None, progress: int | None, expected: int | str
+    clock: Clock, *, exactly_once: bool, committed: Committed | None, progress: Row | None, expected: int | str
 ) -> None:
-    rows = [] if progress is None else [progress_row(progress)]
+    rows = [] if progress is None else [progress_row(progress[0], transactions=progress[1])]
     site = await Site(clock, rows, exactly_once=exactly_once).restart()
     if isinstance(expected, int):
         assert await site.logic.first_offset(Beginning(5), committed) == expected
     else:
-        with pytest.raises(Fatal, match=expected):
+        with pytest.raises(Fatal if progress is None else Contradiction, match=expected):
             await site.logic.first_offset(Beginning(5), committed)
 
 
-@pytest.mark.parametrize("committed", [None, 9])
-async def test_a_changed_number_of_partitions_is_fatal_and_names_both(clock: Clock, committed: int | None) -> None:
+async def test_the_note_of_an_offset_counts_the_transactions_as_the_row_of_its_transaction_does(site: Site) -> None:
+    await site.restart()
+    assert await site.logic.first_offset(Beginning(0), None) == 0
+    notes = []
+    for offset in range(3):
+        outgoing = await site.fold(scored("1", offset=offset))
+        notes.append((outgoing.note, outgoing.document(PROGRESS_KEY)["transactions"]))
+    assert notes == [("transactions=1", 1), ("transactions=2", 2), ("transactions=3", 3)]
+    await site.restart()
+    assert await site.logic.first_offset(Beginning(0), Committed(3, "transactions=3")) == 3
+    assert (await site.fold(scored("1", offset=3))).note == "transactions=4"
+    await site.fill(scored("1", offset=4))  # never committed, as one that failed
+    await site.restart()
+    await site.logic.first_offset(Beginning(0), Committed(4, "transactions=4"))
+    assert (await site.fold(scored("1", offset=4))).note == "transactions=5"
+
+
+async def test_a_restore_ends_at_a_mark_of_its_own(site: Site) -> None:
+    await site.fold(scored("1"))
+    marker = Marker(len(site.state))
+    logic = site._new()
+    await logic.restore(marker)
+    assert marker.marks == [("state", PARTITION, b"mark")]
+
+
+async def test_a_mark_that_was_not_aborted_means_nothing(clock: Clock) -> None:
+    site = await Site(clock, [row(b"mark", None), progress_row(9), row(b"mark", None)]).restart()
+    assert await site.logic.first_offset(Beginning(0), Committed(9)) == 9
+
+
+# the id in the row, the id now, whether it goes on
+TOPIC_IDS: list[tuple[str | None, str | None, bool]] = [
+    ("one", "one", True),
+    (None, "one", True),  # an older SAFE wrote the row
+    ("one", None, True),  # the broker does not say
+    ("one", "another", False),
+]
+
+
+@pytest.mark.parametrize("committed", [None, Committed(9)])
+@pytest.mark.parametrize(("written", "now", "goes_on"), TOPIC_IDS)
+async def test_a_topic_made_again_is_not_taken_for_the_one_that_the_state_was_written_for(
+    clock: Clock, *, committed: Committed | None, written: str | None, now: str | None, goes_on: bool
+) -> None:
+    site = await Site(clock, [progress_row(9, topic_id=written)], scored_topic_id=now).restart()
+    if goes_on:
+        assert await site.logic.first_offset(Beginning(0), committed) == 9
+        written_next = (await site.fold(scored("1", offset=9))).document(PROGRESS_KEY)
+        assert written_next["topic_id"] == now
+    else:
+        with pytest.raises(Fatal, match=r"id one, .* the id another: it was deleted and created again"):
+            await site.logic.first_offset(Beginning(0), committed)
+
+
+@pytest.mark.parametrize("committed", [None, Committed(9)])
+async def test_a_changed_number_of_partitions_is_fatal_and_names_both(
+    clock: Clock, committed: Committed | None
+) -> None:
     site = await Site(clock, [progress_row(9, partitions=4)]).restart()
     with pytest.raises(Fatal, match=r"written for 4 partitions .* now has 8"):
         await site.logic.first_offset(Beginning(0), committed)
@@ -843,14 +923,14 @@ async def test_the_way_from_input_to_result_is_measured_at_the_commit(site: Site
 async def test_a_restore_that_fails_is_counted_and_tried_again_by_whoever_asked_for_it(site: Site) -> None:
     await site.fold(scored("1"))
 
-    async def unreachable(_partition: int) -> AsyncIterator[Sequence[Record]]:
+    async def unreachable(_partition: int, _end: int) -> AsyncIterator[Sequence[Record]]:
         yield site.state[:1]
         raise Transient("the leader is gone")
 
     logic = AggregatorPartition(PARTITION, site.settings, unreachable, site.gauges, site.metrics, site.clock.now_ms)
     for attempt in (1, 2):
         with pytest.raises(Transient):
-            await logic.restore()
+            await logic.restore(Marker())
         assert site.count("safe_restore_failures") == attempt
     await site.restart()
     assert site.count("safe_restore_failures") == 2

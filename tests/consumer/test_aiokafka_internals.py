@@ -16,15 +16,16 @@ from typing import Any, cast
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
-from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from aiokafka.errors import CorruptRecordException
+from aiokafka.errors import CorruptRecordException, GroupCoordinatorNotAvailableError
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
+from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
 from aiokafka.record import memory_records
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -89,6 +90,7 @@ GUARDED = {
     "_accumulator",
     "_backoff",
     "_batches",
+    "_client",
     "_closed",
     "_coordination_task",
     "_coordinator",
@@ -96,6 +98,7 @@ GUARDED = {
     "_do_heartbeat",
     "_drain_waiter",
     "_fetcher",
+    "_get_conn",
     "_message_accumulator",
     "_on_connection_closed",
     "_partition_records",
@@ -103,6 +106,7 @@ GUARDED = {
     "_records",
     "_records_iterator",
     "_rejoin_needed_fut",
+    "_send_req",
     "_send_request",
     "_sender",
     "_subscription",
@@ -195,6 +199,69 @@ async def test_only_an_answered_heartbeat_of_a_settled_group_counts_from_when_it
     assert await coordinator._do_heartbeat() is answered
     assert bool(heard) is noted
     assert all(moment <= sent[0] for moment in heard)
+
+
+async def test_an_assignment_counts_from_when_it_was_asked_for(consumer: Any) -> None:
+    coordinator = consumer._coordinator
+    assert "self._coordinator._send_req(request)" in inspect.getsource(CoordinatorGroupRebalance), (
+        "joining no longer sends through the method by its name: a replaced one is never called"
+    )
+    sent: list[tuple[Any, float]] = []
+
+    async def send(request: Any) -> str:
+        await asyncio.sleep(0)
+        sent.append((request, time.monotonic()))
+        return "answer"
+
+    coordinator._send_req = send
+    heard: list[float] = []
+    internals.note_syncs(consumer, heard.append)
+    assert await coordinator._send_req(HeartbeatRequest("g", 1, "me")) == "answer"
+    assert heard == []
+    assert await coordinator._send_req(SyncGroupRequest("g", 1, "me", None, [])) == "answer"
+    assert len(heard) == 1
+    assert heard[0] <= sent[-1][1], "frozen before it reads the answer, the member would take it for fresh"
+
+
+async def test_the_link_to_the_coordinator_is_one_connection_apart_from_heartbeats(consumer: Any) -> None:
+    made: list[tuple[int, int]] = []
+    asked: list[Any] = []
+
+    class Connection:
+        closed = False
+
+        async def send(self, request: Any) -> str:
+            asked.append((self, request))
+            return "answer"
+
+        def close(self) -> None:
+            self.closed = True
+
+    connection = Connection()
+
+    async def get_conn(node: int, *, group: int) -> Connection:
+        made.append((node, group))
+        return connection
+
+    assert set(inspect.signature(AIOKafkaClient._get_conn).parameters) >= {"node_id", "group"}
+    assert {int(each) for each in ConnectionGroup}.isdisjoint({internals._LINK_CONNECTION}), "it would be shared"
+    consumer._client._get_conn = get_conn
+    coordinator = consumer._coordinator
+    coordinator.coordinator_id, coordinator.generation, coordinator.member_id = None, 4, "me"
+    with pytest.raises(GroupCoordinatorNotAvailableError):
+        await internals.coordinator_link(consumer)
+    coordinator.coordinator_id = 2
+    link = await internals.coordinator_link(consumer)
+    coordinator.generation = 5
+    assert (link.generation, link.member_id, made) == (4, "me", [(2, internals._LINK_CONNECTION)])
+    assert [await link.ask("first"), await link.ask("second")] == ["answer", "answer"]
+    assert asked == [(connection, "first"), (connection, "second")]
+    link.distrust()
+    assert connection.closed
+    assert coordinator.coordinator_id is None, "it would be asked again"
+    coordinator.coordinator_id = 1
+    link.distrust()
+    assert coordinator.coordinator_id == 1, "another node has been found meanwhile"
 
 
 async def test_the_coordination_task_tells_that_it_has_died(consumer: Any) -> None:

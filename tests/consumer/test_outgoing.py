@@ -68,7 +68,7 @@ class FailingProducer(Producer):
 class Writer(PlainWriter):
     """A writer whose producer is the test's."""
 
-    def __init__(self, producer: FailingProducer, commit_offset: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(self, producer: FailingProducer, commit_offset: Callable[[int, str], Awaitable[None]]) -> None:
         super().__init__(
             Connection("127.0.0.1:1", {}), "input", 0,
             deadline_seconds=0.05, changelog="state", commit_offset=commit_offset,
@@ -88,7 +88,7 @@ def uncollected() -> Iterator[None]:
 @pytest.mark.parametrize("failure", [KafkaError("broken"), OSError("gone"), None], ids=["kafka", "socket", "silence"])
 @pytest.mark.usefixtures("uncollected")
 async def test_what_could_not_be_written_is_let_go_of(failure: Exception | None) -> None:
-    async def never(_next_offset: int) -> None:
+    async def never(_next_offset: int, _note: str) -> None:
         raise AssertionError("an offset was committed before its outputs")
 
     writer = Writer(FailingProducer(failure), never)
@@ -98,7 +98,7 @@ async def test_what_could_not_be_written_is_let_go_of(failure: Exception | None)
     gone = weakref.ref(outgoing)
     is_lost = False
     try:
-        await writer.commit(outgoing, 1)
+        await writer.commit(outgoing, 1, "")
     except PartitionLost:
         is_lost = True
     del outgoing

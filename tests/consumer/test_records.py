@@ -37,6 +37,7 @@ from consumer.records import (
     parts_of,
     report_headers,
     rfc_3339,
+    transactions_of,
 )
 from consumer.scored import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
 from safe_core import (
@@ -370,7 +371,7 @@ def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> Non
 # --- rows of the changelog --------------------------------------------------------------------------------------------
 
 BATCH_ROW = BatchRow(1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0")
-PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18)
+PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7)
 
 
 @pytest.mark.parametrize("row", [BATCH_ROW, BATCH_ROW._replace(expected_cases=None, stage="forgotten")])
@@ -380,7 +381,46 @@ def test_a_batchs_row_comes_back(row: BatchRow) -> None:
 
 def test_a_progress_row_comes_back() -> None:
     assert decode_progress_row(PROGRESS_ROW.encode()) == PROGRESS_ROW
-    assert json.loads(PROGRESS_ROW.encode()) == {"group": "safe-v0", "schema": 1, "partitions": 8, "next_offset": 18}
+    assert json.loads(PROGRESS_ROW.encode()) == {
+        "group": "safe-v0",
+        "schema": 1,
+        "partitions": 8,
+        "next_offset": 18,
+        "topic_id": "b2c1f3a0-0000-4000-8000-000000000001",
+        "transactions": 7,
+    }
+
+
+def test_a_progress_row_of_an_older_safe_lacks_what_it_did_not_know() -> None:
+    older = b'{"group":"safe-v0","schema":1,"partitions":8,"next_offset":18}'
+    assert decode_progress_row(older) == ProgressRow("safe-v0", SCHEMA, 8, 18, None, None)
+
+
+@pytest.mark.parametrize("member", ["stage", "cases"])
+def test_no_other_member_may_be_missing(member: str) -> None:
+    row = {name: value for name, value in BATCH_ROW._asdict().items() if name != member}
+    with pytest.raises(Undecodable):
+        decode_batch_row(json.dumps(row).encode())
+
+
+# A note, and the count that it repeats.
+NOTES: list[tuple[str, int | None]] = [
+    (PROGRESS_ROW.note, 7),
+    ("transactions=0", 0),
+    ("", None),
+    ("7", None),
+    ("transactions=", None),
+    ("transactions=-1", None),
+    ("transactions=\u0667", None),
+    ("transactions=" + "9" * 5_000, None),
+    ("transactions=None", None),
+    ("set by hand", None),
+]
+
+
+@pytest.mark.parametrize(("note", "count"), NOTES)
+def test_an_offsets_note_repeats_the_count_and_no_other_note_is_taken_for_it(note: str, count: int | None) -> None:
+    assert transactions_of(note) == count
 
 
 NO_ROWS = [

@@ -18,13 +18,14 @@ from consumer import scorer as scorer_module
 from consumer.dead_letters import DeadLetterTopic
 from consumer.decode import InputRules
 from consumer.errors import Poison, Transient
-from consumer.kafka import Outgoing, Subscription, partition_for
+from consumer.kafka import Committed, Outgoing, Subscription, partition_for
 from consumer.metrics import Metrics
 from consumer.poison_limit import PoisonLimits
 from consumer.ports import ExpectationsKey, FoundExpectations
 from consumer.scored import ScoredBy, decode_scored, row_of
 from consumer.scorer import ScorerPartition, ScorerSettings
 from safe_core import Expectations, Policy, prepare
+from tests.support.marker import Marker
 
 Headers = Sequence[tuple[str, bytes | None]]
 NOW = 1_795_291_200_000
@@ -592,7 +593,8 @@ STARTS: list[tuple[str | None, int | None, int]] = [
 async def test_reading_begins_at_the_committed_offset_else_as_told(
     start: str | None, committed: int | None, expected: int
 ) -> None:
-    assert await Site(input_start=start).logic.first_offset(Log(), committed) == expected
+    answer = None if committed is None else Committed(committed)
+    assert await Site(input_start=start).logic.first_offset(Log(), answer) == expected
 
 
 async def test_counters_move_after_the_commit_alone(site: Site) -> None:
@@ -619,8 +621,8 @@ async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> 
 
 async def test_a_scorer_has_no_chores_and_no_state(site: Site) -> None:
     outgoing = Kept()
-    await site.logic.restore()
-    site.logic.finish(outgoing, 7, at_end=True)
+    await site.logic.restore(Marker())
+    assert site.logic.finish(outgoing, 7, at_end=True) == ""
     site.logic.show(visible=True)
     site.logic.drop()
     assert outgoing.written == []

@@ -15,8 +15,17 @@ from typing_extensions import override
 
 from consumer import stage as stage_module
 from consumer.decode import Record
-from consumer.errors import Fatal, PartitionLost, Transient
-from consumer.kafka import Fetched, OffsetOutOfRange, Outgoing, Subscription, size_of
+from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
+from consumer.kafka import (
+    Committed,
+    Fetched,
+    OffsetOutOfRange,
+    Outgoing,
+    OutOfGroup,
+    PartitionWriter,
+    Subscription,
+    size_of,
+)
 from consumer.stage import Backlog, Backoff, Role, Shares, Stage
 
 WITHIN_SECONDS = 10.0
@@ -51,6 +60,11 @@ class Site:
         self.restore_failures: deque[Exception] = deque()
         self.commit_gate = asyncio.Event()
         self.commit_gate.set()
+        self.confirm_gate = asyncio.Event()
+        self.confirm_gate.set()
+        self.group_answers: deque[Exception | int | None] = deque()  # to questions about the offset, one by one
+        self.bounds: tuple[int, int] | None = None
+        self.contradictions: deque[Exception] = deque()  # raised by first_offset(), one by one
         self.committing = 0
         self.chore_at: float | None = None
         self.visible = False
@@ -102,7 +116,6 @@ class Group(Subscription):
         self.last_heartbeat_at = time.monotonic()
         self.started_at = time.monotonic()
         self.fresh = True
-        self.beats = asyncio.Event()
         self.number = 0
         self.polls = 0
         self.broken = False
@@ -134,11 +147,6 @@ class Group(Subscription):
         self.owned = partitions
         self.deal(generations)
 
-    def beat(self) -> None:
-        self.last_heartbeat_at = time.monotonic()
-        self.fresh = True
-        self.beats.set()
-
     @override
     def owns(self, partition: int) -> bool:
         return partition in self.owned
@@ -148,11 +156,9 @@ class Group(Subscription):
         return self.fresh
 
     @override
-    async def heartbeat_after(self, moment: float) -> None:
-        self.site.steps.append("waits for a heartbeat")
-        while self.last_heartbeat_at <= moment:
-            self.beats.clear()
-            await self.beats.wait()
+    async def confirm(self, partition: int) -> None:
+        self.site.steps.append("confirms")
+        await self.site.confirm_gate.wait()
 
     @override
     async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
@@ -205,9 +211,20 @@ class Group(Subscription):
         return self.site.end
 
     @override
-    async def committed(self, partition: int) -> int | None:
+    async def committed(self, partition: int) -> Committed | None:
         self.site.steps.append("asks for the offset")
-        return self.site.committed
+        answer = self.site.group_answers.popleft() if self.site.group_answers else self.site.committed
+        if isinstance(answer, Exception):
+            raise answer
+        return None if answer is None else Committed(answer)
+
+    @override
+    async def refresh_metadata(self) -> None:
+        self.site.steps.append("refreshes")
+
+    @override
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        return self.site.bounds or (await self.beginning(partition), self.site.end)
 
     @override
     async def beginning(self, partition: int) -> int:
@@ -220,13 +237,17 @@ class Logic:
     def __init__(self, site: Site) -> None:
         self.site = site
 
-    async def restore(self) -> None:
+    async def restore(self, writer: PartitionWriter) -> None:
+        assert isinstance(writer, Writer)
+        assert not writer.failed
         self.site.steps.append("restores")
         if self.site.restore_failures:
             raise self.site.restore_failures.popleft()
 
-    async def first_offset(self, subscription: Subscription, committed: int | None) -> int:
-        return committed if committed is not None else await subscription.beginning(0)
+    async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
+        if self.site.contradictions:
+            raise self.site.contradictions.popleft()
+        return committed.offset if committed is not None else await subscription.beginning(0)
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         assert isinstance(outgoing, Slice)
@@ -237,9 +258,10 @@ class Logic:
         await asyncio.sleep(0)
         return taken
 
-    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> None:  # noqa: ARG002 - the protocol's signature
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:  # noqa: ARG002 - the protocol's signature
         if self.site.chore_at is not None and self.site.chore_at <= time.monotonic():
             self.site.chore_at = None
+        return f"up to {next_offset}"
 
     def committed(self, next_offset: int) -> None:
         assert self.site.committed == next_offset
@@ -268,8 +290,18 @@ class Writer:
     def outgoing(self, now_ms: int) -> Slice:  # noqa: ARG002 - the protocol's signature
         return Slice()
 
-    async def commit(self, outgoing: Outgoing, next_offset: int) -> None:
+    async def mark(
+        self,
+        topic: str,  # noqa: ARG002 - the protocol's signature
+        partition: int,  # noqa: ARG002
+        key: bytes,  # noqa: ARG002
+        headers: Sequence[tuple[str, bytes | None]],  # noqa: ARG002
+    ) -> int:
+        raise AssertionError("a copy has nothing to restore")
+
+    async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         assert isinstance(outgoing, Slice)
+        assert note == f"up to {next_offset}"
         assert not self.failed, "a writer was used after it had failed"
         self.site.committing += 1
         try:
@@ -350,23 +382,78 @@ async def test_a_partition_is_taken_up_in_one_order_only(site: Site) -> None:
     site.committed = 1
     async with running(stage_of(site)):
         await until(lambda: site.processed)
-    assert site.steps[:5] == ["joined", "fences", "restores", "asks for the offset", "seeks 1"]
+    assert site.steps[:6] == ["joined", "confirms", "fences", "restores", "asks for the offset", "seeks 1"]
     assert site.processed == [1, 2]
     assert site.steps[-3:] == ["drops", "disposes", "left"]
 
 
-async def test_a_member_whose_heartbeats_are_old_asks_again_before_it_fences(site: Site) -> None:
+async def test_nobody_is_fenced_before_the_group_has_confirmed_the_partition(site: Site) -> None:
     site.publish(1)
-    stage = stage_of(site)
-    async with running(stage):
-        await until(lambda: site.processed)
+    site.confirm_gate.clear()
+    async with running(stage_of(site)):
+        await until(lambda: "confirms" in site.steps)
+        polls = group_of(site).polls
+        await until(lambda: group_of(site).polls > polls + 3)
+        assert "fences" not in site.steps
+        site.confirm_gate.set()
+        await until(lambda: site.processed == [0])
+
+
+async def test_an_answer_that_came_while_the_process_was_frozen_is_asked_for_again(site: Site) -> None:
+    site.publish(1)
+    site.confirm_gate.clear()
+    async with running(stage_of(site)):
+        await until(lambda: "confirms" in site.steps)
         group = group_of(site)
         group.fresh = False
-        await group.rebalance(generations=2)
-        await until(lambda: "waits for a heartbeat" in site.steps)
-        assert site.steps.count("fences") == 1
-        group.beat()
-        await until(lambda: site.steps.count("fences") == 2)
+        site.confirm_gate.set()
+        await until(lambda: site.steps.count("confirms") > 2)
+        assert "fences" not in site.steps
+        group.fresh = True
+        await until(lambda: site.processed == [0])
+
+
+async def test_a_restore_outlasts_a_rebalance_that_gives_the_partition_back(site: Site) -> None:
+    site.publish(2)
+    site.group_answers.extend([OutOfGroup("the group deals its partitions again")] * 3)
+    async with running(stage_of(site)):
+        await until(lambda: site.committed == 2)
+    assert site.steps.count("asks for the offset") == 4
+    assert site.steps.count("restores") == site.steps.count("fences") == 1
+
+
+async def test_less_than_was_committed_here_is_never_accepted(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(4)
+    async with running(stage):
+        await until(lambda: site.committed == 4)
+        site.commit_failures.append(PartitionLost("a write failed"))
+        site.group_answers.extend([2, None])
+        site.publish(1)
+        await until(lambda: site.committed == 5)
+    assert site.processed == site.everything
+    assert site.steps.count("restores") == 4
+
+
+async def test_what_contradicts_itself_is_taken_up_again_and_then_ends_the_run_with_both_sides(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.contradictions.extend([Contradiction("41 here, 146 there: set it to 146")] * 3)
+    site.publish(1)
+    async with running(stage_of(site)):
+        await until(lambda: site.processed == [0])
+    assert site.steps.count("restores") == 4
+
+    monkeypatch.setattr(stage_module, "_CONTRADICTION_SECONDS", 0.05)
+    site.contradictions.extend([Contradiction("41 here, 146 there: set it to 146")] * 1_000)
+
+    async def serve() -> None:
+        async with running(stage_of(site)) as task:
+            await until(task.done)
+
+    with pytest.raises(Fatal, match="41 here, 146 there"):
+        await serve()
+    assert len(site.contradictions) < 999
 
 
 async def test_a_restore_that_cannot_be_done_now_is_tried_again_with_a_new_writer(site: Site) -> None:
@@ -614,18 +701,27 @@ async def test_a_slice_that_outlasts_the_revocation_is_dropped(site: Site, monke
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_failed_commit_drops_everything_until_a_later_heartbeat_confirms_the_partition(site: Site) -> None:
+async def lost_and_unconfirmed(site: Site, error: PartitionLost) -> None:
+    """Let the commit under way fail, and the group be silent about whose the partition is."""
+    await until(lambda: site.committing)
+    site.commit_failures.append(error)
+    site.confirm_gate.clear()
+    site.commit_gate.set()
+    await until(lambda: site.steps[-1] == "confirms")
+
+
+async def test_a_failed_commit_drops_everything_until_the_group_confirms_the_partition(site: Site) -> None:
     stage = stage_of(site)
     site.publish(3)
-    site.commit_failures.append(PartitionLost("a write failed"))
+    site.commit_gate.clear()
     async with running(stage):
-        await until(lambda: "waits for a heartbeat" in site.steps)
-        assert site.steps[-3:] == ["drops", "disposes", "waits for a heartbeat"]
+        await lost_and_unconfirmed(site, PartitionLost("a write failed"))
+        assert site.steps[-3:] == ["drops", "disposes", "confirms"]
         assert "a write failed" in stage.troubles()[0]
         polls = group_of(site).polls
         await until(lambda: group_of(site).polls > polls + 3)
         assert site.steps.count("fences") == 1
-        group_of(site).beat()
+        site.confirm_gate.set()
         await until(lambda: site.committed == 3)
         assert site.steps.count("restores") == 2
         assert stage.troubles() == []
@@ -635,23 +731,16 @@ async def test_a_failed_commit_drops_everything_until_a_later_heartbeat_confirms
 async def test_a_partition_lost_and_meanwhile_given_away_is_not_taken_up_again(site: Site) -> None:
     stage = stage_of(site)
     site.publish(3)
-    site.commit_failures.append(PartitionLost("fenced", fenced=True))
+    site.commit_gate.clear()
     async with running(stage):
-        await until(lambda: "waits for a heartbeat" in site.steps)
+        await lost_and_unconfirmed(site, PartitionLost("fenced", fenced=True))
         await group_of(site).rebalance(frozenset())
-        group_of(site).beat()
+        site.confirm_gate.set()
         polls = group_of(site).polls
         await until(lambda: group_of(site).polls > polls + 3)
         assert stage.runners == {}
     assert site.steps.count("fences") == 1
     assert site.commits == []
-
-
-async def beating(site: Site, times: int) -> None:
-    """Answer as many waits for a heartbeat as there are."""
-    for number in range(1, times + 1):
-        await until(lambda n=number: site.steps.count("waits for a heartbeat") >= n, f"wait {number}")  # type: ignore[misc]
-        group_of(site).beat()
 
 
 async def test_two_fences_within_a_minute_on_a_partition_that_is_ours_are_fatal(site: Site) -> None:
@@ -660,7 +749,6 @@ async def test_two_fences_within_a_minute_on_a_partition_that_is_ours_are_fatal(
 
     async def serve() -> None:
         async with running(stage_of(site)) as task:
-            await beating(site, 2)
             await until(task.done)
 
     with pytest.raises(Fatal, match=r"took over input/0 twice within a minute"):
@@ -673,7 +761,6 @@ async def test_one_fence_or_any_number_of_other_failures_are_not(site: Site) -> 
     lost = PartitionLost("a write failed")
     site.commit_failures.extend([lost, PartitionLost("fenced", fenced=True), lost, lost])
     async with running(stage_of(site)):
-        await beating(site, 4)
         await until(lambda: site.committed == 3)
     assert site.processed == site.everything
 
@@ -683,7 +770,6 @@ async def test_fences_a_minute_apart_are_not(site: Site, monkeypatch: pytest.Mon
     site.publish(3)
     site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 3)
     async with running(stage_of(site)):
-        await beating(site, 3)
         await until(lambda: site.committed == 3)
     assert site.processed == site.everything
 
@@ -725,11 +811,49 @@ async def test_a_gap_in_the_log_stops_the_service_and_names_the_setting(site: Si
     async def serve() -> None:
         async with running(stage_of(site)) as task:
             await until(lambda: site.visible)
+            site.bounds = (9, 12)
             group_of(site).failures.append(OffsetOutOfRange(0, 7))
             await until(task.done)
 
-    with pytest.raises(Fatal, match=r"offset 7 of input/0 is not in its log.*SAFE_V0_OFFSET_OUT_OF_RANGE=earliest"):
+    with pytest.raises(Fatal, match=r"offset 7 of input/0 is no longer in its log.*SAFE_V0_OFFSET_OUT_OF_RANGE=earl"):
         await serve()
+
+
+@pytest.mark.parametrize("setting", ["stop", "earliest"])
+async def test_an_offset_beyond_the_end_is_no_reason_to_jump_whatever_the_setting(
+    site: Site, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setattr(stage_module, "_BEYOND_SECONDS", 0.05)
+    monkeypatch.setattr(stage_module, "_LOOK_AGAIN_SECONDS", 0.01)
+
+    async def serve() -> None:
+        async with running(stage_of(site, offset_out_of_range=setting)) as task:
+            await until(lambda: site.visible)
+            site.bounds = (0, 3)
+            group_of(site).failures.extend([OffsetOutOfRange(0, 7)] * 100)
+            await until(task.done)
+
+    with pytest.raises(Fatal, match=r"offset 7 of input/0 lies beyond its end, 3: the topic was deleted and created"):
+        await serve()
+    assert "seeks 0" in site.steps
+    assert site.steps.count("seeks 7") > 1
+    assert site.steps.count("refreshes") > 1
+
+
+async def test_a_leader_that_learns_its_end_in_time_is_read_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_module, "_LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(stage_module, "_BEYOND_QUIET_SECONDS", 0.05)
+    stage = stage_of(site)
+    site.publish(2)
+    async with running(stage):
+        await until(lambda: site.committed == 2)
+        site.bounds = (0, 1)
+        group_of(site).failures.extend([OffsetOutOfRange(0, 2)] * 3)
+        await until(lambda: "beyond the end" in " ".join(stage.troubles()))
+        await until(lambda: stage.troubles() == [])
+        site.publish(2)
+        await until(lambda: site.committed == 4)
+    assert site.processed == site.everything
 
 
 async def test_where_the_setting_allows_it_reading_goes_on_behind_the_gap(site: Site) -> None:
@@ -740,6 +864,7 @@ async def test_where_the_setting_allows_it_reading_goes_on_behind_the_gap(site: 
         site.end = 8
         group = group_of(site)
         group.position = 0
+        site.bounds = (7, 8)
         group.failures.append(OffsetOutOfRange(0, 0))
         group.news.set()
         await until(lambda: site.committed == 8)
@@ -814,7 +939,6 @@ async def disturb(site: Site, stage: Stage, dice: random.Random) -> None:
             await group.rebalance()
         case _:
             site.publish(dice.randrange(6), markers=dice.randrange(2))
-    group.beat()
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -836,7 +960,6 @@ async def test_whatever_happens_each_record_is_processed_once_and_in_order(
         site.publish(1)
 
         def at_rest() -> bool:
-            group_of(site).beat()
             return site.committed == site.end
 
         await until(at_rest, f"committed {site.committed} of {site.end}")

@@ -44,9 +44,9 @@ class Group:
     def __init__(self) -> None:
         self.decompression = Decompression(LIMIT)
         nobody = cast("Any", None)
-        membership = Membership("input", "g", "round_robin", 10.0)
+        membership = Membership("input", "state", "g", "round_robin", 10.0)
         self.subscription = Subscription(
-            Connection("127.0.0.1:1", {}), membership, nobody, on_revoked=nobody, on_assigned=nobody
+            Connection("127.0.0.1:1", {}), membership, on_revoked=nobody, on_assigned=nobody
         )
         consumer: Any = self.subscription._consumer
         consumer._subscription.subscribe({"input"})

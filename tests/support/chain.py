@@ -19,6 +19,7 @@ from consumer.ports import ExpectationsKey, FoundExpectations
 from consumer.scorer import ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from tests.support.cases import WrittenBatch
+from tests.support.marker import Marker
 
 Headers = Sequence[tuple[str, bytes | None]]
 NOW = 1_795_291_200_000
@@ -110,6 +111,7 @@ class Chain:
             configuration=policy.configuration(),
             exactly_once=True,
             partitions=1,
+            scored_topic_id=None,
             state_topic="state",
             result_topic="result",
             report_topic="report",
@@ -121,7 +123,7 @@ class Chain:
         self._clock = _Clock()
         self._scorer = ScorerPartition(0, scoring, _Cases(batches), metrics, lambda: NOW)
 
-    async def _nothing(self, _partition: int) -> AsyncIterator[Sequence[Record]]:
+    async def _nothing(self, _partition: int, _end: int) -> AsyncIterator[Sequence[Record]]:
         nothing: Sequence[Sequence[Record]] = ()
         for records in nothing:
             yield records
@@ -135,7 +137,7 @@ class Chain:
             patched.setattr(aggregator_module, "time", self._clock)
             gauges = BatchGauges(1_000, lambda: True)
             aggregator = AggregatorPartition(0, self._folding, self._nothing, gauges, self._metrics, lambda: NOW)
-            await aggregator.restore()
+            await aggregator.restore(Marker())
             assert await aggregator.process(scored, second) == len(scored)
             self._finish(aggregator, second, len(scored))
         return first.written + second.written

@@ -1,0 +1,186 @@
+"""What a group has committed, believed only where no coordinator of the past can have answered.
+
+Why an answer alone proves nothing. After a broker was killed, the next coordinator answers for up to a second from what
+it had replicated, which may lag behind what the dead one had acknowledged. A broker that is cut off from the other
+brokers, but not from its clients, or that wakes from a long pause, believes that it still is the coordinator, and
+answers from the past for as long as it is asked. Whoever reads on from such an offset publishes everything twice.
+
+What proves it. A commit is acknowledged only once it is replicated, and only by the coordinator that the other brokers
+follow; a coordinator of the past never gets that far. And a commit of a member that the group no longer has is refused.
+So the member first commits for a partition that its group never reads (the witness). Once that is acknowledged:
+
+- the member belonged to the group, in this generation, after the question was asked: it may fence other writers;
+- the node on the other end of this connection has applied every commit that was acknowledged before. What it answers
+  next, on the same connection, is at least as new.
+
+Before that, the former owner's transaction must have ended: starting its producer again (the fence) waits for that.
+
+This rests on `__consumer_offsets` being replicated to three brokers with `min.insync.replicas` 2 and without unclean
+leader election: then no broker of the past can acknowledge anything alone.
+
+The witness is committed as "no offset" (-1) and expires at once, so that it never shows up as lag.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from aiokafka import TopicPartition
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    GroupLoadInProgressError,
+    IllegalGenerationError,
+    KafkaError,
+    RebalanceInProgressError,
+    TopicAuthorizationFailedError,
+    UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+
+from consumer.errors import SafeError, Transient
+from consumer.kafka.failures import translated
+
+_NO_OFFSET = -1
+_EXPIRES_AT_ONCE_MS = 1
+_ANSWER_SECONDS = 6.0
+"""A broker gives up replicating a commit after 5 s (offsets.commit.timeout.ms), and then says so."""
+
+_WITHIN_SECONDS = 10.0
+_AGAIN_SECONDS = 0.05
+
+
+class Committed(NamedTuple):
+    """An offset that a group has committed, the next one to read, and the note (its metadata) committed with it."""
+
+    offset: int
+    note: str = ""
+
+
+class CoordinatorLink(Protocol):
+    """One connection to the node that the member takes for its group's coordinator.
+
+    `generation` and `member_id` are what the member had when the link was opened.
+    """
+
+    generation: int
+    member_id: str
+
+    async def ask(self, request: Any) -> Any:
+        """Send a request on this one connection; raises KafkaError, OSError or TimeoutError once it is broken."""
+        ...
+
+    def distrust(self) -> None:
+        """Close the connection, and look for the coordinator again before the next one is opened."""
+        ...
+
+
+class OutOfGroup(Transient):
+    """The group does not count this member any more, or is about to deal its partitions again: joining comes first."""
+
+
+_OUT_OF_GROUP = (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
+_FORBIDDEN = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
+
+
+class GroupOffsets:
+    """Asks a group's coordinator for what one topic's partitions are committed up to, with proof.
+
+    `link` opens a connection to the node that the member takes for its coordinator. Callers that wait at the same time
+    share a question, so that many partitions cost no more than two.
+    """
+
+    def __init__(self, link: Callable[[], Any], group: str, topic: str, witness: TopicPartition) -> None:
+        self.proven_at = float("-inf")
+        self._link = link
+        self._group = group
+        self._topic = topic
+        self._witness = witness
+        self._answer: Mapping[int, Committed | None] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def of(self, partitions: Iterable[int]) -> Mapping[int, Committed | None]:
+        """What is committed for these partitions, None where nothing ever was; asked after this call began.
+
+        Raises Transient if no coordinator proves itself in time, OutOfGroup if it refuses us, or Fatal.
+        """
+        wanted = frozenset(partitions)
+        called_at = time.monotonic()
+        async with self._one_at_a_time:
+            if self.proven_at <= called_at or not wanted <= self._answer.keys():
+                await self._ask(wanted)
+            return self._answer
+
+    async def _ask(self, wanted: frozenset[int]) -> None:
+        deadline = time.monotonic() + _WITHIN_SECONDS
+        while True:
+            asked_at = time.monotonic()
+            try:
+                self._answer = await self._proven_answer(wanted)
+            except (OutOfGroup, *_FORBIDDEN) as error:
+                raise self._meaning(error) from error
+            except (KafkaError, OSError, TimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise Transient(
+                        f"no coordinator of group {self._group} can prove that it knows the latest offsets "
+                        f"({type(error).__name__})"
+                    ) from error
+                await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                self.proven_at = asked_at
+                return
+
+    def _meaning(self, error: SafeError | KafkaError) -> SafeError:
+        if isinstance(error, SafeError):
+            return error
+        topic = self._witness.topic if isinstance(error, TopicAuthorizationFailedError) else self._topic
+        return translated(error, f"topic {topic}, group {self._group}")
+
+    async def _proven_answer(self, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
+        link: CoordinatorLink = await self._link()
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await self._prove(link)
+                return await self._fetch(link, wanted)
+        except _OUT_OF_GROUP as error:
+            raise OutOfGroup(f"group {self._group} deals its partitions again ({type(error).__name__})") from error
+        except (GroupLoadInProgressError, *_FORBIDDEN):
+            raise  # the node is the coordinator, or will never let us in
+        except (KafkaError, OSError, TimeoutError):
+            link.distrust()
+            raise
+
+    async def _prove(self, link: CoordinatorLink) -> None:
+        """Have the witness acknowledged; raises the KafkaError that the coordinator answers."""
+        entry = (self._witness.partition, _NO_OFFSET, "")
+        response = await link.ask(
+            OffsetCommitRequest(
+                self._group, link.generation, link.member_id, _EXPIRES_AT_ONCE_MS, [(self._witness.topic, [entry])]
+            )
+        )
+        codes = [code for _topic, partitions in response.topics for _partition, code in partitions]
+        if len(codes) != 1:
+            raise UnknownTopicOrPartitionError("the witness was not answered for")
+        _raise_for(codes[0])
+
+    async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
+        """What this very node has; a partition that its answer leaves out is not one without an offset."""
+        response = await link.ask(OffsetFetchRequest(self._group, [(self._topic, sorted(wanted))]))
+        _raise_for(getattr(response, "error_code", 0))
+        answer: dict[int, Committed | None] = {}
+        for topic, partitions in response.topics:
+            for partition, offset, note, code in partitions:
+                _raise_for(code)
+                if topic == self._topic:
+                    answer[partition] = None if offset < 0 else Committed(offset, note or "")
+        if not wanted <= answer.keys():
+            raise UnknownTopicOrPartitionError("not every partition was answered for")
+        return answer
+
+
+def _raise_for(code: int) -> None:
+    if code:
+        error: KafkaError = for_code(code)()
+        raise error

@@ -1,0 +1,154 @@
+"""Committed offsets are believed only of a coordinator that has proven that it is none of the past."""
+
+import asyncio
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError, NodeNotReadyError
+
+from consumer.errors import Fatal, Transient
+from consumer.kafka import Committed, OutOfGroup, group_offsets
+from consumer.kafka.group_offsets import GroupOffsets
+from tests.support.coordinator import Answer, Coordinator, committed, offsets
+
+WITHIN_SECONDS = 10.0
+NOTHING = {0: (-1, ""), 1: (-1, "")}
+UNKNOWN_TOPIC, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT = 3, 14, 15, 16, 7
+ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING = 22, 25, 27
+TOPIC_FORBIDDEN, GROUP_FORBIDDEN = 29, 30
+
+
+@pytest.fixture
+def coordinator() -> Coordinator:
+    return Coordinator()
+
+
+@pytest.fixture
+def asking(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> GroupOffsets:
+    monkeypatch.setattr(group_offsets, "_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(group_offsets, "_WITHIN_SECONDS", 0.2)
+    return GroupOffsets(coordinator.link, "safe-v0", "input", TopicPartition("state", 0))
+
+
+async def test_the_offset_is_asked_for_behind_an_acknowledged_commit_on_the_same_connection(
+    coordinator: Coordinator, asking: GroupOffsets
+) -> None:
+    coordinator.fetches.append(offsets("input", {0: (41, "transactions=7"), 1: (-1, "")}))
+    assert await asking.of([0, 1]) == {0: Committed(41, "transactions=7"), 1: None}
+    assert coordinator.kinds == ["1 commit", "1 fetch"]
+    (_, commit), (_, fetch) = coordinator.asked
+    assert (commit.consumer_group, commit.consumer_group_generation_id, commit.consumer_id) == ("safe-v0", 5, "me")
+    assert commit.topics == [("state", [(0, -1, "")])], "a partition that the group never reads, and no offset to see"
+    assert commit.retention_time == 1, "it would stay in the group for ever"
+    assert (fetch.consumer_group, fetch.topics) == ("safe-v0", [("input", [0, 1])])
+
+
+# What comes instead of the acknowledgement, and whether the node is taken for the coordinator any longer.
+NO_PROOF: list[tuple[Answer, bool]] = [
+    (committed(NOT_COORDINATOR), False),
+    (committed(NOT_AVAILABLE), False),  # what one that is cut off answers once it gives up
+    (committed(TIMED_OUT), False),
+    (committed(LOADING), True),
+    (committed(UNKNOWN_TOPIC), False),  # it is behind: it does not know the topic yet
+    (KafkaConnectionError("the node is gone"), False),
+    (OSError("reset"), False),
+    (None, False),  # silence
+]
+
+
+@pytest.mark.parametrize(("instead", "trusted"), NO_PROOF)
+async def test_without_an_acknowledgement_nothing_that_the_node_says_is_believed(
+    coordinator: Coordinator, asking: GroupOffsets, *, instead: Answer, trusted: bool
+) -> None:
+    coordinator.commits.append(instead)
+    coordinator.fetches.append(offsets("input", {0: (20, "")}))
+    assert await asking.of([0]) == {0: Committed(20)}
+    assert coordinator.kinds == ["1 commit", "2 commit", "2 fetch"]
+    assert coordinator.distrusted == ([] if trusted else [1])
+
+
+# What comes instead of the offsets, though the commit was acknowledged.
+NO_OFFSETS: list[Answer] = [
+    offsets("input", {}),  # left out: not the same as never committed
+    offsets("input", {1: (7, "")}),
+    offsets("other", {0: (7, "")}),
+    offsets("input", {0: (-1, "")}, NOT_COORDINATOR),
+    offsets("input", {0: (-1, "")}, partition_code=LOADING),
+    KafkaConnectionError("the node is gone"),
+    None,
+]
+
+
+@pytest.mark.parametrize("instead", NO_OFFSETS)
+async def test_an_answer_in_part_is_none_and_the_proof_is_given_again_with_the_next(
+    coordinator: Coordinator, asking: GroupOffsets, instead: Answer
+) -> None:
+    coordinator.fetches.extend([instead, offsets("input", {0: (20, "")})])
+    assert await asking.of([0]) == {0: Committed(20)}
+    assert coordinator.kinds == ["1 commit", "1 fetch", "2 commit", "2 fetch"]
+
+
+@pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING])
+async def test_a_member_that_the_group_does_not_have_any_more_is_told_at_once(
+    coordinator: Coordinator, asking: GroupOffsets, code: int
+) -> None:
+    coordinator.commits.append(committed(code))
+    with pytest.raises(OutOfGroup, match="group safe-v0 deals its partitions again"):
+        await asking.of([0])
+    assert coordinator.kinds == ["1 commit"]
+    assert coordinator.distrusted == [], "it is the right node that says so"
+
+
+@pytest.mark.parametrize(
+    ("code", "about"),
+    [(TOPIC_FORBIDDEN, "topic state, group safe-v0: not authorised"), (GROUP_FORBIDDEN, "consumer group")],
+)
+async def test_a_missing_permission_is_fatal_and_named(
+    coordinator: Coordinator, asking: GroupOffsets, code: int, about: str
+) -> None:
+    coordinator.commits.append(committed(code))
+    with pytest.raises(Fatal, match=about):
+        await asking.of([0])
+
+
+async def test_a_coordinator_that_never_proves_itself_keeps_the_partition_waiting(
+    coordinator: Coordinator, asking: GroupOffsets
+) -> None:
+    coordinator.commits.extend([committed(NOT_AVAILABLE)] * 10_000)
+    with pytest.raises(Transient, match="no coordinator of group safe-v0 can prove"):
+        await asking.of([0])
+    assert {kind for _, kind in map(str.split, coordinator.kinds)} == {"commit"}
+
+
+async def test_a_node_that_cannot_be_reached_is_asked_for_until_it_can(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_offsets, "_AGAIN_SECONDS", 0.001)
+    tries = 0
+
+    async def link() -> object:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise NodeNotReadyError("not yet")
+        return await coordinator.link()
+
+    asking = GroupOffsets(link, "safe-v0", "input", TopicPartition("state", 0))
+    assert await asking.of([0, 1]) == {0: None, 1: None}
+    assert tries == 4
+
+
+async def test_partitions_that_ask_at_the_same_time_share_a_question_that_was_sent_after_they_asked(
+    coordinator: Coordinator, asking: GroupOffsets
+) -> None:
+    found = iter([10, 20, 30])
+    coordinator.usual_fetch = lambda: offsets("input", {at: (next(found), "") if at == 0 else (1, "") for at in (0, 1)})
+    first = asyncio.create_task(asking.of([0, 1]))
+    await asyncio.sleep(0)  # its question is on the way
+    rest = [asyncio.create_task(asking.of([0, 1])) for _ in range(5)]
+    async with asyncio.timeout(WITHIN_SECONDS):
+        assert (await first)[0] == Committed(10)
+        assert [(await each)[0] for each in rest] == [Committed(20)] * 5, "asked before these did, 10 may be too old"
+    assert coordinator.kinds == ["1 commit", "1 fetch", "2 commit", "2 fetch"]
+    assert (await asking.of([0]))[0] == Committed(30)

@@ -1,0 +1,190 @@
+"""In which order a slice is written: every send acknowledged, then the offset, then the end; and what a doubt costs.
+
+Each of these has cost somebody data: a broker test would see it only in a bad moment, so here it is seen every time.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from aiokafka.errors import KafkaError, ProducerFenced
+
+from consumer.errors import PartitionLost
+from consumer.kafka import Connection, PlainWriter, TransactionalWriter, writer
+from tests.support.producer import RecordingProducer
+
+WITHIN_SECONDS = 10.0
+HEADERS = [("safe.group", b"safe-v0")]
+
+
+@pytest.fixture
+def producer(monkeypatch: pytest.MonkeyPatch) -> RecordingProducer:
+    recording = RecordingProducer()
+
+    async def dispose(given: Any) -> None:
+        assert given is recording
+        recording.steps.append("dispose")
+
+    monkeypatch.setattr(writer, "dispose", dispose)
+    return recording
+
+
+@pytest.fixture
+def transactional(producer: RecordingProducer) -> TransactionalWriter:
+    made = TransactionalWriter(
+        Connection("127.0.0.1:1", {}), "input", 3,
+        transactional_id="safe-v0:input:3", consumer_group="safe-v0", transaction_timeout_seconds=5.0,
+    )  # fmt: skip
+    made._producer = cast("Any", producer)
+    return made
+
+
+def plain(producer: RecordingProducer) -> PlainWriter:
+    async def commit_offset(offset: int, note: str) -> None:
+        producer.steps.append(f"offset {offset} {note!r}")
+
+    made = PlainWriter(
+        Connection("127.0.0.1:1", {}), "input", 3,
+        deadline_seconds=5.0, changelog="state", commit_offset=commit_offset,
+    )  # fmt: skip
+    made._producer = cast("Any", producer)
+    return made
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN_SECONDS):
+        while not condition():  # noqa: ASYNC110 - the writer offers no event for it
+            await asyncio.sleep(0)
+
+
+def filled(made: TransactionalWriter | PlainWriter) -> Any:
+    """A slice with records for three partitions, the changelog's among them."""
+    outgoing = made.outgoing(0)
+    for topic, partition in (("state", 1), ("result", 1), ("report", 2), ("result", 1)):
+        outgoing.append(topic, partition, b"key", b"value", HEADERS)
+    return outgoing
+
+
+async def test_in_a_transaction_every_send_is_acknowledged_before_the_offset_and_that_before_the_commit(
+    producer: RecordingProducer, transactional: TransactionalWriter
+) -> None:
+    producer.acknowledge.clear()
+    committing = asyncio.create_task(transactional.commit(filled(transactional), 42, "transactions=7"))
+    sends = ["send report/2 x1", "send result/1 x2", "send state/1 x1"]
+    await until(lambda: len(producer.steps) > len(sends))
+    assert producer.steps[0] == "begin"
+    assert sorted(producer.steps[1:]) == sends
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(producer.steps) == 1 + len(sends), "nothing may follow a send that is not acknowledged"
+    producer.acknowledge.set()
+    await committing
+    acknowledged = producer.steps[4:7]
+    assert sorted(acknowledged) == ["acknowledged report/2", "acknowledged result/1", "acknowledged state/1"]
+    assert producer.steps[7:] == ["offset input/3 42 'transactions=7' of safe-v0", "commit"]
+
+
+@pytest.mark.parametrize("step", ["begin", "send", "acknowledged", "offset", "commit"])
+async def test_after_any_failed_step_nothing_is_committed_and_the_slice_is_lost(
+    producer: RecordingProducer, transactional: TransactionalWriter, step: str
+) -> None:
+    producer.failures[step] = KafkaError("refused")
+    with pytest.raises(PartitionLost, match="a write failed") as lost:
+        await transactional.commit(filled(transactional), 42, "")
+    assert not lost.value.fenced
+    assert producer.steps[-1].startswith(step)
+    assert step == "commit" or "commit" not in producer.steps
+
+
+async def test_a_writer_that_was_fenced_says_so(
+    producer: RecordingProducer, transactional: TransactionalWriter
+) -> None:
+    producer.failures["commit"] = ProducerFenced()
+    with pytest.raises(PartitionLost) as lost:
+        await transactional.commit(filled(transactional), 42, "")
+    assert lost.value.fenced
+
+
+async def test_a_commit_without_doubt_keeps_the_producer(
+    producer: RecordingProducer, transactional: TransactionalWriter
+) -> None:
+    for offset in (1, 2):
+        await transactional.commit(filled(transactional), offset, "")
+    assert "dispose" not in producer.steps
+
+
+def lose_a_connection(made: TransactionalWriter, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - as below
+    made._note_lost_connection()
+
+
+def take_long(made: TransactionalWriter, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - as above
+    monkeypatch.setattr(writer, "DOUBTFUL_COMMIT_SECONDS", 0.0)
+
+
+Doubt = Callable[[TransactionalWriter, pytest.MonkeyPatch], None]
+DOUBTS: list[Doubt] = [lose_a_connection, take_long]
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+async def test_a_commit_in_doubt_is_the_last_of_its_producer(
+    producer: RecordingProducer, transactional: TransactionalWriter, monkeypatch: pytest.MonkeyPatch, doubt: Doubt
+) -> None:
+    producer.pace.clear()
+    committing = asyncio.create_task(transactional.commit(filled(transactional), 42, ""))
+    await until(lambda: bool(producer.steps))
+    doubt(transactional, monkeypatch)
+    producer.pace.set()
+    await committing
+    assert producer.steps[-2:] == ["commit", "dispose"], "a second EndTxn may end the next transaction half-way"
+    with pytest.raises(PartitionLost, match="the producer is gone"):
+        transactional.outgoing(0)
+
+
+async def test_a_mark_is_acknowledged_and_never_committed(
+    producer: RecordingProducer, transactional: TransactionalWriter
+) -> None:
+    assert await transactional.mark("state", 1, b"mark", HEADERS) == 70
+    assert producer.steps == ["begin", "send state/1 b'mark' None", "acknowledged state/1", "abort"]
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+async def test_a_mark_in_doubt_gives_the_partition_up(
+    producer: RecordingProducer, transactional: TransactionalWriter, monkeypatch: pytest.MonkeyPatch, doubt: Doubt
+) -> None:
+    producer.pace.clear()
+    marking = asyncio.create_task(transactional.mark("state", 1, b"mark", HEADERS))
+    await until(lambda: bool(producer.steps))
+    doubt(transactional, monkeypatch)
+    producer.pace.set()
+    with pytest.raises(PartitionLost, match="in doubt"):
+        await marking
+
+
+async def test_without_transactions_outputs_come_first_then_the_changelog_then_the_offset(
+    producer: RecordingProducer,
+) -> None:
+    made = plain(producer)
+    producer.acknowledge.clear()
+    committing = asyncio.create_task(made.commit(filled(made), 42, "transactions=7"))
+    await until(lambda: len(producer.steps) == 2)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert sorted(producer.steps) == ["send report/2 x1", "send result/1 x2"]
+    producer.acknowledge.set()
+    await committing
+    assert producer.steps[4:] == ["send state/1 x1", "acknowledged state/1", "offset 42 'transactions=7'"]
+
+
+@pytest.mark.parametrize("step", ["send", "acknowledged"])
+async def test_without_transactions_too_no_offset_follows_a_failed_send(producer: RecordingProducer, step: str) -> None:
+    made = plain(producer)
+    producer.failures[step] = KafkaError("refused")
+    with pytest.raises(PartitionLost):
+        await made.commit(filled(made), 42, "")
+    assert not [each for each in producer.steps if each.startswith(("offset", "send state"))]
+
+
+async def test_without_transactions_a_mark_is_a_plain_record(producer: RecordingProducer) -> None:
+    assert await plain(producer).mark("state", 1, b"mark", HEADERS) == 70
+    assert producer.steps == ["send state/1 b'mark' None", "acknowledged state/1"]

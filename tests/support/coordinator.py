@@ -1,0 +1,97 @@
+"""A group coordinator that answers as it is told: an answer for each request, or silence."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka.protocol.commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequest_v3,
+    OffsetCommitResponse_v3,
+    OffsetFetchRequest,
+    OffsetFetchRequest_v3,
+    OffsetFetchResponse_v3,
+)
+
+Offsets = Mapping[int, tuple[int, str]]
+
+
+def committed(code: int = 0) -> Any:
+    """The answer to a commit for one partition."""
+    return OffsetCommitResponse_v3(0, [("state", [(0, code)])])
+
+
+def offsets(topic: str, found: Offsets, code: int = 0, *, partition_code: int = 0) -> Any:
+    """The answer to a question for offsets: of each partition the offset and its note."""
+    partitions = [(partition, offset, note, partition_code) for partition, (offset, note) in found.items()]
+    return OffsetFetchResponse_v3(0, [(topic, partitions)], code)
+
+
+Answer = Any
+"""A response, an exception to raise, or None for silence."""
+
+
+@dataclass
+class Link:
+    """One connection to the coordinator: each request takes the next answer; None is silence."""
+
+    number: int
+    coordinator: "Coordinator"
+    generation: int = 5
+    member_id: str = "me"
+    closed: bool = False
+
+    async def ask(self, request: Any) -> Any:
+        """Answer a request, on this connection alone."""
+        assert not self.closed, "a connection was used after it had been given up"
+        self.coordinator.asked.append((self.number, wire_of(request)))
+        await asyncio.sleep(0)
+        answer = self.coordinator.answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is None:
+            await asyncio.get_running_loop().create_future()
+        return answer
+
+    def distrust(self) -> None:
+        """Note that this node is no longer taken for the coordinator."""
+        self.closed = True
+        self.coordinator.distrusted.append(self.number)
+
+
+@dataclass
+class Coordinator:
+    """What all connections to it share: the answers to come, and all that was asked, with the connection's number."""
+
+    commits: deque[Answer] = field(default_factory=deque)
+    fetches: deque[Answer] = field(default_factory=deque)
+    usual_fetch: Callable[[], Answer] = lambda: offsets("input", {0: (-1, ""), 1: (-1, "")})
+    asked: list[tuple[int, Any]] = field(default_factory=list)
+    distrusted: list[int] = field(default_factory=list)
+    links: int = 0
+
+    async def link(self) -> Link:
+        """Open another connection."""
+        self.links += 1
+        return Link(self.links, self)
+
+    def answer(self, request: Any) -> Answer:
+        """Take the next answer for a request of its kind, or the usual one."""
+        if isinstance(request, OffsetCommitRequest):
+            return self.commits.popleft() if self.commits else committed()
+        assert isinstance(request, OffsetFetchRequest)
+        return self.fetches.popleft() if self.fetches else self.usual_fetch()
+
+    @property
+    def kinds(self) -> list[str]:
+        """What was asked, in order: the connection's number and the kind of request."""
+        names = {OffsetCommitRequest_v3: "commit", OffsetFetchRequest_v3: "fetch"}
+        return [f"{number} {names[type(request)]}" for number, request in self.asked]
+
+
+def wire_of(request: Any) -> Any:
+    """What goes over the wire for a request, in the version that today's brokers speak."""
+    kind = OffsetCommitRequest_v3 if isinstance(request, OffsetCommitRequest) else OffsetFetchRequest_v3
+    return request.build(kind)

@@ -1,0 +1,64 @@
+"""A producer that records what is asked of it, in order, and acknowledges a batch only when the test lets it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.structs import RecordMetadata, TopicPartition
+
+
+class RecordingProducer:
+    """Stands where a writer has its AIOKafkaProducer.
+
+    `steps` is what was asked, `acknowledge` lets batches be acknowledged (they are at once, unless it is cleared),
+    `failures` are raised by the step of that name.
+    """
+
+    _txn_manager = None
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.failures: dict[str, Exception] = {}
+        self.acknowledge = asyncio.Event()
+        self.acknowledge.set()
+        self.pace = asyncio.Event()
+        self.pace.set()
+        self.next_offset = 70
+
+    def create_batch(self) -> BatchBuilder:
+        return BatchBuilder(64 * 1024, 0, is_transactional=True)
+
+    async def begin_transaction(self) -> None:
+        await self._step("begin")
+
+    async def send_batch(self, batch: BatchBuilder, topic: str, *, partition: int) -> "asyncio.Future[RecordMetadata]":
+        await self._step(f"send {topic}/{partition} x{batch.record_count()}")
+        return asyncio.ensure_future(self._acknowledged(topic, partition))
+
+    async def send_and_wait(self, topic: str, **record: Any) -> RecordMetadata:
+        await self._step(f"send {topic}/{record['partition']} {record['key']!r} {record['value']!r}")
+        return await self._acknowledged(topic, record["partition"])
+
+    async def _acknowledged(self, topic: str, partition: int) -> RecordMetadata:
+        await self.acknowledge.wait()
+        await self._step(f"acknowledged {topic}/{partition}")
+        self.next_offset += 1
+        return RecordMetadata(topic, partition, TopicPartition(topic, partition), self.next_offset - 1, 0, 0, 0)
+
+    async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, Any], group: str) -> None:
+        [(where, (offset, note))] = offsets.items()
+        await self._step(f"offset {where.topic}/{where.partition} {offset} {note!r} of {group}")
+
+    async def commit_transaction(self) -> None:
+        await self._step("commit")
+
+    async def abort_transaction(self) -> None:
+        await self._step("abort")
+
+    async def _step(self, name: str) -> None:
+        self.steps.append(name)
+        await self.pace.wait()
+        failure = self.failures.get(name.split(maxsplit=1)[0])
+        if failure is not None:
+            raise failure
