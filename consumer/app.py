@@ -1,7 +1,6 @@
 """The worker put together: the only module that knows every other (start → serve → drain, read top-down)."""
 
 import asyncio
-import contextlib
 import gc
 import os
 import signal
@@ -42,15 +41,17 @@ from consumer.ports import ExpectationsSource
 from consumer.scorer import ScorerPartition, ScorerSettings
 from consumer.settings import Loaded, Settings, shown
 from consumer.stage import PartitionLogic, Role, RoleName, Stage
+from consumer.topic_watch import TopicWatch, no_leader
 from consumer.topics import Verified, cases_topic, connect, topic_specs, verify_topics
 
 _log = structlog.get_logger("safe.worker")
 
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
-_MISSING_ANSWERS = 3
-"""One answer without a topic may come from a broker that has just started."""
+_START_SECONDS = 10.0
+"""How long a start asks again: one broker may be behind the others, and know neither topics nor their ends."""
 
+_ASK_AGAIN_SECONDS = 0.2
 _CLUSTER_SILENT_SECONDS = 5.0
 _POLL_STALLED_SECONDS = 300.0
 _TRANSACTION_SHARE = 0.8
@@ -94,7 +95,7 @@ class Worker:
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._cluster_answered_at = time.monotonic()
-        self._cluster_trouble: str | None = None
+        self._topic_watch = TopicWatch({})
 
     # --- start → serve → drain ----------------------------------------------------------------------------------------
 
@@ -126,33 +127,46 @@ class Worker:
         return _EXIT_OK
 
     async def _verify(self) -> Verified:
-        try:
-            verified = await verify_topics(self._cluster, self._settings, self._role)
-            await check_ownership(self._connection, self._settings, verified.partitions)
-            if self._role != "aggregator":
-                await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
-                self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
-        except Transient as error:
-            raise ConfigurationError(
-                f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); "
-                "try again when it is up"
-            ) from error
+        """Check what is there, and whose it is; raises ConfigurationError, also where the cluster stays in doubt."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                return await self._verified()
+            except Transient as error:
+                if time.monotonic() >= deadline or self._stopping.is_set():
+                    raise ConfigurationError(
+                        f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); "
+                        "try again when it is up"
+                    ) from error
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+
+    async def _verified(self) -> Verified:
+        verified = await verify_topics(self._cluster, self._settings, self._role)
+        await check_ownership(self._connection, self._settings, verified.partitions)
+        if self._role != "aggregator":
+            await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
+            self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
         for warning in verified.warnings:
             _log.warning(warning)
+        for note in verified.notes:
+            _log.info(note)
         return verified
 
     async def _serve(self, verified: Verified) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(self._watch_cluster(verified), name="watch cluster")
+                watches = [
+                    tasks.create_task(self._watch_cluster(verified), name="watch cluster"),
+                    tasks.create_task(self._watch_ends(), name="watch ends"),
+                ]
                 stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._stages]
                 stopping = tasks.create_task(self._stopping.wait(), name="stop")
                 await asyncio.wait([*stages, stopping], return_when=asyncio.FIRST_COMPLETED)
                 for stage in self._stages:
                     stage.stop()
                 await asyncio.wait(stages)
-                watching.cancel()
-                stopping.cancel()
+                for task in (*watches, stopping):
+                    task.cancel()
         except* Fatal as group:
             raise _first(group) from None
 
@@ -215,6 +229,7 @@ class Worker:
             topic=settings.input_topic,
             group=settings.kafka_group_id,
             assignor="round_robin",
+            scattered=frozenset({settings.scored_topic, settings.dead_letter_topic}),
             make_logic=lambda partition: ScorerPartition(
                 partition, scorer if partition in known else added, source, metrics, now_ms
             ),
@@ -245,6 +260,8 @@ class Worker:
             topic=settings.scored_topic,
             group=f"{settings.kafka_group_id}.aggregator",
             assignor="sticky",
+            aligned=frozenset({settings.state_topic, settings.result_topic, settings.report_topic}),
+            scattered=frozenset({settings.dead_letter_topic}),
             make_logic=lambda partition: AggregatorPartition(
                 partition, aggregator, read_state, gauges, metrics, now_ms
             ),
@@ -257,6 +274,8 @@ class Worker:
         topic: str,
         group: str,
         assignor: Assignor,
+        aligned: frozenset[str] = frozenset(),
+        scattered: frozenset[str],
         make_logic: Callable[[int], PartitionLogic],
     ) -> Role:
         settings, connection = self._settings, self._connection
@@ -285,6 +304,8 @@ class Worker:
         return Role(
             name=name,
             topic=topic,
+            aligned=aligned,
+            scattered=scattered,
             exactly_once=exactly_once,
             offset_out_of_range=settings.offset_out_of_range,
             make_subscription=make_subscription,
@@ -304,38 +325,27 @@ class Worker:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     async def _watch_cluster(self, verified: Verified) -> None:
-        """Ask the cluster again and again whether it answers, and whether partition counts are what they were."""
+        """Ask the cluster again and again whether it answers, and what has become of the topics."""
         specs = topic_specs(self._settings)
-        names = {specs[name].name: name for name in verified.partitions}
-        missing_for = 0
+        counts = {specs[name].name: count for name, count in verified.partitions.items()}
+        watch = self._topic_watch = TopicWatch(counts, may_grow=self._settings.input_topic)
         for round_ in count(1):
             await asyncio.sleep(_WATCH_SECONDS)
             gc.collect(1 if round_ % _MIDDLE_EVERY == 0 else 0)
             try:
-                counts = await self._cluster.partition_counts(list(names), _CLUSTER_TIMEOUT_SECONDS)
+                seen = await self._cluster.look(watch.topics, _CLUSTER_TIMEOUT_SECONDS)
             except Transient:
                 continue
             self._cluster_answered_at = time.monotonic()
-            gone = [topic for topic in names if topic not in counts]
-            self._cluster_trouble = f"missing topic: {', '.join(gone)}" if gone else None
-            missing_for = missing_for + 1 if gone else 0
-            if missing_for >= _MISSING_ANSWERS:
-                raise Fatal(
-                    f"{', '.join(gone)} disappeared while in use: whatever it held is gone; see why, then start anew"
-                )
-            await self._note_ends()
-            for topic, name in names.items():
-                was, is_ = verified.partitions[name], counts.get(topic)
-                if name != "input" and is_ is not None and is_ != was:
-                    raise Fatal(
-                        f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
-                        "restore the count, or start a new group on new topics"
-                    )
+            watch.note(seen)
+            for stage in self._stages:
+                stage.leaderless = watch.leaderless(stage.role.topic)
 
-    async def _note_ends(self) -> None:
-        for stage in self._stages:
-            with contextlib.suppress(Transient):  # only a figure: the next round asks again
-                await stage.note_ends()
+    async def _watch_ends(self) -> None:
+        """Ask where partitions end that are not fetched; apart, as one that cannot be asked takes long to say so."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            await asyncio.gather(*(stage.note_ends() for stage in self._stages))
 
     def _aggregator_is_surely_ours(self) -> bool:
         return any(
@@ -349,14 +359,23 @@ class Worker:
         silent = time.monotonic() - self._cluster_answered_at
         if silent > _CLUSTER_SILENT_SECONDS:
             troubles.append(f"the cluster has not answered for {silent:.0f} s")
-        if self._cluster_trouble is not None:
-            troubles.append(self._cluster_trouble)
+        if self._topic_watch.trouble is not None:
+            troubles.append(self._topic_watch.trouble)
+        troubles += self._leaderless()
         source_trouble = self._source.trouble() if self._source is not None else None
         if source_trouble is not None:
             troubles.append(f"expectations: {source_trouble}")
         if not self._stages and not troubles:
             return ["starting"]
         return troubles + [trouble for stage in self._stages for trouble in stage.troubles()]
+
+    def _leaderless(self) -> list[str]:
+        """What cannot be read or written for the partitions that are ours."""
+        concerned = {
+            topic: {at for at in self._topic_watch.leaderless(topic) if any(s.needs(topic, at) for s in self._stages)}
+            for topic in self._topic_watch.topics
+        }
+        return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
 
     def _not_live(self) -> Sequence[str]:
         """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
@@ -372,10 +391,7 @@ class Worker:
     def _connect_metrics(self) -> None:
         def lags() -> dict[tuple[str, int], int]:
             return {
-                (stage.role.topic, partition): runner.lag
-                for stage in self._stages
-                for partition, runner in stage.runners.items()
-                if runner.lag is not None
+                (stage.role.topic, partition): lag for stage in self._stages for partition, lag in stage.lags().items()
             }
 
         self._metrics.lags = lags

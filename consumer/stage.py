@@ -18,6 +18,7 @@ Why each step comes where it does:
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from bisect import bisect_left
@@ -117,7 +118,11 @@ class PartitionLogic(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What distinguishes the scorer from the aggregator."""
+    """What distinguishes the scorer from the aggregator.
+
+    What is read of a partition of `topic` is written to the partition of the same number of the `aligned` topics, and
+    to any partition of the `scattered` ones.
+    """
 
     name: RoleName
     topic: str
@@ -126,6 +131,8 @@ class Role:
     make_subscription: "Callable[[Stage], Subscription]"
     make_logic: Callable[[int], PartitionLogic]
     make_writer: Callable[[int, Subscription], PartitionWriter]
+    aligned: frozenset[str] = frozenset()
+    scattered: frozenset[str] = frozenset()
 
 
 class Stage:
@@ -137,6 +144,8 @@ class Stage:
         self.joined = False
         self.polled_at = time.monotonic()
         self.subscription: Subscription | None = None
+        self.leaderless: frozenset[int] = frozenset()
+        """Partitions of the topic that have no leader, as the cluster says: nothing of them can be read."""
         self._shutdown_seconds = shutdown_seconds
         self._now_ms = now_ms
         self._generation: int | None = None
@@ -175,6 +184,9 @@ class Stage:
             await asyncio.wait({polling, stopped}, return_when=asyncio.FIRST_COMPLETED)
             # A poll may hang in a rebalance that never ends; only a process that is ending may cancel it.
             await asyncio.wait({polling}, timeout=2 * _POLL_SECONDS if not polling.done() else 0)
+        except asyncio.CancelledError:
+            self.stop()  # the process ends: polls that fail while the group is left are no news
+            raise
         finally:
             stopped.cancel()
             await self._leave(subscription)
@@ -189,6 +201,9 @@ class Stage:
             try:
                 fetched = await self._poll(subscription)
             except Transient as error:
+                self._raise_failure()  # why the role ends is said; that its polls fail too would point elsewhere
+                if self._stopping.is_set():
+                    return
                 self._note_failed_poll(error)
                 self._seek_back(subscription)
                 if subscription.is_broken:
@@ -385,7 +400,11 @@ class Stage:
     def _note_waits(self) -> None:
         """Looked at with every poll, so that a partition taken up anew in between does not begin to wait anew."""
         now = time.monotonic()
-        waiting = [at for at, runner in self.runners.items() if runner.trouble is not None or runner.unread is not None]
+        waiting = [
+            at
+            for at, runner in self.runners.items()
+            if runner.trouble is not None or runner.unread is not None or at in self.leaderless
+        ]
         self._waiting_since = {partition: self._waiting_since.get(partition, now) for partition in waiting}
 
     def waiting_seconds(self) -> dict[int, float]:
@@ -393,11 +412,26 @@ class Stage:
         now = time.monotonic()
         return {partition: now - self._waiting_since.get(partition, now) for partition in self.runners}
 
+    def lags(self) -> dict[int, int]:
+        """The lag of each partition of which it is known: without a leader nobody can tell where one ends."""
+        known = {at: runner.lag for at, runner in self.runners.items() if at not in self.leaderless}
+        return {partition: lag for partition, lag in known.items() if lag is not None}
+
+    def needs(self, topic: str, partition: int) -> bool:
+        """Whether the partitions that are ours cannot be served without this one."""
+        if topic in self.role.scattered:
+            return bool(self.runners)
+        return partition in self.runners and (topic == self.role.topic or topic in self.role.aligned)
+
     async def note_ends(self) -> None:
         """Ask where the partitions end that are not being fetched: their lag must not stand still while they wait."""
-        for runner in list(self.runners.values()):
-            if not runner.is_fetched:
-                await runner.note_end()
+        await asyncio.gather(
+            *(
+                runner.note_end()
+                for partition, runner in self.runners.items()
+                if not runner.is_fetched and partition not in self.leaderless
+            )
+        )
 
 
 class Backoff:
@@ -536,8 +570,9 @@ class Runner:
         return self._attached and not self._backlog.paused and self.unread is None
 
     async def note_end(self) -> None:
-        """Ask where the partition ends; raises Transient or Fatal."""
-        self._noted_end = await self._subscription.end(self.partition)
+        """Ask where the partition ends; raises Fatal."""
+        with contextlib.suppress(Transient):  # only a figure: it is asked for again
+            self._noted_end = await self._subscription.end(self.partition)
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 

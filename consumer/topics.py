@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,7 +24,20 @@ _DEAD_LETTER_BYTES = 8 * 1024 * 1024
 _CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
 _KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
-_KNOWN_SECONDS = 10.0
+_KNOWN_SECONDS = 30.0
+"""How long every broker may take to learn of topics that were just made."""
+
+_MISSING_SECONDS = 10.0
+"""How long a topic may be missing at start: one broker alone may not know it yet."""
+
+_ASK_AGAIN_SECONDS = 0.1
+_REPLICAS = 3
+_IN_SYNC = 2
+"""Of each topic, so that what was acknowledged outlives the loss of any one broker."""
+
+_KAFKAS_OWN = ("__consumer_offsets", "__transaction_state")
+_UNCLEAN = "unclean.leader.election.enable"
+_IN_SYNC_SETTING = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +97,15 @@ def cases_topic(settings: Settings) -> TopicSpec | None:
 class Verified:
     """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning.
 
-    `scored_topic_id` is None where the brokers do not tell it.
+    `scored_topic_id` is None where the brokers do not tell it; `notes` are what should be known, and is no reason to
+    worry.
     """
 
     partitions: Mapping[Name, int]
     dead_letter_bytes: int
     warnings: tuple[str, ...]
-    scored_topic_id: str | None = None
+    scored_topic_id: str | None
+    notes: tuple[str, ...] = ()
 
 
 _NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
@@ -106,7 +121,7 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     needed = {name: specs[name] for name in _NEEDED_BY_ROLE[role]}
     cases = cases_topic(settings) if role != "aggregator" else None
     all_needed = [*needed.values(), *([] if cases is None else [cases])]
-    described = await cluster.describe([spec.name for spec in all_needed])
+    described = await _described(cluster, [spec.name for spec in all_needed])
     missing = [spec for spec in all_needed if spec.name not in described]
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
@@ -116,15 +131,27 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
         )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)
-    warnings: list[str] = []
     for spec in needed.values():
         _check_policy(spec, described[spec.name])
-        warnings += _differences(spec, described[spec.name])
+    is_alone = await cluster.broker_count() == 1 and all(each.replication_factor == 1 for each in described.values())
+    warnings = [] if is_alone else list(_durability(_durable_topics(needed, described)))
+    for name, spec in needed.items():
+        warnings += _differences(spec, described[spec.name], is_told=name in _DURABLE)
     if cases is not None:
         warnings += _differences_of_cases(cases, described[cases.name])
     limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
-    scored_topic_id = None
-    return Verified(partitions, int(limit), tuple(warnings), scored_topic_id)
+    notes = (_ONE_BROKER,) if is_alone else ()
+    return Verified(partitions, int(limit), tuple(warnings), described[specs["scored"].name].topic_id, notes)
+
+
+async def _described(cluster: Cluster, needed: Sequence[str]) -> Mapping[str, TopicDescription]:
+    """Describe topics, and Kafka's own; for some seconds again where one that is needed is missing."""
+    deadline = time.monotonic() + _MISSING_SECONDS
+    while True:
+        described = await cluster.describe([*needed, *_KAFKAS_OWN])
+        if described.keys() >= set(needed) or time.monotonic() >= deadline:
+            return described
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec]) -> None:
@@ -152,16 +179,71 @@ def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
         )
 
 
+# --- what outlives a broker -------------------------------------------------------------------------------------------
+
+_DURABLE: frozenset[Name] = frozenset({"scored", "state", "result", "report", "dead_letter"})
+"""The topics whose records are counted on: all that SAFE writes."""
+
+_ONE_BROKER = "one broker: what survives a broker's loss in production does not here"
+
+
+def _durable(replication_factor: int) -> dict[str, str]:
+    """What a topic with so many replicas is to be set to: an acknowledged record is on more than one of them."""
+    in_sync = {_IN_SYNC_SETTING: str(max(1, replication_factor - 1))}
+    return in_sync | ({_UNCLEAN: "false"} if replication_factor >= _REPLICAS else {})
+
+
+def _durable_topics(
+    needed: Mapping[Name, TopicSpec], described: Mapping[str, TopicDescription]
+) -> Sequence[TopicDescription]:
+    """SAFE's own and Kafka's own, of these as far as they are there and may be seen."""
+    names = [spec.name for name, spec in needed.items() if name in _DURABLE]
+    return [described[name] for name in (*names, *_KAFKAS_OWN) if name in described]
+
+
+def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
+    """What lets the loss of one broker take acknowledged records with it: a sentence for each kind of gap."""
+    few = [f"{topic.name} has {topic.replication_factor}" for topic in topics if topic.replication_factor < _REPLICAS]
+    if few:
+        yield (
+            f"fewer than {_REPLICAS} replicas: {', '.join(few)}; the loss of one broker can stop, lose or double what "
+            f"they hold: give each {_REPLICAS} (kafka-reassign-partitions.sh), then {_IN_SYNC_SETTING}={_IN_SYNC}"
+        )
+    alone = [
+        f"{topic.name} has {topic.settings[_IN_SYNC_SETTING]}"
+        for topic in topics
+        if topic.replication_factor >= _REPLICAS and _is_below_two(topic)
+    ]
+    if alone:
+        yield (
+            f"{_IN_SYNC_SETTING} below {_IN_SYNC}: {', '.join(alone)}; what one broker alone holds is lost with it: "
+            f"set {_IN_SYNC_SETTING}={_IN_SYNC} (kafka-configs.sh --alter)"
+        )
+    unclean = [topic.name for topic in topics if topic.settings.get(_UNCLEAN) == "true"]
+    if unclean:
+        yield (
+            f"{_UNCLEAN}=true: {', '.join(unclean)}; a broker that has missed records may become the leader, and they "
+            f"are gone: set {_UNCLEAN}=false (kafka-configs.sh --alter)"
+        )
+
+
+def _is_below_two(topic: TopicDescription) -> bool:
+    return int(topic.settings.get(_IN_SYNC_SETTING, _IN_SYNC)) < _IN_SYNC
+
+
+# --- what differs -----------------------------------------------------------------------------------------------------
+
 # Where more is as good: only a smaller value deserves a warning.
 _AT_LEAST = frozenset({"max.message.bytes", "retention.ms", "delete.retention.ms"})
 
 
-def _differences(spec: TopicSpec, topic: TopicDescription) -> list[str]:
+def _differences(spec: TopicSpec, topic: TopicDescription, *, is_told: bool = False) -> list[str]:
+    """Each setting that is not as recommended; `is_told`: what _durability() says of it is not said again."""
+    told = {_UNCLEAN, *([_IN_SYNC_SETTING] if _is_below_two(topic) else [])} if is_told else set()
     found = []
-    durability = {"min.insync.replicas": str(max(1, topic.replication_factor - 1))}
-    for key, wanted in {**durability, **spec.settings}.items():
+    for key, wanted in {**_durable(topic.replication_factor), **spec.settings}.items():
         actual = topic.settings.get(key)
-        if actual is None or actual == wanted or key == "cleanup.policy":
+        if actual is None or actual == wanted or key == "cleanup.policy" or key in told:
             continue
         if key in _AT_LEAST and (int(actual) == -1 or int(actual) >= int(wanted)):
             continue
@@ -188,7 +270,7 @@ def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]
 async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
     """Make the topics that are not there yet, a line for each; raises ConfigurationError for one that is wrong."""
     specs = topic_specs(settings)
-    durability = {"min.insync.replicas": str(max(1, replication_factor - 1))}
+    durability = _durable(replication_factor)
     cluster = Cluster(Connection.from_settings(settings))
     await connect(cluster, settings)
     try:
@@ -218,10 +300,16 @@ def _line(spec: TopicSpec, made: bool, partitions: int) -> str:  # noqa: FBT001 
 
 
 async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
-    """A topic that was just created shows up in a broker's metadata a moment later."""
+    """A topic that was just made shows up in each broker's metadata a moment later, and gets its leaders then."""
     deadline = time.monotonic() + _KNOWN_SECONDS
-    while len(await cluster.partition_counts(topics)) < len(topics) and time.monotonic() < deadline:  # noqa: ASYNC110 - the news is in a broker
-        await asyncio.sleep(0.05)
+    while lacking := await cluster.lacking(topics):
+        if time.monotonic() >= deadline:
+            told = "; ".join(f"{broker} {lack}" for broker, lack in lacking.items())
+            raise ConfigurationError(
+                f"the topics are made, but {_KNOWN_SECONDS:g} s later {told}: see what is wrong with the cluster, then "
+                "run this again"
+            )
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
 
 async def connect(cluster: Cluster, settings: Settings) -> None:

@@ -4,7 +4,7 @@ What aiokafka does not offer but correctness needs is reached through private na
 and guarded by a test, so that a new release of the library fails there and not in a clinic.
 """
 
-from consumer.kafka.cluster import Cluster, TopicDescription
+from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
 from consumer.kafka.connection import Connection, partition_for, partition_of_key
 from consumer.kafka.follow import Follower
 from consumer.kafka.group_offsets import Committed, OutOfGroup
@@ -40,6 +40,7 @@ __all__ = [
     "TableWriter",
     "TopicDescription",
     "TopicScan",
+    "TopicsSeen",
     "TransactionalWriter",
     "partition_for",
     "partition_of_key",

@@ -1,31 +1,108 @@
 """What the cluster says of itself: topics, their settings, whether it answers at all."""
 
 import asyncio
+import contextlib
+import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    KafkaError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 
 from consumer.errors import Fatal, Transient
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import CALL_SECONDS, answered, closed
-from consumer.kafka.internals import topics_metadata
+from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
+from consumer.kafka.internals import find_nodes, metadata_of, nodes_of
+from consumer.kafka.metadata import NO_ID
+from consumer.naming import named
 
 _RETRY_SECONDS = 0.05
+_NODE_SECONDS = 2.0
+"""How long one node is waited for that is asked on its own."""
+
+_SETTINGS_SECONDS = 3.0
+"""How long settings are asked for again where one broker is down, or behind the others."""
+
+_NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the cluster has it; `settings` may be empty where the broker does not tell."""
+    """A topic as the cluster has it; `settings` may be empty, and `topic_id` None, where the broker does not tell.
+
+    The id tells a topic from an earlier one of the same name.
+    """
 
     name: str
     partitions: int
     replication_factor: int
     settings: Mapping[str, str]
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsSeen:
+    """What one broker says of some topics: brokers learn of changes one after the other.
+
+    `partitions` counts those of each topic that exists, `leaderless` names those without a leader; `refused` are topics
+    that this user may not see, and `brokers` is how many of them are up. `ids` tell a topic from an earlier one of the
+    same name; older brokers do not say them.
+    """
+
+    partitions: Mapping[str, int]
+    leaderless: Mapping[str, frozenset[int]]
+    refused: frozenset[str]
+    brokers: int
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+    def lacks(self, topics: Sequence[str]) -> str | None:
+        """What is not there yet of these topics, in words; None if all is that this user may see."""
+        missing = [topic for topic in topics if topic not in self.partitions and topic not in self.refused]
+        if missing:
+            return f"does not know {named(missing)}"
+        if self.leaderless:
+            return f"knows no leader for {named(f'{topic}/{min(at)}' for topic, at in self.leaderless.items())}"
+        return None
+
+
+def _seen(metadata: Mapping[str, Any]) -> TopicsSeen:
+    existing = _existing(metadata)
+    leaderless = {
+        name: frozenset(each["partition"] for each in partitions if each["leader"] == _NO_LEADER)
+        for name, partitions in existing.items()
+    }
+    return TopicsSeen(
+        {name: len(partitions) for name, partitions in existing.items()},
+        {name: partitions for name, partitions in leaderless.items() if partitions},
+        frozenset(
+            topic["topic"] for topic in metadata["topics"] if topic["error_code"] == TopicAuthorizationFailedError.errno
+        ),
+        len(metadata["brokers"]),
+        _ids(metadata),
+    )
+
+
+def _ids(metadata: Mapping[str, Any]) -> dict[str, str]:
+    told = {topic["topic"]: topic.get("topic_id", NO_ID) for topic in metadata["topics"] if topic["error_code"] == 0}
+    return {name: str(topic_id) for name, topic_id in told.items() if topic_id != NO_ID}
+
+
+def _existing(metadata: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {
+        topic["topic"]: topic["partitions"]
+        for topic in metadata["topics"]
+        if topic["error_code"] == 0 and topic["partitions"]
+    }
 
 
 class Cluster:
@@ -46,17 +123,45 @@ class Cluster:
         """Close the connections."""
         await closed(self._admin.close(), 1.0)
 
-    async def partition_counts(self, topics: Sequence[str], timeout_seconds: float = CALL_SECONDS) -> dict[str, int]:
-        """Partitions of each topic that exists; a cheap question that also tells whether the cluster answers."""
-        return {name: len(partitions) for name, partitions in (await self._existing(topics, timeout_seconds)).items()}
+    async def look(self, topics: Sequence[str], timeout_seconds: float = CALL_SECONDS) -> TopicsSeen:
+        """What a broker says of some topics; a cheap question that also tells whether the cluster answers."""
+        return _seen(await self._metadata(topics, timeout_seconds))
 
-    async def _existing(self, topics: Sequence[str], timeout_seconds: float = CALL_SECONDS) -> dict[str, list[Any]]:
-        described = await answered(topics_metadata(self._admin, topics), "the topics", timeout_seconds)
-        return {
-            topic["topic"]: topic["partitions"]
-            for topic in described
-            if topic["error_code"] == 0 and topic["partitions"]
-        }
+    async def partition_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """Partitions of each topic that exists."""
+        return (await self.look(topics)).partitions
+
+    async def broker_count(self) -> int:
+        """How many brokers are up."""
+        return (await self.look([])).brokers
+
+    async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
+        """Ask each broker for some topics: which of them do not have them yet with all leaders, and what they lack."""
+        await answered(find_nodes(self._admin), "the cluster")
+        nodes = nodes_of(self._admin)
+        found = await asyncio.gather(*(self._lacking(topics, node) for node in nodes))
+        labels = [f"broker {node} ({address})" for node, address in nodes.items()]
+        return {label: lack for label, lack in zip(labels, found, strict=True) if lack is not None}
+
+    async def _lacking(self, topics: Sequence[str], node: int) -> str | None:
+        try:
+            async with asyncio.timeout(_NODE_SECONDS):
+                return _seen(await metadata_of(self._admin, topics, node)).lacks(topics)
+        except FAILURES:
+            return "does not answer"
+
+    async def _metadata(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
+        return await answered(self._first_answer(topics, timeout_seconds), "the topics", timeout_seconds)
+
+    async def _first_answer(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
+        """Ask one broker after the other, in any order: one that is down or frozen must not speak for the cluster."""
+        nodes = list(nodes_of(self._admin))
+        random.shuffle(nodes)
+        for node in nodes[:-1]:
+            with contextlib.suppress(*FAILURES):
+                async with asyncio.timeout(timeout_seconds / len(nodes)):
+                    return await metadata_of(self._admin, topics, node)
+        return await metadata_of(self._admin, topics, nodes[-1])
 
     async def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """What a group has committed (the next offset to read), by partition; those without an offset are left out."""
@@ -85,29 +190,39 @@ class Cluster:
 
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
         """Each topic that exists, with its settings."""
-        existing = await self._existing(topics)
-        if not existing:
-            return {}
-        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in existing]
-        try:
-            answers = await answered(self._admin.describe_configs(resources), "the topics")
-        except (Fatal, Transient):
-            answers = []  # a broker may not offer it, or not to us: partition counts are what matters
-        settings = {
-            resource[3]: {entry[0]: entry[1] for entry in resource[4]}
-            for answer in answers
-            for resource in answer.resources
-            if resource[0] == 0
-        }
+        metadata = await self._metadata(topics, CALL_SECONDS)
+        existing, ids = _existing(metadata), _ids(metadata)
+        settings = await self._settings(list(existing)) if existing else {}
         return {
             name: TopicDescription(
                 name,
                 len(partitions),
                 min(len(partition["replicas"]) for partition in partitions),
                 settings.get(name, {}),
+                ids.get(name),
             )
             for name, partitions in existing.items()
         }
+
+    async def _settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The settings of topics that exist: a broker that does not know of one yet is not believed at once."""
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
+        deadline = time.monotonic() + _SETTINGS_SECONDS
+        found: dict[str, dict[str, str]] = {}
+        while found.keys() < set(topics):
+            try:
+                answers = await answered(self._admin.describe_configs(resources), "the topics")
+            except Fatal:
+                break  # not for us: partition counts are what matters
+            except Transient:
+                answers = []  # a broker may not offer it at all
+            described = [resource for answer in answers for resource in answer.resources]
+            found |= {each[3]: {entry[0]: entry[1] for entry in each[4]} for each in described if each[0] == 0}
+            behind = any(each[0] == UnknownTopicOrPartitionError.errno for each in described)
+            if (described and not behind) or time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_RETRY_SECONDS)
+        return found
 
     async def create(self, topic: str, partitions: int, replication_factor: int, settings: Mapping[str, str]) -> bool:
         """Create a topic; False if it is already there. Raises Fatal with the broker's reason."""

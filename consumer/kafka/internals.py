@@ -287,11 +287,23 @@ def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":
     return arrival
 
 
-async def topics_metadata(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list[Any]:
-    """What the cluster knows of some topics; unlike `describe_topics()` without creating those that are missing."""
-    response = await admin._send_request(TopicsMetadataRequest(list(topics)))
-    described: list[Any] = response.to_object()["topics"]
-    return described
+def nodes_of(admin: AIOKafkaAdminClient) -> dict[int, str]:
+    """The brokers that the client knows of: the address of each, by its id."""
+    client: Any = admin._client
+    return {broker.nodeId: f"{broker.host}:{broker.port}" for broker in client.cluster.brokers()}
+
+
+async def find_nodes(admin: AIOKafkaAdminClient) -> None:
+    """Ask the cluster which brokers it has by now."""
+    client: Any = admin._client
+    await client.force_metadata_update()
+
+
+async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: int) -> dict[str, Any]:
+    """What one broker knows of some topics; unlike `describe_topics()` without creating those that are missing."""
+    response = await admin._send_request(TopicsMetadataRequest(list(topics)), node)
+    metadata: dict[str, Any] = response.to_object()
+    return metadata
 
 
 async def refresh_metadata(consumer: AIOKafkaConsumer) -> None:

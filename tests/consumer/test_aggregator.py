@@ -322,7 +322,14 @@ async def test_a_transaction_holds_the_rows_that_won_the_batchs_row_and_the_prog
     assert rows[b"S11/B/1"] == one.value
     assert rows[b"S11/C%2FD/2"] == two.value
     assert json.loads(rows[b"S11/B"] or b"")["last_scored_at"] == NOW
-    assert json.loads(rows[PROGRESS_KEY] or b"") == {"group": GROUP, "schema": 1, "partitions": 8, "next_offset": 6}
+    assert json.loads(rows[PROGRESS_KEY] or b"") == {
+        "group": GROUP,
+        "schema": 1,
+        "partitions": 8,
+        "next_offset": 6,
+        "topic_id": None,
+        "transactions": 1,
+    }
     assert len(rows) == 5
 
 

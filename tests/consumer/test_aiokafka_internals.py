@@ -41,9 +41,9 @@ from consumer.kafka.internals import (
     dispose,
     generation_of,
     is_rebalancing,
+    metadata_of,
     note_lost_connections,
     position_of,
-    topics_metadata,
 )
 
 NOWHERE = "127.0.0.1:1"
@@ -262,6 +262,7 @@ async def test_the_link_to_the_coordinator_is_one_connection_apart_from_heartbea
     coordinator.coordinator_id = 1
     link.distrust()
     assert coordinator.coordinator_id == 1, "another node has been found meanwhile"
+    coordinator.coordinator_id, coordinator.generation = None, -1  # nobody is there to be left
 
 
 async def test_the_coordination_task_tells_that_it_has_died(consumer: Any) -> None:
@@ -637,12 +638,36 @@ async def test_topics_can_be_asked_for_without_making_them() -> None:
     asked: list[Any] = []
 
     class Admin:
-        async def _send_request(self, request: Any) -> Any:
-            asked.append(request.build(MetadataRequest_v5))
-            return MetadataResponse_v5(throttle_time_ms=0, brokers=[], cluster_id="c", controller_id=1, topics=[])
+        async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+            asked.append((request.build(MetadataRequest_v5), node_id))
+            partition: tuple[Any, ...] = (5, 3, -1, [1, 2], [], [1, 2])
+            return MetadataResponse_v5(
+                throttle_time_ms=0,
+                brokers=[(1, "a", 9092, None)],
+                cluster_id="c",
+                controller_id=1,
+                topics=[(0, "input", False, [partition])],
+            )
 
-    assert await topics_metadata(cast("Any", Admin()), ["input"]) == []
-    assert asked[0].allow_auto_topic_creation is False, "asking for a missing topic would make it"
+    metadata = await metadata_of(cast("Any", Admin()), ["input"], 2)
+    [(request, node)] = asked
+    assert request.allow_auto_topic_creation is False, "asking for a missing topic would make it"
+    assert node == 2
+    assert len(metadata["brokers"]) == 1
+    [topic] = metadata["topics"]
+    assert (topic["topic"], topic["error_code"]) == ("input", 0)
+    assert topic["partitions"][0].items() >= {"partition": 3, "leader": -1}.items(), "readiness would not see it"
+
+
+async def test_the_administrative_client_tells_its_brokers() -> None:
+    made: Any = AIOKafkaAdminClient(bootstrap_servers=NOWHERE)
+    assert isinstance(made._client, AIOKafkaClient)
+    response = MetadataResponse_v5(0, [(1, "a", 9092, None), (7, "b", 9093, None)], "c", 1, [])
+    made._client.cluster.update_metadata(response)
+    assert internals.nodes_of(made) == {1: "a:9092", 7: "b:9093"}
+    parameters = inspect.signature(AIOKafkaAdminClient._send_request).parameters
+    assert "node_id" in parameters, "brokers could not be asked one by one"
+    assert callable(made._client.force_metadata_update)
 
 
 @pytest.mark.usefixtures("bounded", "uncollected")

@@ -120,6 +120,9 @@ class Group(Subscription):
         self.polls = 0
         self.broken = False
         self.unread: Transient | None = None  # told once, with whatever comes
+        self.ends_asked = 0
+        self.end_failure: Transient | None = None
+        self.fails_once_stopped = False  # as a client does that is polled while, or after, it is stopped
 
     @override
     async def start(self) -> None:
@@ -130,6 +133,10 @@ class Group(Subscription):
     @override
     async def stop(self, deadline_seconds: float) -> None:
         self.site.steps.append("left")
+        if self.fails_once_stopped:
+            self.failures.append(Transient("no answer about topic input: ConsumerStoppedError"))
+            self.news.set()
+            await until(lambda: not self.failures, "the poll has failed")
 
     @property
     @override
@@ -208,6 +215,13 @@ class Group(Subscription):
 
     @override
     def end_seen(self, partition: int) -> int | None:
+        return self.site.end
+
+    @override
+    async def end(self, partition: int) -> int:
+        self.ends_asked += 1
+        if self.end_failure is not None:
+            raise self.end_failure
         return self.site.end
 
     @override
@@ -1088,3 +1102,84 @@ async def test_a_partition_whose_records_cannot_be_read_waits_too(site: Site) ->
         site.group.unread = Transient("a batch is too large")
         site.publish(1)
         await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
+
+
+async def test_a_partition_without_a_leader_waits_and_has_no_lag(site: Site) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: stage.lags() == {0: 0}, "all is read")
+        stage.leaderless = frozenset({0, 7})
+        assert stage.lags() == {}
+        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
+        asked = group_of(site).ends_asked
+        await stage.note_ends()
+        assert group_of(site).ends_asked == asked, "nobody could answer"
+        stage.leaderless = frozenset()
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
+        assert stage.lags() == {0: 0}
+
+
+async def test_the_end_of_a_partition_that_is_not_fetched_is_asked_for_and_no_answer_is_no_harm(site: Site) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: stage.lags() == {0: 0}, "all is read")
+        group = group_of(site)
+        await stage.on_revoked()
+        site.publish(2)
+        await stage.note_ends()
+        assert stage.lags() == {0: 2}
+        group.end_failure = Transient("no answer")
+        await stage.note_ends()
+        assert stage.lags() == {0: 2}
+
+
+async def test_what_a_role_reads_and_writes_for_its_partitions_is_what_it_needs(site: Site) -> None:
+    stage = stage_of(site, aligned=frozenset({"state"}), scattered=frozenset({"scored"}))
+    assert not any(stage.needs(topic, 0) for topic in ("input", "state", "scored")), "it has no partition yet"
+    async with running(stage):
+        await until(lambda: site.visible)
+        needed = {
+            (topic, at) for topic in ("input", "state", "scored", "other") for at in (0, 7) if stage.needs(topic, at)
+        }
+    assert needed == {("input", 0), ("state", 0), ("scored", 0), ("scored", 7)}
+
+
+# --- how a role ends --------------------------------------------------------------------------------------------------
+
+
+def polls_that_failed(logs: Sequence[Any]) -> list[Any]:
+    return [each for each in logs if each["event"] == "polling fails"]
+
+
+class Falling(Group):
+    """A client whose polls fail as soon as the role has failed."""
+
+    @override
+    async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
+        fetched = await super().poll(timeout_seconds)
+        if self.stage._failure is not None:
+            raise Transient("no answer about topic input")
+        return fetched
+
+
+async def test_why_a_role_ends_is_said_without_the_polls_that_fail_with_it(site: Site) -> None:
+    site.restore_failures.append(Fatal("not authorised"))
+    stage = stage_of(site, make_subscription=lambda stage: Falling(site, stage, frozenset({0})))
+    with capture_logs() as logs, pytest.raises(Fatal, match="not authorised"):
+        await stage.run()
+    assert not polls_that_failed(logs)
+
+
+async def test_a_role_that_is_cancelled_leaves_without_a_word_about_polls(site: Site) -> None:
+    """As when the other role of the process ends: the client is stopped while it is polled."""
+    stage = stage_of(site)
+    task = asyncio.create_task(stage.run())
+    await until(lambda: site.visible)
+    group = group_of(site)
+    with capture_logs() as logs:
+        group.fails_once_stopped = True
+        task.cancel()
+        await asyncio.wait({task})
+    assert task.cancelled()
+    assert site.steps[-1] == "left"
+    assert not polls_that_failed(logs)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from consumer import topics as topics_module
 from consumer.errors import ConfigurationError, Fatal, Transient
-from consumer.kafka import Cluster, Connection, TopicDescription
+from consumer.kafka import Cluster, Connection, TopicDescription, TopicsSeen
 from consumer.settings import Settings
 from consumer.topics import cases_topic, connect, create_topics, topic_specs, verify_topics
 
@@ -29,6 +29,9 @@ COMPACTED = {
     "min.compaction.lag.ms": "600000",
     "delete.retention.ms": "86400000",
 }
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+ALONE = {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"}
+INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 @dataclass
@@ -39,6 +42,10 @@ class Broker:
     durability: dict[str, str | None] = field(default_factory=dict)
     answers: bool = True
     stopped: int = 0
+    brokers: int = 3
+    blind: int = 0
+    """How many more questions are answered by a broker that does not know of any topic yet."""
+    looks: int = 0
 
 
 class InMemoryCluster(Cluster):
@@ -57,14 +64,23 @@ class InMemoryCluster(Cluster):
         self._broker.stopped += 1
 
     @override
-    async def partition_counts(self, topics: Sequence[str], timeout_seconds: float = 1.0) -> dict[str, int]:
-        if not self._broker.answers:
+    async def look(self, topics: Sequence[str], timeout_seconds: float = 1.0) -> TopicsSeen:
+        broker = self._broker
+        if not broker.answers:
             raise Transient("the cluster does not answer: TimeoutError")
-        return {name: self._broker.topics[name].partitions for name in topics if name in self._broker.topics}
+        broker.looks += 1
+        is_blind, broker.blind = broker.blind > 0, max(0, broker.blind - 1)
+        known = {} if is_blind else {name: broker.topics[name].partitions for name in topics if name in broker.topics}
+        return TopicsSeen(known, {}, frozenset(), broker.brokers)
+
+    @override
+    async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
+        lack = (await self.look(topics)).lacks(topics)
+        return {} if lack is None else {"broker 2 (127.0.0.1:9093)": lack}
 
     @override
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
-        return {name: self._broker.topics[name] for name in await self.partition_counts(topics)}
+        return {name: self._broker.topics[name] for name in (await self.look(topics)).partitions}
 
     @override
     async def create(self, topic: str, partitions: int, replication_factor: int, settings: Mapping[str, str]) -> bool:
@@ -81,6 +97,14 @@ def settings_with(**changes: Any) -> Settings:
     return Settings(_env_file=None, **changes)
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked again and again, is so for a moment only."""
+    for name in ("_MISSING_SECONDS", "_KNOWN_SECONDS"):
+        monkeypatch.setattr(topics_module, name, 0.1)
+    monkeypatch.setattr(topics_module, "_ASK_AGAIN_SECONDS", 0.001)
+
+
 @pytest.fixture
 def site() -> Settings:
     return settings_with(kafka_bootstrap_servers="127.0.0.1:9092")
@@ -89,14 +113,17 @@ def site() -> Settings:
 def right(site: Settings, partitions: int = 8) -> Broker:
     """A broker whose topics are all as they should be."""
     specs = topic_specs(site).values()
-    return Broker({spec.name: TopicDescription(spec.name, partitions, 1, dict(spec.settings)) for spec in specs})
+    return Broker(
+        {spec.name: TopicDescription(spec.name, partitions, 3, {**spec.settings, **SAFE}) for spec in specs}
+        | {name: TopicDescription(name, 50, 3, SAFE) for name in INTERNAL}
+    )
 
 
 def changed(broker: Broker, name: str, partitions: int | None = None, **settings: str) -> Broker:
     topic = broker.topics[name]
     written = {key.replace("_", "."): content for key, content in settings.items()}
     count = topic.partitions if partitions is None else partitions
-    broker.topics[name] = TopicDescription(name, count, 1, {**topic.settings, **written})
+    broker.topics[name] = replace(topic, partitions=count, settings={**topic.settings, **written})
     return broker
 
 
@@ -155,6 +182,14 @@ async def test_missing_topics_are_all_named_with_their_variables_and_the_remedy(
     )
     with pytest.raises(ConfigurationError, match=expected):
         await verify_topics(InMemoryCluster(broker), site, "all")
+
+
+async def test_a_topic_that_one_broker_does_not_know_yet_is_not_missing(site: Settings) -> None:
+    broker = right(site)
+    broker.blind = 2
+    verified = await verify_topics(InMemoryCluster(broker), site, "all")
+    assert set(verified.partitions.values()) == {8}
+    assert broker.blind == 0
 
 
 async def test_a_scorer_does_not_miss_the_topics_of_the_aggregator(site: Settings) -> None:
@@ -223,10 +258,79 @@ async def test_anything_else_is_a_warning_with_both_values(
 
 
 async def test_a_broker_that_tells_no_settings_is_taken_at_its_word(site: Settings) -> None:
-    broker = Broker({name: TopicDescription(name, 8, 1, {}) for name in DEFAULT_NAMES.values()})
+    broker = Broker({name: TopicDescription(name, 8, 3, {}) for name in DEFAULT_NAMES.values()})
     verified = await verify_topics(InMemoryCluster(broker), site, "all")
     assert verified.warnings == ()
     assert verified.dead_letter_bytes == 1_048_588  # Kafka's default
+
+
+# --- what outlives a broker -------------------------------------------------------------------------------------------
+
+# topic, its replicas and settings, and what the warning says with both values and the remedy
+UNSAFE: list[tuple[str, int, dict[str, str], str]] = [
+    ("safe.v0.state", 1, {"min.insync.replicas": "1"}, r"fewer than 3 replicas: safe\.v0\.state has 1; .*reassign"),
+    ("safe.v0.scored", 2, {"min.insync.replicas": "1"}, r"fewer than 3 replicas: safe\.v0\.scored has 2; .*=2"),
+    ("__consumer_offsets", 1, {}, r"fewer than 3 replicas: __consumer_offsets has 1; "),
+    ("safe.v0.result", 3, {"min.insync.replicas": "1"}, r"min\.insync\.replicas below 2: safe\.v0\.result has 1; .*=2"),
+    (
+        "__transaction_state",
+        3,
+        {"min.insync.replicas": "1"},
+        r"min\.insync\.replicas below 2: __transaction_state has 1; ",
+    ),
+    (
+        "safe.v0.dead-letter",
+        3,
+        {"unclean.leader.election.enable": "true"},
+        r"unclean\.leader\.election\.enable=true: safe\.v0\.dead-letter; .*=false \(kafka-configs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "replicas", "settings", "expected"), UNSAFE)
+async def test_a_topic_that_does_not_outlive_a_broker_is_one_warning(
+    site: Settings, name: str, replicas: int, settings: dict[str, str], expected: str
+) -> None:
+    broker = right(site)
+    topic = broker.topics[name]
+    broker.topics[name] = replace(topic, replication_factor=replicas, settings={**topic.settings, **settings})
+    (warning,) = (await verify_topics(InMemoryCluster(broker), site, "all")).warnings
+    assert re.match(expected, warning), warning
+
+
+async def test_topics_with_the_same_gap_share_a_warning(site: Settings) -> None:
+    broker = right(site)
+    for name, topic in broker.topics.items():
+        broker.topics[name] = replace(topic, settings={**topic.settings, "min.insync.replicas": "1"})
+    told = (await verify_topics(InMemoryCluster(broker), site, "aggregator")).warnings
+    (warning,) = [each for each in told if each.startswith("min.insync.replicas below 2: ")]
+    assert warning.count(" has 1") == 7
+
+
+async def test_what_kafka_does_not_show_of_itself_is_not_warned_of(site: Settings) -> None:
+    broker = right(site)
+    for name in INTERNAL:
+        del broker.topics[name]
+    assert (await verify_topics(InMemoryCluster(broker), site, "all")).warnings == ()
+
+
+async def test_one_broker_for_development_is_a_note_and_no_warning(site: Settings) -> None:
+    broker = right(site)
+    broker.brokers = 1
+    for name, topic in broker.topics.items():
+        broker.topics[name] = replace(topic, replication_factor=1, settings={**topic.settings, **ALONE})
+    verified = await verify_topics(InMemoryCluster(broker), site, "all")
+    assert verified.warnings == ()
+    (note,) = verified.notes
+    assert note.startswith("one broker: ")
+
+
+async def test_one_broker_that_is_left_of_several_is_no_cluster_for_development(site: Settings) -> None:
+    broker = changed(right(site), "safe.v0.state", min_insync_replicas="1")
+    broker.brokers = 1
+    verified = await verify_topics(InMemoryCluster(broker), site, "all")
+    assert len(verified.warnings) == 1
+    assert verified.notes == ()
 
 
 # --- making them ------------------------------------------------------------------------------------------------------
@@ -257,9 +361,30 @@ async def test_with_one_replica_one_in_sync_is_enough(site: Settings, broker: Br
     assert set(broker.durability.values()) == {"1"}
 
 
+async def test_with_three_replicas_no_broker_that_is_behind_may_lead(site: Settings, broker: Broker) -> None:
+    for replicas, expected in ((3, "false"), (2, None)):
+        broker.topics.clear()
+        await create_topics(site, 1, replicas)
+        unclean = {topic.settings.get("unclean.leader.election.enable") for topic in broker.topics.values()}
+        assert unclean == {expected}
+
+
+async def test_they_are_made_only_when_every_broker_knows_them(site: Settings, broker: Broker) -> None:
+    broker.blind = 5
+    await create_topics(site, 8, 3)
+    assert broker.blind == 0
+
+
+async def test_a_broker_that_never_learns_of_them_is_named(site: Settings, broker: Broker) -> None:
+    broker.blind = 1_000_000
+    with pytest.raises(ConfigurationError, match=r"broker 2 \(127\.0\.0\.1:9093\) does not know factory\.generation"):
+        await create_topics(site, 8, 3)
+    assert broker.stopped == 1
+
+
 async def test_making_them_twice_is_fine(site: Settings, broker: Broker) -> None:
-    await create_topics(site, 8, 1)
-    assert await create_topics(site, 8, 1) == [
+    await create_topics(site, 8, 3)
+    assert await create_topics(site, 8, 3) == [
         f"{name}: already there with 8 partitions" for name in DEFAULT_NAMES.values()
     ]
     assert broker.stopped == 2

@@ -1,0 +1,117 @@
+"""What becomes of the topics while a worker runs: gone, refused, grown, or partitions without a leader.
+
+A broker that lags behind the others may say anything once, so nothing is believed before it was seen again: what is
+fatal three times in a row, a leader that went or came twice.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from consumer.errors import Fatal
+from consumer.kafka import TopicsSeen
+from consumer.naming import named
+
+_log = structlog.get_logger("safe.worker")
+
+_FATAL_ANSWERS = 3
+_MOST_NAMED = 20
+
+_Places = frozenset[tuple[str, int]]
+_NONE: frozenset[int] = frozenset()
+
+
+class TopicWatch:
+    """Hears what the cluster says of the topics, again and again, and knows what to make of it.
+
+    `partitions` are the counts as of the start, by topic; one of `may_grow` may have more by now.
+    """
+
+    def __init__(self, partitions: Mapping[str, int], *, may_grow: str = "") -> None:
+        self.trouble: str | None = None
+        self._partitions = partitions
+        self._may_grow = may_grow
+        self._gone_for = 0
+        self._refused_for = 0
+        self._remade_for = 0
+        self._ids: dict[str, str] = {}
+        self._last_seen: _Places = frozenset()
+        self._leaderless: _Places = frozenset()
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics to ask for."""
+        return list(self._partitions)
+
+    def leaderless(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic that have no leader: nothing of them can be read or written."""
+        return frozenset(partition for name, partition in self._leaderless if name == topic) or _NONE
+
+    def note(self, seen: TopicsSeen) -> None:
+        """Take an answer of the cluster; raises Fatal where no waiting helps."""
+        refused = [topic for topic in self._partitions if topic in seen.refused]
+        gone = [topic for topic in self._partitions if topic not in seen.partitions and topic not in seen.refused]
+        self._refused_for = self._refused_for + 1 if refused else 0
+        self._gone_for = self._gone_for + 1 if gone else 0
+        self.trouble = _trouble(gone, refused)
+        if self._refused_for >= _FATAL_ANSWERS:
+            raise Fatal(
+                f"{', '.join(refused)}: not authorised for the topic any more; grant DESCRIBE, which READ and WRITE "
+                "include, and start again"
+            )
+        if self._gone_for >= _FATAL_ANSWERS:
+            raise Fatal(
+                f"{', '.join(gone)} disappeared while in use: whatever it held is gone; see why, then start anew"
+            )
+        self._check_ids(seen)
+        self._note_leaders(seen)
+        self._check_counts(seen)
+
+    def _check_ids(self, seen: TopicsSeen) -> None:
+        """A topic may be deleted and created again between two looks: its id alone tells."""
+        remade = [topic for topic, topic_id in seen.ids.items() if self._ids.setdefault(topic, topic_id) != topic_id]
+        self._remade_for = self._remade_for + 1 if remade else 0
+        if self._remade_for >= _FATAL_ANSWERS:
+            raise Fatal(
+                f"{', '.join(remade)} was deleted and created again while in use: whatever it held is gone, and no "
+                "offset means anything in it. See 'Starting over' in docs/operate.md"
+            )
+
+    def _note_leaders(self, seen: TopicsSeen) -> None:
+        now: _Places = frozenset((topic, partition) for topic, at in seen.leaderless.items() for partition in at)
+        before = self._leaderless
+        self._leaderless = (now & self._last_seen) | (before & (now | self._last_seen))
+        self._last_seen = now
+        for topic, partitions in _by_topic(self._leaderless - before).items():
+            _log.warning("partitions have no leader", topic=topic, partitions=partitions)
+        for topic, partitions in _by_topic(before - self._leaderless).items():
+            _log.info("partitions have a leader again", topic=topic, partitions=partitions)
+
+    def _check_counts(self, seen: TopicsSeen) -> None:
+        for topic, was in self._partitions.items():
+            is_ = seen.partitions.get(topic, was)
+            if topic != self._may_grow and is_ != was:
+                raise Fatal(
+                    f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
+                    "restore the count, or start a new group on new topics"
+                )
+
+
+def _trouble(gone: list[str], refused: list[str]) -> str | None:
+    if refused:
+        return f"not authorised for the topic: {', '.join(refused)}"
+    return f"missing topic: {', '.join(gone)}" if gone else None
+
+
+def _by_topic(places: _Places) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def no_leader(topic: str, partitions: Iterable[int]) -> str:
+    """The sentence for partitions of a topic that have no leader."""
+    listed = [str(partition) for partition in sorted(partitions)]
+    have = "partition {} of {} has no leader" if len(listed) == 1 else "partitions {} of {} have no leader"
+    return f"{have.format(named(listed, _MOST_NAMED), topic)}: too few of its brokers are up"

@@ -1,0 +1,105 @@
+"""What the cluster says of itself, broker by broker, without one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from aiokafka.errors import NodeNotReadyError
+from typing_extensions import override
+
+from consumer.errors import Transient
+from consumer.kafka import Cluster, TopicsSeen
+from consumer.kafka import cluster as cluster_module
+
+NODES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
+NO_LEADER, REFUSED, UNKNOWN = -1, 29, 3
+
+
+def topic(name: str, *leaders: int, error: int = 0) -> dict[str, Any]:
+    """A topic as metadata shows it, with the leader of each of its partitions."""
+    partitions = [
+        {"error_code": 0 if leader > 0 else 5, "partition": at, "leader": leader, "replicas": [1, 2, 3]}
+        for at, leader in enumerate(leaders)
+    ]
+    return {"topic": name, "error_code": error, "partitions": partitions}
+
+
+def metadata(*topics: dict[str, Any]) -> dict[str, Any]:
+    return {"brokers": [{"node_id": node} for node in NODES], "topics": list(topics)}
+
+
+class Nodes(Cluster):
+    """A cluster whose brokers answer each for itself; one without an answer is down."""
+
+    def __init__(self, answers: Mapping[int, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[int] = []
+        self._admin = None
+
+        async def metadata_of(_admin: object, _topics: Sequence[str], node: int) -> dict[str, Any]:
+            self.asked.append(node)
+            if node not in answers:
+                raise NodeNotReadyError(f"node {node}")
+            return answers[node]
+
+        async def find_nodes(_admin: object) -> None:
+            return None
+
+        monkeypatch.setattr(cluster_module, "metadata_of", metadata_of)
+        monkeypatch.setattr(cluster_module, "find_nodes", find_nodes)
+        monkeypatch.setattr(cluster_module, "nodes_of", lambda _admin: NODES)
+
+    @override
+    async def stop(self) -> None:
+        """Nothing was started."""
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[int, dict[str, Any]]], Nodes]:
+    return lambda answers: Nodes(answers, monkeypatch)
+
+
+MakeNodes = Callable[[Mapping[int, dict[str, Any]]], Nodes]
+
+
+async def test_partitions_without_a_leader_and_topics_that_are_refused_are_told_apart(nodes: MakeNodes) -> None:
+    everywhere = metadata(
+        topic("whole", 1, 2),
+        topic("torn", 1, NO_LEADER, NO_LEADER),
+        topic("secret", error=REFUSED),
+        topic("gone", error=UNKNOWN),
+    )
+    seen = await nodes(dict.fromkeys(NODES, everywhere)).look(["whole", "torn", "secret", "gone"])
+    assert seen == TopicsSeen({"whole": 2, "torn": 3}, {"torn": frozenset({1, 2})}, frozenset({"secret"}), 3)
+
+
+@pytest.mark.parametrize("up", NODES)
+async def test_one_broker_that_is_up_answers_for_those_that_are_down(nodes: MakeNodes, up: int) -> None:
+    cluster = nodes({up: metadata(topic("input", up))})
+    assert await cluster.partition_counts(["input"]) == {"input": 1}
+    assert await cluster.broker_count() == 3
+
+
+async def test_where_none_is_up_the_cluster_does_not_answer(nodes: MakeNodes) -> None:
+    cluster = nodes({})
+    with pytest.raises(Transient, match="NodeNotReadyError"):
+        await cluster.look(["input"])
+    assert sorted(cluster.asked) == list(NODES)
+
+
+async def test_every_broker_is_asked_what_it_lacks(nodes: MakeNodes) -> None:
+    whole = metadata(topic("one", 1), topic("two", 2))
+    assert await nodes(dict.fromkeys(NODES, whole)).lacking(["one", "two"]) == {}
+    behind = {1: whole, 2: metadata(topic("one", 1), topic("two", error=UNKNOWN))}
+    assert await nodes(behind).lacking(["one", "two"]) == {
+        "broker 2 (b:9092)": "does not know two",
+        "broker 3 (c:9092)": "does not answer",
+    }
+    torn = metadata(topic("one", 1), topic("two", 2, NO_LEADER))
+    assert await nodes({1: whole, 2: torn, 3: whole}).lacking(["one", "two"]) == {
+        "broker 2 (b:9092)": "knows no leader for two/1"
+    }
+
+
+async def test_what_a_user_may_not_see_is_not_waited_for(nodes: MakeNodes) -> None:
+    refused = metadata(topic("one", 1), topic("two", error=REFUSED))
+    assert await nodes(dict.fromkeys(NODES, refused)).lacking(["one", "two"]) == {}

@@ -1,0 +1,113 @@
+"""What becomes of topics while a worker runs: what is believed at once, what after a second look, what is fatal."""
+
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from consumer.errors import Fatal
+from consumer.kafka import TopicsSeen
+from consumer.topic_watch import TopicWatch, no_leader
+
+COUNTS = {"input": 2, "scored": 8}
+
+
+def seen(leaderless: dict[str, set[int]] | None = None, refused: str = "", **counts: int) -> TopicsSeen:
+    """An answer: everything is as it was, but for what is said."""
+    places = {topic: frozenset(partitions) for topic, partitions in (leaderless or {}).items()}
+    known = {topic: count for topic, count in {**COUNTS, **counts}.items() if count and topic != refused}
+    return TopicsSeen(known, places, frozenset({refused} - {""}), 3)
+
+
+@pytest.fixture
+def watch() -> TopicWatch:
+    return TopicWatch(COUNTS, may_grow="input")
+
+
+def test_while_all_is_well_there_is_nothing_to_say(watch: TopicWatch) -> None:
+    for _ in range(5):
+        watch.note(seen())
+    assert watch.trouble is None
+    assert watch.topics == ["input", "scored"]
+    assert not watch.leaderless("input")
+
+
+def test_a_partition_is_without_a_leader_when_two_looks_say_so(watch: TopicWatch) -> None:
+    watch.note(seen({"scored": {3, 5}}))
+    assert not watch.leaderless("scored")
+    watch.note(seen({"scored": {3}}))
+    assert watch.leaderless("scored") == {3}
+    assert not watch.leaderless("input")
+
+
+def test_one_broker_that_is_behind_changes_nothing(watch: TopicWatch) -> None:
+    behind = {"scored": {3}}
+    for answer in (behind, None, behind, None, None):
+        watch.note(seen(answer))
+        assert not watch.leaderless("scored")
+    for answer in (behind, behind, None, behind, None, behind):
+        watch.note(seen(answer))
+    assert watch.leaderless("scored") == {3}
+    watch.note(seen())
+    watch.note(seen())
+    assert not watch.leaderless("scored")
+
+
+def test_it_is_logged_once_when_it_begins_and_once_when_it_ends(watch: TopicWatch) -> None:
+    with capture_logs() as logs:
+        for answer in [{"scored": {3, 5}}] * 10 + [None] * 10:
+            watch.note(seen(answer))
+    assert [(each["log_level"], each["event"], each["topic"], each["partitions"]) for each in logs] == [
+        ("warning", "partitions have no leader", "scored", [3, 5]),
+        ("info", "partitions have a leader again", "scored", [3, 5]),
+    ]
+
+
+def test_a_topic_that_is_missing_is_told_at_once_and_fatal_the_third_time(watch: TopicWatch) -> None:
+    watch.note(seen(scored=0))
+    assert watch.trouble == "missing topic: scored"
+    watch.note(seen(scored=0))
+    with pytest.raises(Fatal, match="scored disappeared while in use"):
+        watch.note(seen(scored=0))
+
+
+def test_a_topic_that_comes_back_was_never_gone(watch: TopicWatch) -> None:
+    for _ in range(5):
+        watch.note(seen(scored=0))
+        watch.note(seen(scored=0))
+        watch.note(seen())
+    assert watch.trouble is None
+
+
+def test_a_topic_that_was_made_again_is_fatal_the_third_time_though_it_never_was_missing(watch: TopicWatch) -> None:
+    watch.note(replace(seen(), ids={"scored": "one", "input": "two"}))
+    for _ in range(2):
+        for _ in range(2):
+            watch.note(replace(seen(), ids={"scored": "another", "input": "two"}))
+        watch.note(replace(seen(), ids={"scored": "one"}))  # one broker was behind, or ahead
+    watch.note(seen())  # an older broker does not tell
+    for _ in range(2):
+        watch.note(replace(seen(), ids={"scored": "another"}))
+    with pytest.raises(Fatal, match="scored was deleted and created again while in use"):
+        watch.note(replace(seen(), ids={"scored": "another"}))
+
+
+def test_a_right_that_is_taken_away_is_no_topic_that_disappears(watch: TopicWatch) -> None:
+    for _ in range(2):
+        watch.note(seen(refused="input"))
+        assert watch.trouble == "not authorised for the topic: input"
+    with pytest.raises(Fatal, match="input: not authorised for the topic any more; grant DESCRIBE") as fatal:
+        watch.note(seen(refused="input"))
+    assert "disappeared" not in str(fatal.value)
+
+
+def test_the_input_may_grow_and_nothing_else(watch: TopicWatch) -> None:
+    watch.note(seen(input=4))
+    with pytest.raises(Fatal, match="scored now has 9 partitions instead of 8"):
+        watch.note(seen(scored=9))
+
+
+def test_the_sentence_names_topic_and_partitions() -> None:
+    assert no_leader("scored", {3}) == "partition 3 of scored has no leader: too few of its brokers are up"
+    assert no_leader("in", {12, 3}).startswith("partitions 3, 12 of in have no leader: ")
+    assert len(no_leader("in", range(1_000))) < 200
