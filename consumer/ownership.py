@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from consumer.decode import Record
 from consumer.errors import ConfigurationError
 from consumer.kafka import Cluster, Connection, read_tail
-from consumer.records import PROGRESS_KEY, Undecodable, ce_source, decode_progress_row, group_of
+from consumer.records import MARK_KEY, PROGRESS_KEY, Undecodable, ce_source, decode_progress_row, group_of
 from consumer.settings import Settings
 from consumer.topics import Name, topic_specs
 
@@ -52,7 +52,8 @@ async def check_input_offsets(
         return
     # The state is looked at first: an offset is committed before the aggregator can know of its records.
     tails = await _tails(connection, settings.state_topic, partitions["state"])
-    if not any(_state_owner(record) == settings.kafka_group_id for record in tails):
+    # The mark of a partition that was taken up comes before anything was scored.
+    if not any(_state_owner(record) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
         return
     if not await _input_offsets(cluster, settings, partitions):
         raise ConfigurationError(
