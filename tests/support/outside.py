@@ -174,11 +174,12 @@ class Outside:
         topics: Topics,
         *,
         partitions: int = 8,
+        replication_factor: int = 1,
         without_input: bool = False,
         input_config: Mapping[str, str] | None = None,
     ) -> None:
         """Make the six topics as the contract wants them (section 5)."""
-        durable = {"min.insync.replicas": "1"}
+        durable = {"min.insync.replicas": str(max(1, replication_factor - 1))}
         compacted = durable | COMPACTED
         wanted = {
             topics.input: durable | dict(input_config or {}),
@@ -190,7 +191,7 @@ class Outside:
         }
         self._create(
             [
-                NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config))
+                NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
                 for name, config in wanted.items()
                 if not (without_input and name == topics.input)
             ]

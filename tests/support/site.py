@@ -34,6 +34,7 @@ class Site:
         cases: Path,
         *,
         partitions: int = 4,
+        replication_factor: int = 1,
         settings: Mapping[str, str] | None = None,
         input_config: Mapping[str, str] | None = None,
         expectations: str | None = None,
@@ -43,7 +44,9 @@ class Site:
         `expectations` is where the workers find them, if that is not the folder itself; a service counts no batches.
         """
         topics = Topics.fresh()
-        outside.create_contract_topics(topics, partitions=partitions, input_config=input_config)
+        outside.create_contract_topics(
+            topics, partitions=partitions, replication_factor=replication_factor, input_config=input_config
+        )
         where = expectations or str(cases)
         installation = Installation(outside.bootstrap_servers, topics, _group(), where, settings or {})
         return cls(outside, folder, installation, Oracle(CaseBook(cases, counted="://" not in where)))
