@@ -25,6 +25,7 @@ from tests.support.waiting import wait_until
 from tests.support.wire import Partition, View, coordinator_by, view_of
 
 BROKERS = (1, 2, 3)
+OFFSETS = "__consumer_offsets"
 PORT, INSIDE_PORT = 9092, 9093
 TOOL_SECONDS = 60.0
 # Four processes start at once on few cores, and a broker waits for its controller.
@@ -66,6 +67,14 @@ QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "5
 JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError"]
 BROKER_HEAP = ["-Xms128m", "-Xmx400m"]
 CONTROLLER_HEAP = ["-Xms64m", "-Xmx256m"]
+
+
+def java_hash(text: str) -> int:
+    """Return the absolute value of Java's hash of an ASCII text: by it a group finds its partition of the offsets."""
+    value = 0
+    for unit in text.encode("ascii"):
+        value = (31 * value + unit) % 2**32
+    return abs(value - 2**32 if value >= 2**31 else value)
 
 
 class Node:
@@ -392,6 +401,12 @@ class KafkaCluster:
             return None
 
         return wait_until(found, within_seconds=START_TOGETHER_SECONDS, what=f"the coordinator of {group} is known")
+
+    def next_coordinator(self, group: str) -> Broker:
+        """Return the broker that will coordinate a group if its coordinator fails: the next replica in sync."""
+        partitions = {at: found for (topic, at), found in self._partitions().items() if topic == OFFSETS}
+        found = partitions[java_hash(group) % len(partitions)]
+        return self.brokers[next(each for each in found.replicas if each != found.leader and each in found.in_sync)]
 
     def followers_of(self, broker: Broker) -> list[Broker]:
         """Return the other two."""

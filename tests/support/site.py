@@ -113,13 +113,15 @@ class Site:
         committed = self.outside.committed(f"{self.group}.aggregator", self.topics.scored)
         return all(committed.get(partition, 0) >= offset for partition, offset in wanted.items())
 
-    def seen(self, *, committed_history: Sequence[Mapping[int, int]] = ()) -> tuple[Run, list[str]]:
+    def seen(
+        self, *, committed_history: Sequence[Mapping[int, int]] = (), repeats_allowed: bool = False
+    ) -> tuple[Run, list[str]]:
         """Return the run at rest and what the oracle finds wrong with it; reports are given time to be published."""
         last: list[tuple[Run, list[str]]] = []
 
         def settled() -> bool:
             run = Run.seen_by(self.outside, self.topics, self.group, committed_history=committed_history)
-            last[:] = [(run, check(run, self.oracle))]
+            last[:] = [(run, check(run, self.oracle, repeats_allowed=repeats_allowed))]
             return not any(problem.startswith("report") for problem in last[0][1])
 
         try:
