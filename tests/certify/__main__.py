@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.certify.load import DELIVERIES
 from tests.certify.results import Results, breaches, code_of, commit_of, table
 from tests.certify.run import Order, carry_out
-from tests.certify.scenarios import DELIVERIES, SCENARIOS
+from tests.certify.scenarios import SCENARIOS
 from tests.support.kafka_broker import PROJECT, BrokerUnavailableError
 
 SEED = 20260302

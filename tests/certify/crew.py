@@ -12,8 +12,8 @@ from tests.support.site import Site
 from tests.support.waiting import wait_until
 from tests.support.worker import Worker
 
-TakeOver = Literal["kill", "freeze", "stop", "start"]
-TAKE_OVERS: tuple[TakeOver, ...] = get_args(TakeOver)
+Harm = Literal["kill", "freeze", "stop"]
+HARMS: tuple[Harm, ...] = get_args(Harm)
 WORKERS = 3
 STOP_SECONDS = 45.0
 # A backlog of minutes has to be worked off before every partition is served again.
@@ -58,25 +58,25 @@ class Crew:
         self.active.append(worker)
         return worker
 
-    def take_over(self, kind: TakeOver, *, frozen_seconds: float = 0.0, bootstrap_servers: str | None = None) -> str:
-        """Make partitions move from one worker to another, and say how; nothing is waited for."""
+    def harm(self, kind: Harm, *, frozen_seconds: float = 0.0) -> str:
+        """Kill, stop or suspend a worker, and say which; nothing is waited for."""
         self.bury()
-        victim = self.rng.choice([worker for worker in self.active if worker.name not in self.frozen])
+        awake = [worker for worker in self.active if worker.name not in self.frozen]
+        if not awake:
+            return "all workers are frozen or gone already"
+        victim = self.rng.choice(awake)
         self.harms[kind] += 1
         if kind == "freeze":
             victim.freeze()
             self.frozen[victim.name] = time.monotonic() + frozen_seconds
             return f"froze {victim.name} for {frozen_seconds:.1f} s"
-        newcomer = self.hire(bootstrap_servers=bootstrap_servers)
-        if kind == "start":
-            return f"started {newcomer.name}"
         self.active.remove(victim)
         if kind == "kill":
             victim.kill()
-        else:
-            victim.terminate()
-            self.leaving.append(victim)
-        return f"{kind} {victim.name}, started {newcomer.name}"
+            return f"killed {victim.name}"
+        victim.terminate()
+        self.leaving.append(victim)
+        return f"asked {victim.name} to stop"
 
     def thaw(self, *, all_of_them: bool = False) -> None:
         """Let those frozen ones go on whose time has come."""
@@ -91,7 +91,7 @@ class Crew:
         for worker in [each for each in self.active if each.exit_code is not None]:
             self.active.remove(worker)
             self.frozen.pop(worker.name, None)
-            self.deaths.append(Death(worker.name, worker.exit_code or 0, worker.last_words(lines=6)))
+            self.deaths.append(Death(worker.name, worker.exit_code or 0, _reason(worker)))
             if len(self.deaths) >= MOST_DEATHS:
                 raise TooManyDeathsError(f"{MOST_DEATHS} workers have ended by themselves")
             self.hire()
@@ -100,6 +100,8 @@ class Crew:
         """Come back to three workers that are all ready; one that was asked to stop must have done so in order."""
         self.thaw(all_of_them=True)
         self.bury()
+        while len(self.active) < WORKERS:
+            self.hire()
         while len(self.active) > WORKERS:
             leaving = self.active.pop(0)
             leaving.terminate()
@@ -132,6 +134,13 @@ def _readiness(worker: Worker) -> tuple[int, str]:
         status, text = worker.get("/readyz")
         return status, text[:300]
     return 0, "does not answer"
+
+
+def _reason(worker: Worker) -> str:
+    """Return the sentence that a worker ends with, or all of its last lines where it has ended without one."""
+    lines = worker.log_text().splitlines()
+    sentences = [line for line in lines if line.startswith("safe: error") or '"event": "safe: error' in line]
+    return sentences[-1][:2000] if sentences else _end_of(worker)
 
 
 def _end_of(worker: Worker) -> str:

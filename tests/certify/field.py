@@ -4,18 +4,35 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from confluent_kafka import KafkaException
 
-from tests.certify.crew import TAKE_OVERS, Crew, TakeOver
+from tests.certify.crew import HARMS, Crew, Harm
+from tests.support.checker import Run
+from tests.support.feeder import SteadyFeeder
 from tests.support.kafka_cluster import Broker, KafkaCluster
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 
+TakeOver = Harm | Literal["start"]
+TAKE_OVERS: tuple[TakeOver, ...] = (*HARMS, "start")
 TICK_SECONDS = 0.05
 PROGRESS_SECONDS = 120.0
-# Between two rounds the load runs undisturbed: offsets are committed and copied, so that a past can go stale.
-CALM_SECONDS = (2.0, 5.0)
+REST_SECONDS = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things are left broken, in seconds; a broker is missed when it has said nothing for `missed`."""
+
+    missed: float = 9.0
+    frozen: float = 15.0
+    down: float = 60.0
+    below_minimum: float = 120.0
+    full: float = 60.0
+    # Between two rounds the load runs undisturbed: offsets are committed and copied, so that a past can go stale.
+    calm: float = 4.0
 
 
 @dataclass(slots=True)
@@ -24,11 +41,13 @@ class Field:
 
     cluster: KafkaCluster
     site: Site
+    feeder: SteadyFeeder
     crew: Crew
     rng: random.Random
     partitions: int
     session_seconds: float
     say: Callable[[str], None]
+    pace: Pace = field(default_factory=Pace)
     _due: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
 
     def group(self, number: int) -> str:
@@ -57,9 +76,18 @@ class Field:
     def take_over(self, kind: TakeOver | None = None, *, asking: Broker | None = None) -> None:
         """Make partitions move between workers now; a newcomer may be told of one broker only to begin with."""
         chosen: TakeOver = kind if kind is not None else self.rng.choice(TAKE_OVERS)
+        if chosen == "start":
+            self._hire(asking)
+            return
         frozen_seconds = self.session_seconds + self.rng.uniform(1.0, 4.0)
-        bootstrap = asking.address if asking else None
-        self.say(self.crew.take_over(chosen, frozen_seconds=frozen_seconds, bootstrap_servers=bootstrap))
+        self.say(self.crew.harm(chosen, frozen_seconds=frozen_seconds))
+        if chosen != "freeze":  # the partitions go to a newcomer, or first to those that are left
+            after = self.rng.choice([0.0, self.session_seconds + self.rng.uniform(1.0, 4.0)])
+            self.later(after, lambda: self._hire(asking))
+
+    def _hire(self, asking: Broker | None) -> None:
+        newcomer = self.crew.hire(bootstrap_servers=asking.address if asking else None)
+        self.say(f"started {newcomer.name}{f', told of broker {asking.number} only' if asking else ''}")
 
     def heal(self) -> None:
         """Undo what was done to brokers and workers, and wait until everything is as it was before the round."""
@@ -67,7 +95,14 @@ class Field:
         self.cluster.restore()
         self.crew.settle()
         self._await_progress()
-        self.run(self.rng.uniform(*CALM_SECONDS))
+        self.run(self.rng.uniform(0.5, 1.0) * self.pace.calm)
+
+    def conclude(self, *, repeats_allowed: bool = False) -> tuple[Run, list[str]]:
+        """Stop the load, wait until all is read, and return the run with what the oracle finds wrong with it."""
+        self.feeder.finish()
+        self.site.await_rest(within_seconds=REST_SECONDS)
+        self.crew.settle()
+        return self.site.seen(repeats_allowed=repeats_allowed)
 
     def _await_progress(self) -> None:
         known = wait_until(self._committed, within_seconds=PROGRESS_SECONDS, what="both groups have committed")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.certify.load import DELIVERIES, Delivery
 from tests.certify.run import Order
-from tests.certify.scenarios import DELIVERIES, SCENARIOS, Delivery, Scenario
+from tests.certify.scenarios import SCENARIOS, Scenario
 
 PRODUCT = ("consumer", "safe_core")
 
@@ -43,7 +44,7 @@ class Results:
     def has(self, order: Order, code: str) -> bool:
         """Tell whether this run of this code is done already."""
         wanted = (order.scenario.name, order.delivery, order.number, order.rounds, order.seed, code)
-        names = ("scenario", "delivery", "run", "rounds", "seed", "code")
+        names = ("scenario", "delivery", "run", "asked", "seed", "code")
         return any(tuple(line.get(name) for name in names) == wanted for line in self.lines())
 
     def add(self, line: dict[str, Any]) -> None:

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 from tests.certify import drills
 from tests.certify.drills import Drill
-
-Delivery = Literal["exactly_once", "at_least_once"]
-DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
+from tests.certify.load import Delivery
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,10 +92,14 @@ class SteadyFeeder:
     ) -> None:
         self._stopped.set()
         self._thread.join()
-        if kind is None:
-            unsent = self._producer.flush(FLUSH_SECONDS)
-            assert not unsent, f"{unsent} inputs could not be written"
-            assert not self._failures, f"{len(self._failures)} inputs could not be written: {self._failures[0]}"
+
+    def finish(self) -> None:
+        """Send no more, and wait until all that was sent is acknowledged."""
+        self._stopped.set()
+        self._thread.join()
+        unsent = self._producer.flush(FLUSH_SECONDS)
+        assert not unsent, f"{unsent} inputs could not be written"
+        assert not self._failures, f"{len(self._failures)} inputs could not be written: {self._failures[0]}"
 
     def _feed(self) -> None:
         due = time.monotonic()
