@@ -85,16 +85,20 @@ class Run:
         return replace(self, **changes)  # type: ignore[arg-type] # each name brings its own type
 
 
-def check(run: Run, oracle: Oracle) -> list[str]:
-    """Return a line for every invariant that the run breaks; an empty list is a clean run."""
+def check(run: Run, oracle: Oracle, *, repeats_allowed: bool = False) -> list[str]:
+    """Return a line for every invariant that the run breaks; an empty list is a clean run.
+
+    `repeats_allowed` is what `at_least_once` promises: outputs may come again, a result perhaps with the summary of a
+    later moment. Nothing else may differ: no input is without its output, and every sum is one that the batch has had.
+    """
     outcomes = {record.source: oracle.outcome(record) for record in run.inputs}
     return [
-        *_coverage(run, outcomes),
+        *_coverage(run, outcomes, repeats_allowed=repeats_allowed),
         *_isolation(run),
         *_offsets(run),
-        *_result_envelopes(run, outcomes),
+        *_result_envelopes(run, outcomes, repeats_allowed=repeats_allowed),
         *_dead_letters(run, outcomes),
-        *_folds(run, outcomes, oracle),
+        *_folds(run, outcomes, oracle, repeats_allowed=repeats_allowed),
         *_reports(run, outcomes, oracle),
     ]
 
@@ -110,8 +114,7 @@ def totals(run: Run, oracle: Oracle) -> dict[str, int]:
 
 def result_source(record: Record) -> Source:
     """Return the input that a result names."""
-    source = record.json()["source"]
-    return (source["topic"], source["partition"], source["offset"])
+    return _source_of(record.json())
 
 
 def dead_letter_source(record: Record) -> Source:
@@ -123,7 +126,7 @@ def dead_letter_source(record: Record) -> Source:
     )
 
 
-def _coverage(run: Run, outcomes: Mapping[Source, Outcome]) -> Iterator[str]:
+def _coverage(run: Run, outcomes: Mapping[Source, Outcome], *, repeats_allowed: bool) -> Iterator[str]:
     results = Counter(map(result_source, run.results))
     letters = Counter(map(dead_letter_source, run.dead_letters))
     for source in sorted({*results, *letters} - set(outcomes)):
@@ -134,7 +137,8 @@ def _coverage(run: Run, outcomes: Mapping[Source, Outcome]) -> Iterator[str]:
             continue
         wanted = (int(isinstance(outcome, Scored)), int(isinstance(outcome, Dead)))
         seen = (results[source], letters[source])
-        if seen != wanted:
+        counted = (min(1, seen[0]), min(1, seen[1])) if repeats_allowed else seen
+        if counted != wanted:
             yield f"coverage: {source} has {seen} results and dead letters, wanted {wanted}: {_brief(outcome)}"
 
 
@@ -188,9 +192,10 @@ def partition_of(key: str, partitions: int) -> int:
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
 
 
-def _result_envelopes(run: Run, outcomes: Mapping[Source, Outcome]) -> Iterator[str]:
+def _result_envelopes(run: Run, outcomes: Mapping[Source, Outcome], *, repeats_allowed: bool) -> Iterator[str]:
     ids = Counter(record.header("ce_id") for record in run.results)
-    yield from (f"coverage: the ce_id {name} stands {times} times" for name, times in ids.items() if times > 1)
+    if not repeats_allowed:
+        yield from (f"coverage: the ce_id {name} stands {times} times" for name, times in ids.items() if times > 1)
     fingerprints = {record.json()["scorer"]["fingerprint"] for record in run.results}
     if len(fingerprints) > 1:
         yield f"order: one configuration, several fingerprints: {sorted(fingerprints)}"
@@ -317,14 +322,15 @@ def batches_of(outcomes: Mapping[Source, Outcome]) -> dict[BatchKey, list[Scored
     return grouped
 
 
-def _folds(run: Run, outcomes: Mapping[Source, Outcome], oracle: Oracle) -> Iterator[str]:
+def _folds(run: Run, outcomes: Mapping[Source, Outcome], oracle: Oracle, *, repeats_allowed: bool) -> Iterator[str]:
     shown: dict[BatchKey, list[Json]] = defaultdict(list)
     for record in run.results:
         shown[record.json()["concern_id"], record.json()["batch_id"]].append(record.json())
     for batch, scored in batches_of(outcomes).items():
         below = [each for each in scored if each.source[2] < run.committed.get(each.source[1], 0)]
         yield from (f"fold of {batch}: {problem}" for problem in _last_word(below, shown[batch]))
-        yield from (f"fold of {batch}: {problem}" for problem in _step_by_step(shown[batch], outcomes, oracle))
+        steps = _at_some_step if repeats_allowed else _step_by_step
+        yield from (f"fold of {batch}: {problem}" for problem in steps(shown[batch], outcomes, oracle))
 
 
 def _last_word(scored: Sequence[Scored], events: Sequence[Json]) -> Iterator[str]:
@@ -342,8 +348,7 @@ def _step_by_step(events: Sequence[Json], outcomes: Mapping[Source, Outcome], or
     """Each event carries the summary as of its own case; the version kept never goes back."""
     standing: dict[str, Scored] = {}
     for at, event in enumerate(events):
-        source = event["source"]
-        scored = outcomes.get((source["topic"], source["partition"], source["offset"]))
+        scored = outcomes.get(_source_of(event))
         if not isinstance(scored, Scored):
             continue
         rival = standing.get(scored.test_id)
@@ -355,14 +360,46 @@ def _step_by_step(events: Sequence[Json], outcomes: Mapping[Source, Outcome], or
             return  # the next ones would only repeat it
 
 
-def _moment(event: Json, standing: Sequence[Scored], oracle: Oracle) -> str | None:
+def _at_some_step(events: Sequence[Json], outcomes: Mapping[Source, Outcome], oracle: Oracle) -> Iterator[str]:
+    """Each event carries the summary as of its own case or a later one: a state is rebuilt with all that it held."""
+    standing: dict[str, Scored] = {}
+    first: dict[Source, int] = {}
+    moments: dict[str, int] = {}
+    for event in events:
+        source = _source_of(event)
+        scored = outcomes.get(source)
+        if source in first or not isinstance(scored, Scored):
+            continue
+        first[source] = len(first)
+        rival = standing.get(scored.test_id)
+        if rival is None or scored.version >= rival.version:
+            standing[scored.test_id] = scored
+        moments[canonical(_wanted(event, list(standing.values()), oracle))] = first[source]
+    for at, event in enumerate(events):
+        shown = {name: event[name] for name in MOMENT_FIELDS}
+        own = first.get(_source_of(event))
+        if own is not None and moments.get(canonical(shown), -1) < own:
+            yield f"event {at + 1} of {len(events)}: {shown} is at no moment since its case what the batch adds up to"
+            return  # the next ones would only repeat it
+
+
+def _source_of(event: Json) -> Source:
+    source = event["source"]
+    return (source["topic"], source["partition"], source["offset"])
+
+
+MOMENT_FIELDS = ("summary", "expected_cases", "complete", "mixed_runs")
+
+
+def _wanted(event: Json, standing: Sequence[Scored], oracle: Oracle) -> dict[str, Json]:
+    """What an event shows of its batch, given what the batch holds."""
     expected_cases = oracle.book.expected_cases(event["batch_id"])
-    wanted = {
-        "summary": summary_of(standing),
-        "expected_cases": expected_cases,
-        "complete": is_complete(standing, expected_cases),
-        "mixed_runs": len(runs_of(standing)) > 1,
-    }
+    complete, mixed_runs = is_complete(standing, expected_cases), len(runs_of(standing)) > 1
+    return dict(zip(MOMENT_FIELDS, (summary_of(standing), expected_cases, complete, mixed_runs), strict=True))
+
+
+def _moment(event: Json, standing: Sequence[Scored], oracle: Oracle) -> str | None:
+    wanted = _wanted(event, standing, oracle)
     wrong = [name for name, value in wanted.items() if canonical(event[name]) != canonical(value)]
     return ", ".join(f"{name} is {event[name]}, wanted {wanted[name]}" for name in wrong) or None
 

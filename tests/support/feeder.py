@@ -2,13 +2,17 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Self
+
+from confluent_kafka import KafkaError, Message, Producer
 
 from tests.support.outside import Outgoing, Outside
 
 SLICE_SECONDS = 0.1
+FLUSH_SECONDS = 120.0
 
 
 class Feeder:
@@ -51,3 +55,71 @@ class Feeder:
             due += SLICE_SECONDS
             if self._stopped.wait(max(0.0, due - time.monotonic())):
                 return
+
+
+class SteadyFeeder:
+    """A thread that writes so many records a second until its block is left, whatever happens to the brokers.
+
+    It never waits for one record before it sends the next: what brokers cannot take now, they get when they can.
+    """
+
+    def __init__(self, bootstrap_servers: str, topic: str, records: Iterator[Outgoing], *, a_second: float) -> None:
+        self._topic, self._records = topic, records
+        self._slice = max(1, round(a_second * SLICE_SECONDS))
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "log_level": 0,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.timeout.ms": 900_000,
+                # A leader that is gone, or that is none any more, is found out soon.
+                "request.timeout.ms": 5_000,
+                "reconnect.backoff.max.ms": 1_000,
+                "topic.metadata.refresh.interval.ms": 3_000,
+            }
+        )
+        self._stopped = threading.Event()
+        self._failures: list[str] = []
+        self._thread = threading.Thread(target=self._feed, name="steady feeder")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def finish(self) -> None:
+        """Send no more, and wait until all that was sent is acknowledged."""
+        self._stopped.set()
+        self._thread.join()
+        unsent = self._producer.flush(FLUSH_SECONDS)
+        assert not unsent, f"{unsent} inputs could not be written"
+        assert not self._failures, f"{len(self._failures)} inputs could not be written: {self._failures[0]}"
+
+    def _feed(self) -> None:
+        due = time.monotonic()
+        while not self._stopped.wait(max(0.0, due - time.monotonic())):
+            for record in islice(self._records, self._slice):
+                self._send(record)
+            self._producer.poll(0)
+            due += SLICE_SECONDS
+
+    def _send(self, record: Outgoing) -> None:
+        assert record.partition is not None, "a steady load says where each record goes"
+        self._producer.produce(
+            self._topic,
+            value=record.value,
+            key=record.key,
+            headers=list(record.headers),
+            partition=record.partition,
+            on_delivery=self._note,
+        )
+
+    def _note(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._failures.append(str(error))

@@ -34,6 +34,7 @@ class Site:
         cases: Path,
         *,
         partitions: int = 4,
+        replication_factor: int = 1,
         settings: Mapping[str, str] | None = None,
         input_config: Mapping[str, str] | None = None,
         expectations: str | None = None,
@@ -43,7 +44,9 @@ class Site:
         `expectations` is where the workers find them, if that is not the folder itself; a service counts no batches.
         """
         topics = Topics.fresh()
-        outside.create_contract_topics(topics, partitions=partitions, input_config=input_config)
+        outside.create_contract_topics(
+            topics, partitions=partitions, replication_factor=replication_factor, input_config=input_config
+        )
         where = expectations or str(cases)
         installation = Installation(outside.bootstrap_servers, topics, _group(), where, settings or {})
         return cls(outside, folder, installation, Oracle(CaseBook(cases, counted="://" not in where)))
@@ -110,13 +113,15 @@ class Site:
         committed = self.outside.committed(f"{self.group}.aggregator", self.topics.scored)
         return all(committed.get(partition, 0) >= offset for partition, offset in wanted.items())
 
-    def seen(self, *, committed_history: Sequence[Mapping[int, int]] = ()) -> tuple[Run, list[str]]:
+    def seen(
+        self, *, committed_history: Sequence[Mapping[int, int]] = (), repeats_allowed: bool = False
+    ) -> tuple[Run, list[str]]:
         """Return the run at rest and what the oracle finds wrong with it; reports are given time to be published."""
         last: list[tuple[Run, list[str]]] = []
 
         def settled() -> bool:
             run = Run.seen_by(self.outside, self.topics, self.group, committed_history=committed_history)
-            last[:] = [(run, check(run, self.oracle))]
+            last[:] = [(run, check(run, self.oracle, repeats_allowed=repeats_allowed))]
             return not any(problem.startswith("report") for problem in last[0][1])
 
         try:

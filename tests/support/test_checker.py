@@ -210,6 +210,46 @@ def test_every_planted_fault_is_found(fault: str, clean: Run, oracle: Oracle) ->
     assert any(name in problem for problem in problems), problems
 
 
+def _repeated(run: Run) -> Run:
+    """A run as `at_least_once` may leave it: outputs again at the end, a result with the summary of that moment."""
+    last_of_batch = {record.key: record.json() for record in run.results}
+    first = run.results[0]
+    later = {name: last_of_batch[first.key][name] for name in ("summary", "complete", "mixed_runs")}
+    return run.with_(
+        results=[*run.results, edited(first, **later)], dead_letters=[*run.dead_letters, run.dead_letters[0]]
+    )
+
+
+def test_repeats_are_found_where_they_are_not_allowed_and_only_there(clean: Run, oracle: Oracle) -> None:
+    assert check(_repeated(clean), oracle, repeats_allowed=True) == []
+    assert check(clean, oracle, repeats_allowed=True) == []
+    assert any("coverage" in problem for problem in check(_repeated(clean), oracle))
+
+
+# What `at_least_once` promises all the same.
+WITH_REPEATS = [name for name in FAULTS if name not in {"a doubled result", "a doubled dead letter"}]
+
+
+@pytest.mark.parametrize("fault", WITH_REPEATS)
+def test_every_other_fault_is_found_among_repeats(fault: str, clean: Run, oracle: Oracle) -> None:
+    plant, name = FAULTS[fault]
+
+    problems = check(_repeated(plant(clean)), oracle, repeats_allowed=True)
+
+    assert any(name in problem for problem in problems), problems
+
+
+def test_a_repeat_with_the_summary_of_an_earlier_moment_is_found(clean: Run, oracle: Oracle) -> None:
+    last = clean.results[-1]
+    first_of_batch = next(record for record in clean.results if record.key == last.key)
+    earlier = edited(last, summary=first_of_batch.json()["summary"])
+
+    problems = check(clean.with_(results=[*clean.results, earlier]), oracle, repeats_allowed=True)
+
+    assert any("at no moment since" in problem for problem in problems), problems
+    assert any("its last summary" in problem for problem in problems), problems
+
+
 def test_a_clean_run_has_no_fault_and_all_kinds_of_outcomes(clean: Run, oracle: Oracle) -> None:
     assert check(clean, oracle) == []
     assert len(clean.results) > 80

@@ -1,0 +1,125 @@
+"""What is done to the cluster and its workers: each drill is one round of a scenario.
+
+A drill leaves brokers down, frozen or cut off as it likes: the round is over when the field has been healed.
+"""
+
+from collections.abc import Callable
+
+from tests.certify.field import TAKE_OVERS, Field
+from tests.support.kafka_cluster import Broker
+from tests.support.waiting import wait_until
+
+Drill = Callable[[Field, int], None]
+
+TAKE_OVERS_OF_A_ZOMBIE = 3
+SMALL_DISK_MEGABYTES = 300
+
+
+def coordinator_killed(field: Field, number: int) -> None:
+    """Kill the broker that coordinates a group; partitions move just before and after another one takes its place."""
+    rng, missed = field.rng, field.pace.missed
+    coordinator = field.coordinator(number)
+    standby = field.cluster.next_coordinator(field.group(number))
+    [other] = [each for each in field.cluster.followers_of(coordinator) if each is not standby]
+    field.say(f"killing broker {coordinator.number}, coordinator of {field.group(number)}")
+    field.later(rng.uniform(0.0, 2.0), field.take_over)
+    field.later(rng.uniform(2.0, missed), field.take_over)
+    if rng.random() < 0.6:  # what the dead one has acknowledged cannot be told for certain while a follower is silent
+        _freeze(field, other, after=missed * rng.uniform(0.5, 0.8), until=missed * rng.uniform(1.2, 1.4))
+    coordinator.kill()
+    field.run(missed + rng.uniform(5.0, 8.0))
+
+
+def zombie_coordinator(field: Field, number: int) -> None:
+    """Cut the coordinator off from its fellows but not from clients; three take-overs while it answers as before."""
+    rng = field.rng
+    zombie = field.coordinator(number)
+    field.say(f"cutting off broker {zombie.number}, coordinator of {field.group(number)}")
+    zombie.cut_off()
+    # Until it is missed, nothing can be committed that it does not know; from then on the others leave it behind.
+    field.run(field.pace.missed + rng.uniform(6.0, 10.0))
+    for kind in rng.sample(TAKE_OVERS, TAKE_OVERS_OF_A_ZOMBIE):
+        field.take_over(kind, asking=zombie if rng.random() < 0.3 else None)
+        field.run(rng.uniform(6.0, 10.0))
+
+
+def broker_frozen(field: Field, number: int) -> None:
+    """Suspend a broker for 15 seconds: when it wakes it takes itself for what it was."""
+    rng = field.rng
+    frozen = field.coordinator(number) if number % 3 else rng.choice(list(field.cluster.brokers.values()))
+    field.say(f"freezing broker {frozen.number}")
+    field.later(rng.uniform(1.0, field.pace.missed), field.take_over)
+    # These hang on the frozen broker, and are answered in the first moments after it wakes.
+    field.later(rng.uniform(field.pace.frozen - 4.0, field.pace.frozen - 0.2), field.take_over)
+    _freeze(field, frozen, after=0.0, until=field.pace.frozen)
+    field.run(field.pace.frozen + rng.uniform(3.0, 6.0))
+
+
+def rolling_restart(field: Field, number: int) -> None:
+    """Restart each broker in order, the next one when every replica is in sync; once with an empty disk."""
+    for broker in field.cluster.brokers.values():
+        field.say(f"restarting broker {broker.number}")
+        field.later(field.rng.uniform(0.0, 2.0), field.take_over)
+        broker.stop()
+        if number == 0 and broker.number == 1:
+            field.say(f"replacing the disk of broker {broker.number}")
+            broker.replace_disk()
+        field.run(field.rng.uniform(0.5, 3.0))
+        field.cluster.start_broker(broker)
+        field.cluster.await_in_sync()
+
+
+def leaders_moved(field: Field, _number: int) -> None:
+    """Move the leaders of `state` and `scored` to other brokers, twice, while both are being written."""
+    for _ in range(2):
+        if field.rng.random() < 0.5:
+            field.take_over()
+        field.cluster.move_leaders([field.site.topics.state, field.site.topics.scored])
+        field.run(field.rng.uniform(1.0, 3.0))
+
+
+def cluster_down(field: Field, _number: int) -> None:
+    """Kill all brokers at once, and start them after a minute; a worker is harmed meanwhile."""
+    field.say("killing all brokers")
+    field.later(field.rng.uniform(0.0, field.pace.down), lambda: field.take_over("kill"))
+    field.later(field.rng.uniform(field.pace.down / 2, field.pace.down), lambda: field.take_over("freeze"))
+    field.cluster.kill_brokers()
+    field.run(field.pace.down)
+
+
+def min_isr_broken(field: Field, number: int) -> None:
+    """Leave one broker of three for two minutes: it may answer, but nothing can be acknowledged."""
+    lost = field.rng.sample(list(field.cluster.brokers.values()), 2)
+    field.say(f"{'freezing' if number % 2 else 'stopping'} brokers {[broker.number for broker in lost]}")
+    for broker in lost:
+        broker.freeze() if number % 2 else broker.stop()
+    for _ in range(3):
+        field.later(field.rng.uniform(0.0, field.pace.below_minimum), field.take_over)
+    field.run(field.pace.below_minimum)
+
+
+def disk_full(field: Field, _number: int) -> None:
+    """Fill a broker's disk for a minute: it ends itself, and is started when there is room again."""
+    broker = field.cluster.brokers[3]
+    field.say(f"filling the disk of broker {broker.number}")
+    broker.fill_disk()
+    field.later(field.rng.uniform(0.0, field.pace.full), field.take_over)
+    field.run(field.pace.full)
+    field.say(f"broker {broker.number} has {'ended' if broker.has_ended else 'gone on'}")
+    wait_until(
+        lambda: broker.has_ended, within_seconds=field.pace.full, what="the broker notices that its disk is full"
+    )
+    broker.free_disk()
+
+
+def _freeze(field: Field, broker: Broker, *, after: float, until: float) -> None:
+    def freeze() -> None:
+        field.say(f"freezing broker {broker.number}")
+        broker.freeze()
+
+    def thaw() -> None:
+        field.say(f"broker {broker.number} goes on")
+        broker.thaw()
+
+    field.later(after, freeze)
+    field.later(until, thaw)

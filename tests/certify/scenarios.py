@@ -1,0 +1,42 @@
+"""The scenarios: which drill, how many rounds, how many of them over one installation."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tests.certify import drills
+from tests.certify.drills import Drill
+from tests.certify.load import Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A drill with the rounds that it is repeated for in `exactly_once`; `round_seconds` is what one takes, about."""
+
+    name: str
+    drill: Drill
+    rounds: int
+    rounds_a_run: int
+    round_seconds: float
+    disk_megabytes: Mapping[int, int] = field(default_factory=dict)
+
+    def rounds_in(self, delivery: Delivery) -> int:
+        """Return how many rounds are asked for: an eighth, rounded up, where transactions take no part."""
+        return self.rounds if delivery == "exactly_once" else -(-self.rounds // 8)
+
+    def runs_in(self, delivery: Delivery) -> Iterator[tuple[int, int]]:
+        """Yield the number of each run and its rounds."""
+        rounds = self.rounds_in(delivery)
+        for number, first in enumerate(range(0, rounds, self.rounds_a_run)):
+            yield number, min(self.rounds_a_run, rounds - first)
+
+
+SCENARIOS = (
+    Scenario("coordinator_killed", drills.coordinator_killed, 60, 5, 35.0),
+    Scenario("zombie_coordinator", drills.zombie_coordinator, 15, 3, 60.0),
+    Scenario("broker_frozen", drills.broker_frozen, 15, 5, 35.0),
+    Scenario("rolling_restart", drills.rolling_restart, 10, 5, 35.0),
+    Scenario("leaders_moved", drills.leaders_moved, 10, 5, 20.0),
+    Scenario("cluster_down", drills.cluster_down, 3, 3, 90.0),
+    Scenario("min_isr_broken", drills.min_isr_broken, 2, 2, 150.0),
+    Scenario("disk_full", drills.disk_full, 1, 1, 90.0, disk_megabytes={3: drills.SMALL_DISK_MEGABYTES}),
+)
