@@ -152,6 +152,7 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
 def _await_outcomes(site: Site) -> None:
     while site.outside.lag(site.group, site.topics.input) > 0:
         pass
+    site.outside.await_decided(site.topics.outputs())
 
 
 def test_the_input_of_this_test_holds_no_two_equal_records(site: Site) -> None:

@@ -412,6 +412,7 @@ def test_a_producer_with_transactions_leaves_no_lag_behind(site: Site) -> None:
             # The second one was never meant.
             (producer.abort_transaction if at == 1 else producer.commit_transaction)(30)
         site.await_rest()
+        await_report(site, 2)  # a second after the first one, in a transaction of its own
         assert_at_rest(site, worker)
 
     assert [each["source"]["offset"] for each in results(site)] == [0, 4]
@@ -525,6 +526,7 @@ def test_partitions_added_to_the_input_are_read_from_their_first_record(grown: t
     assert [each["source"]["partition"] for each in results(site)] == [1, 1, 1, 1]
     assert [each["source"]["offset"] for each in results(site)] == [0, 1, 2, 3]
     site.await_rest()
+    await_report(site, 4)
     assert_at_rest(site, worker)
 
 

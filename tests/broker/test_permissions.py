@@ -291,6 +291,7 @@ def rests(cluster: Cluster, role: str) -> bool:
 
 def await_rest(cluster: Cluster, role: str) -> None:
     wait_until(lambda: rests(cluster, role), within_seconds=NOTICED_SECONDS, what="all is read", every_seconds=0.2)
+    cluster.outside.await_decided(TOPICS.outputs())
 
 
 def test_both_roles_do_their_work_with_what_is_granted(cluster: Cluster, scored: Record) -> None:

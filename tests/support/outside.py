@@ -4,6 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, cast
@@ -34,7 +35,10 @@ from tests.support.waiting import wait_until
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 Headers = tuple[tuple[str, bytes | None], ...]
+Place = tuple[str, int]  # a topic and a partition of it
 CALL_SECONDS = 30.0
+# What a commit may take on a busy machine.
+DECIDED_SECONDS = 15.0
 # A fetch is asked for this many records: the cost of a call is spread over them.
 RECORDS_A_CALL = 5000
 
@@ -326,9 +330,10 @@ class Outside:
         partitions = [TopicPartition(topic, partition) for partition in range(self.partitions(topic))]
         earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call] # untyped factories
         first = self._offsets(partitions, earliest, IsolationLevel.READ_UNCOMMITTED)
-        stable = self._offsets(partitions, latest, IsolationLevel.READ_COMMITTED)
+        # The log's end is asked for first: what is written between the two questions must not look undecided.
         log = self._offsets(partitions, latest, IsolationLevel.READ_UNCOMMITTED)
-        return {partition: Ends(first[partition], stable[partition], log[partition]) for partition in first}
+        stable = self._offsets(partitions, latest, IsolationLevel.READ_COMMITTED)
+        return {at: Ends(first[at], min(stable[at], log[at]), log[at]) for at in first}
 
     def _offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel
@@ -344,14 +349,51 @@ class Outside:
 
         return wait_until(answered, within_seconds=CALL_SECONDS, what="the leaders tell where their partitions end")
 
-    def hanging(self, topics: Iterable[str]) -> list[str]:
-        """Name every partition whose last stable offset is not its log end: at rest, an open transaction."""
-        return [
-            f"{topic}/{partition}: stable {ends.stable}, log end {ends.log}"
+    def undecided(self, topics: Iterable[str]) -> dict[Place, Ends]:
+        """Return the ends of every partition in which a transaction is open at this moment."""
+        return {
+            (topic, partition): ends
             for topic in topics
             for partition, ends in self.ends(topic).items()
-            if ends.stable != ends.log
+            if ends.stable < ends.log
+        }
+
+    def await_decided(self, topics: Iterable[str], *, within_seconds: float = DECIDED_SECONDS) -> None:
+        """Wait until every transaction that is open now has ended."""
+        left = self._left_open(self.undecided(topics), within_seconds)
+        assert not left, f"not within {within_seconds:g} s: open transactions end: {left}"
+
+    def hanging(self, topics: Iterable[str], *, within_seconds: float = DECIDED_SECONDS) -> list[str]:
+        """Name every partition with a transaction that is open now and is not committed within this time.
+
+        A worker at rest still writes reports, and forgets: each is a transaction that is open for some milliseconds.
+        One that hangs is aborted by the broker after its timeout, so an abort is named too.
+        """
+        found = self.undecided(topics)
+        left = self._left_open(found, within_seconds)
+        aborted = {place: ends for place, ends in found.items() if place not in left and not self._shows(place, ends)}
+        return [
+            f"{topic}/{partition}: stable {ends.stable}, log end {ends.log}{then}"
+            for places, then in ((left, ""), (aborted, ", then aborted"))
+            for (topic, partition), ends in places.items()
         ]
+
+    def _left_open(self, found: Mapping[Place, Ends], within_seconds: float) -> dict[Place, Ends]:
+        left = dict(found)
+
+        def none_left() -> bool:
+            for topic, partition in list(left):
+                if self.ends(topic)[partition].stable >= found[topic, partition].log:
+                    del left[topic, partition]
+            return not left
+
+        with suppress(AssertionError):
+            wait_until(none_left, within_seconds=within_seconds, what="every transaction has ended")
+        return left
+
+    def _shows(self, place: Place, ends: Ends) -> bool:
+        """Whether the first record that was undecided has become visible."""
+        return any(record.source == (*place, ends.stable) for record in self.read(place[0]))
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets, without the partitions that have none."""

@@ -101,9 +101,11 @@ class Site:
             what=f"the aggregator has read what was scored, {wanted}",
             every_seconds=0.2,
         )
+        # An offset may be seen before the outputs of the same transaction: each partition gets a marker of its own.
+        self.outside.await_decided(self.topics.outputs(), within_seconds=within_seconds)
 
     def _scorer_rests(self) -> bool:
-        return self.outside.lag(self.group, self.topics.input) == 0 and not self.outside.hanging([self.topics.scored])
+        return self.outside.lag(self.group, self.topics.input) == 0 and not self.outside.undecided([self.topics.scored])
 
     def _scored_ends(self) -> dict[int, int]:
         """The offset after each partition's last record: behind it stand only the marks of transactions."""
