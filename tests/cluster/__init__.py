@@ -1,0 +1,1 @@
+"""What is tried against a cluster of several brokers."""
