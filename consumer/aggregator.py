@@ -5,7 +5,6 @@ Rolling state is the fold of the rows in `safe.v0.state`, which the partition's 
 that are due, the progress row and the offset.
 """
 
-import gc
 import heapq
 import time
 from collections import Counter
@@ -152,7 +151,6 @@ class AggregatorPartition:
                 if batch.row.moved > batch.row.reported:
                     self._owe(batch)
         self._restored = await self._state.exported()
-        gc.freeze()  # rows hold no cycles: looking through a million of them would hold up heartbeats for nothing
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
         """Where to read on.

@@ -60,7 +60,11 @@ _TRANSACTION_SHARE = 0.8
 _MIDDLE_EVERY = 40
 """Collections of garbage come with the watch, not with every so many objects: records and rows hold no cycles, and
 looking for some in each slice costs a tenth of the throughput. The oldest generation would take a third of a second
-for a million rows, and is left alone."""
+for a million rows, and is left alone: a restored row is looked at twice while it is young, and never again.
+
+Rows are not frozen: that would keep, for ever, all that is garbage at that moment, first of all the clients that have
+just read them (50 kB at each restore).
+"""
 
 _EXIT_OK = 0
 _EXIT_FORCED = 1

@@ -350,6 +350,27 @@ def named(grant: Grant) -> str:
     return "transactional ids" if grant.kind == "TRANSACTIONAL_ID" else grant.name
 
 
+@pytest.mark.parametrize("kind", ["input", "scored", "state", "report"])
+def test_a_right_that_is_taken_away_ends_the_worker_with_that_sentence_alone(
+    kind: str, cluster: Cluster, scored: Record
+) -> None:
+    assert scored.topic == TOPICS.scored
+    topic = COLUMNS[kind]
+    grants = [grant for grant in GRANTS[ROLES["all"]] if grant.name == topic]
+    with running(cluster.installation("safe"), cluster.folder) as worker:
+        cluster.take_away(grants)
+        try:
+            assert worker.wait(within_seconds=NOTICED_SECONDS) == EXIT_UNUSABLE
+        finally:
+            cluster.grant(grants)
+        log = worker.log_text()
+    said = log.splitlines()[-1]
+    assert topic in said
+    assert "not authorised for the topic" in said
+    assert "disappeared" not in log
+    assert "polling fails" not in log
+
+
 def test_without_transactions_no_transactional_id_is_needed(cluster: Cluster, scored: Record) -> None:
     [ids] = [grant for grant in GRANTS[ROLES["all"]] if grant.kind == "TRANSACTIONAL_ID"]
     plain = cluster.installation(ids.user, SAFE_V0_DELIVERY="at_least_once")

@@ -1,8 +1,10 @@
 """The aggregator's partition: restore → fold → publish → export (contract, sections 3 and 4)."""
 
 import asyncio
+import gc
 import json
 import random
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -414,6 +416,40 @@ async def test_a_new_owner_continues_where_the_last_one_committed(site: Site) ->
     await site.fold(*(scored(str(n), "Fail", offset=n) for n in range(5)))
     await site.restart()
     assert (await site.fold(scored("5", offset=5))).summaries() == [(6, 1, 0, 5)]
+
+
+class Client:
+    """What reads a changelog; like the real one it holds itself, and is let go only where garbage is looked for."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+async def test_restoring_again_and_again_keeps_nothing_of_the_clients_that_read(site: Site) -> None:
+    """As in a worker: only the young generations are looked through, by hand."""
+    await site.fold(*(scored(str(n), offset=n) for n in range(50)))
+    clients: list[weakref.ref[Client]] = []
+    read = site._read_state
+
+    async def read_by_client(partition: int) -> AsyncIterator[Sequence[Record]]:
+        client = Client()
+        clients.append(weakref.ref(client))
+        async for records in read(partition):
+            yield records
+
+    site._read_state = read_by_client  # type: ignore[method-assign]
+    gc.collect()
+    gc.disable()
+    frozen = gc.get_freeze_count()
+    try:
+        for _ in range(200):
+            await site.restart()
+        gc.collect(1)
+        assert len(clients) == 200
+        assert [client() for client in clients if client() is not None] == []
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.enable()
 
 
 async def test_what_was_not_committed_was_never_there(site: Site) -> None:
