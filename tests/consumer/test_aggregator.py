@@ -431,10 +431,10 @@ async def test_restoring_again_and_again_keeps_nothing_of_the_clients_that_read(
     clients: list[weakref.ref[Client]] = []
     read = site._read_state
 
-    async def read_by_client(partition: int) -> AsyncIterator[Sequence[Record]]:
+    async def read_by_client(partition: int, end: int) -> AsyncIterator[Sequence[Record]]:
         client = Client()
         clients.append(weakref.ref(client))
-        async for records in read(partition):
+        async for records in read(partition, end):
             yield records
 
     site._read_state = read_by_client  # type: ignore[method-assign]
