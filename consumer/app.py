@@ -48,7 +48,7 @@ _log = structlog.get_logger("safe.worker")
 
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
 """How long a start asks again: one broker may be behind the others, and know neither topics nor their ends."""
 
 _ASK_AGAIN_SECONDS = 0.2

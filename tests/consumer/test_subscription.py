@@ -4,6 +4,7 @@ The client is the real one, with nothing behind it: what a fetch brings is put w
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
@@ -212,3 +213,22 @@ async def test_what_no_waiting_helps_is_fatal(group: Group) -> None:
     group.fail(0, TopicAuthorizationFailedError("input"))
     with pytest.raises(Fatal, match="not authorised"):
         await group.poll()
+
+
+# --- how old an assignment is -----------------------------------------------------------------------------------------
+
+
+async def test_an_assignment_is_as_old_as_the_request_for_it_not_as_its_arrival(group: Group) -> None:
+    """A process that was frozen in between must not take for fresh what others have been given meanwhile."""
+    dealt: list[tuple[frozenset[int], int]] = []
+    made = group.subscription
+    made._on_assigned = lambda partitions, generation: dealt.append((partitions, generation))
+
+    made._note_sync(time.monotonic() - 60.0)
+    made._assigned(group.consumer.assignment())
+
+    assert dealt == [(frozenset({0, 1}), 1)]
+    assert not made.heartbeat_is_fresh()
+    made._note_sync(time.monotonic())
+    made._assigned(group.consumer.assignment())
+    assert made.heartbeat_is_fresh()

@@ -1,0 +1,237 @@
+"""`python -m tests.certify.mutants`: take each guard of commit, take-up and restore away, and see a test go red.
+
+A guard that no test misses is one that the next change may lose. Each mutant is applied to a copy of the product; the
+tests named beside it, none of which needs a broker, must fail on it. `--list` lists them.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.kafka_broker import PROJECT
+
+RUN_SECONDS = 300.0
+GROUP_OFFSETS = "consumer/kafka/group_offsets.py"
+WRITER = "consumer/kafka/writer.py"
+SUBSCRIPTION = "consumer/kafka/subscription.py"
+INTERNALS = "consumer/kafka/internals.py"
+STAGE = "consumer/stage.py"
+AGGREGATOR = "consumer/aggregator.py"
+STATE = "consumer/state.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A guard by what the product does without it: `old` stands once in `file`, and becomes `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+    def apply(self, checkout: Path) -> None:
+        """Change the file in a copy of the product; AssertionError where the guard is not found as it was."""
+        path = checkout / self.file
+        text = path.read_text(encoding="utf-8")
+        found = text.count(self.old)
+        assert found == 1, f"{self.name}: {self.file} holds the guard {found} times, not once"
+        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+MUTANTS = (
+    # --- the committed offset
+    Mutant("offset_without_proof", GROUP_OFFSETS, "await self._prove(link)\n", "pass\n", "test_group_offsets"),
+    Mutant(
+        "offset_of_another_connection", GROUP_OFFSETS,
+        "return await self._fetch(link, wanted)", "return await self._fetch(await self._link(), wanted)",
+        "test_group_offsets",
+    ),
+    Mutant("refused_proof_taken", GROUP_OFFSETS, "_raise_for(codes[0])", "pass", "test_group_offsets"),
+    Mutant("any_generation", GROUP_OFFSETS, "self._group, link.generation,", "self._group, -1,", "test_group_offsets"),
+    Mutant(
+        "partial_answer_is_no_offset", GROUP_OFFSETS,
+        "if not wanted <= answer.keys():", "answer = {at: answer.get(at) for at in wanted}\n        if False:",
+        "test_group_offsets",
+    ),
+    Mutant(
+        "error_of_a_partition_is_no_offset", GROUP_OFFSETS,
+        "                _raise_for(code)\n", "", "test_group_offsets",
+    ),
+    Mutant(
+        "answer_from_before_the_question", GROUP_OFFSETS,
+        "if self.proven_at <= called_at or not", "if not", "test_group_offsets",
+    ),
+    Mutant("distrusted_node_kept", GROUP_OFFSETS, "            link.distrust()\n", "", "test_group_offsets"),
+    Mutant(
+        "heartbeats_date_from_their_answer", INTERNALS,
+        "            note(sent_at)", "            note(time.monotonic())", "test_aiokafka_internals",
+    ),
+    Mutant(
+        "assignments_date_from_their_answer", SUBSCRIPTION,
+        "self._note_heartbeat(self._synced_at)", "self._note_heartbeat(time.monotonic())", "test_subscription",
+    ),
+    # --- the commit
+    Mutant("sends_not_awaited", WRITER, "                await acknowledged\n", " " * 16 + "pass\n", "test_writer"),
+    Mutant(
+        "commit_before_the_produce", WRITER,
+        "        await producer.begin_transaction()\n        await outgoing.send()\n",
+        "        await producer.begin_transaction()\n        sending = asyncio.ensure_future(outgoing.send())\n"
+        "        assert sending\n",
+        "test_writer",
+    ),
+    Mutant(
+        "doubtful_producer_kept", WRITER,
+        "        if in_doubt:\n            await self.dispose()\n", "        assert in_doubt in (True, False)\n",
+        "test_writer",
+    ),
+    Mutant(
+        "lost_connection_is_no_doubt", WRITER,
+        "return outcome, took_long or self._lost_connections > lost_before", "return outcome, took_long",
+        "test_writer",
+    ),
+    Mutant(
+        "slow_commit_is_no_doubt", WRITER,
+        "return outcome, took_long or self._lost_connections > lost_before",
+        "return outcome, self._lost_connections > lost_before",
+        "test_writer",
+    ),
+    Mutant(
+        "mark_in_doubt_taken", WRITER,
+        '        if in_doubt:\n            raise PartitionLost("the transaction before the restore ended in doubt")\n',
+        "        assert in_doubt in (True, False)\n", "test_writer",
+    ),
+    Mutant(
+        "mark_committed", WRITER,
+        "await producer.abort_transaction()", "await producer.commit_transaction()", "test_writer",
+    ),
+    Mutant(
+        "changelog_not_last", WRITER,
+        "await outgoing.send(last=self._changelog)", "await outgoing.send()", "test_writer",
+    ),
+    # --- the take-up
+    Mutant(
+        "fence_without_confirmation", STAGE,
+        "        await self._asked(self._subscription.confirm)\n", "        await self._granted.wait()\n", "test_stage",
+    ),
+    Mutant(
+        "offset_before_the_restore", STAGE,
+        "        await self._logic.restore(self._writer)\n"
+        "        committed = await self._asked(self._subscription.committed)\n",
+        "        committed = await self._asked(self._subscription.committed)\n"
+        "        await self._logic.restore(self._writer)\n",
+        "test_stage",
+    ),
+    Mutant(
+        "frozen_answer_taken", STAGE,
+        "if self._granted.is_set() and self._subscription.heartbeat_is_fresh():", "if self._granted.is_set():",
+        "test_stage",
+    ),
+    Mutant(
+        "less_than_committed_here", STAGE, "        self._check_not_less(committed)\n", "", "test_stage",
+    ),
+    Mutant(
+        "contradictions_for_ever", STAGE,
+        "if now - since > _CONTRADICTION_SECONDS:", "if now < since:", "test_stage",
+    ),
+    Mutant(
+        "kept_over_a_missed_generation", STAGE,
+        "generation == self._generation + 1", "generation > self._generation", "test_stage",
+    ),
+    Mutant(
+        "writer_kept_after_a_failure", STAGE,
+        "            await writer.dispose()\n", "            self._writer = writer\n", "test_stage",
+    ),
+    Mutant(
+        "jump_from_beyond_the_end", STAGE,
+        "if gap.offset < beginning:", "if gap.offset != beginning:", "test_stage",
+    ),
+    Mutant(
+        "fences_not_counted", STAGE, "        self._count_fence()\n", "", "test_stage",
+    ),
+    # --- the restore
+    Mutant("restore_one_short", AGGREGATOR, "restore(end=mark + 1)", "restore(end=mark)", "test_aggregator"),
+    Mutant(
+        "older_state_taken", AGGREGATOR,
+        "            self._check_same_transaction(progress, committed)\n", "            pass\n", "test_aggregator",
+    ),
+    Mutant(
+        "count_of_transactions_ignored", AGGREGATOR,
+        "(progress.next_offset, ours), (committed.offset, theirs)", "(progress.next_offset, 0), (committed.offset, 0)",
+        "test_aggregator",
+    ),
+    Mutant(
+        "transactions_not_counted", AGGREGATOR, "        self._transactions += 1\n", "", "test_aggregator",
+    ),
+    Mutant(
+        "topic_made_again_taken", AGGREGATOR,
+        "        self._check_same_topic(progress)\n", "", "test_aggregator",
+    ),
+    Mutant(
+        "missing_rows_not_counted", AGGREGATOR,
+        "            self._state.check_counts()\n", "            pass\n", "test_aggregator",
+    ),
+    Mutant(
+        "late_row_of_a_batch_wins", STATE,
+        "if batch.row is None or row.moved >= batch.row.moved:", "if True:", "test_aggregator",
+    ),
+)  # fmt: skip
+
+
+def died(mutant: Mutant, interpreter: Path) -> tuple[bool, str]:
+    """Run the mutant's test on a copy of the product; returns whether it failed, and its last line."""
+    with tempfile.TemporaryDirectory(prefix="safe-mutant-") as name:
+        copy = Path(name)
+        for part in ("consumer", "safe_core", "tests", "config", "docs"):
+            shutil.copytree(PROJECT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(PROJECT / "pyproject.toml", copy)
+        if mutant.file:
+            mutant.apply(copy)
+        command = [str(interpreter), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, f"tests/consumer/{mutant.test}.py"],
+            cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True, check=False,
+            timeout=RUN_SECONDS,
+        )  # fmt: skip
+    last = [line for line in done.stdout.splitlines() if line.strip()][-1:]
+    return done.returncode == 1, last[0] if last else done.stderr[-200:]
+
+
+def healthy(interpreter: Path) -> list[str]:
+    """Name the tests that fail on the product as it is: nothing could be learned from them."""
+    tests = sorted({mutant.test for mutant in MUTANTS})
+    return [test for test in tests if died(Mutant("none", "", "", "", test), interpreter)[0]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Return how many mutants live."""
+    parser = argparse.ArgumentParser(prog="python -m tests.certify.mutants", description=__doc__)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args(arguments)
+    chosen = [mutant for mutant in MUTANTS if not options.names or mutant.name in options.names]
+    if options.list:
+        print(*(f"{mutant.name}: {mutant.file}" for mutant in chosen), sep="\n")
+        return 0
+    interpreter = Path(sys.executable)
+    sick = healthy(interpreter)
+    if sick:
+        print(f"{', '.join(sick)} fail without any mutant", file=sys.stderr)
+        return len(MUTANTS)
+    living = 0
+    for mutant in chosen:
+        is_dead, last = died(mutant, interpreter)
+        living += not is_dead
+        print(f"{'died ' if is_dead else 'LIVES'} {mutant.name}: {last}", flush=True)
+    print(f"{len(chosen) - living} of {len(chosen)} mutants died")
+    return living
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
