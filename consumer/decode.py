@@ -13,6 +13,7 @@ from math import isinf
 from typing import Any, NamedTuple, Protocol
 
 from consumer.errors import Poison
+from consumer.naming import is_utf8
 from safe_core import InvalidOutput, Output, id_problem
 
 DEPTH_LIMIT = 64
@@ -66,23 +67,21 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
     value = record.value
     if value is None:
         return None
-    structured = False
-    if record.headers:
-        envelope = _binary_envelope(record.headers)
-        if envelope.excluded_by(rules):
-            return None
-        structured = envelope.structured
-    else:
-        envelope = _NO_ENVELOPE
+    envelope = _binary_envelope(record.headers) if record.headers else _NO_ENVELOPE
+    if envelope.excluded_by(rules):
+        return None
     if not value:
         raise Poison("empty_value", "the value holds no bytes")
     if len(value) > rules.max_value_bytes:
         raise Poison("too_large", f"the value has {len(value)} bytes, the limit is {rules.max_value_bytes}")
     envelope.check_version()
+    if not envelope.has_text_names:
+        _refuse_unless_excluded(value, rules, structured=envelope.structured)
+        return None
     document = parse_json(value)
     if not isinstance(document, dict):
         raise Poison("not_object", "the top level is not an object")
-    if structured:
+    if envelope.structured:
         opened = _structured_envelope(document)
         if opened.excluded_by(rules):
             return None
@@ -91,6 +90,21 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
         if not isinstance(document, dict):
             raise Poison("invalid_event", "data of the CloudEvent is missing or not an object")
     return _event(document, record.timestamp)
+
+
+def _refuse_unless_excluded(value: bytes, rules: InputRules, *, structured: bool) -> None:
+    """A header's name is not UTF-8: that is poison, but a structured CloudEvent may say that it is not for us."""
+    if structured:
+        try:
+            document = parse_json(value)
+        except Poison:
+            document = None
+        if isinstance(document, dict):
+            opened = _structured_envelope(document)
+            if opened.excluded_by(rules):
+                return
+            opened.check_version()
+    raise Poison("not_utf8", "the name of a header is not UTF-8")
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -180,12 +194,13 @@ def _parsed(text: str) -> object:
 
 
 class _Envelope(NamedTuple):
-    """What a CloudEvent says of itself; all None for a plain record."""
+    """What a CloudEvent says of itself; all None for a plain record. `has_text_names`: of the record's headers."""
 
     present: bool
     version: str | None
     type: str | None
     structured: bool = False
+    has_text_names: bool = True
 
     def excluded_by(self, rules: InputRules) -> bool:
         return self.present and bool(rules.types) and self.type not in rules.types
@@ -200,8 +215,10 @@ _NO_ENVELOPE = _Envelope(present=False, version=None, type=None)
 
 def _binary_envelope(headers: Sequence[tuple[str, bytes | None]]) -> _Envelope:
     version = type_ = None
-    structured = False
+    structured, has_text_names = False, True
     for name, content in headers:
+        if not (name.isascii() or is_utf8(name)):
+            has_text_names = False
         if name == "ce_specversion":
             version = _text(content)
         elif name == "ce_type":
@@ -209,7 +226,7 @@ def _binary_envelope(headers: Sequence[tuple[str, bytes | None]]) -> _Envelope:
         elif name.lower() == "content-type" and content is not None:
             structured = content.strip().lower().startswith(_STRUCTURED_CONTENT_TYPE)
     present = version is not None and not structured
-    return _Envelope(present=present, version=version, type=type_, structured=structured)
+    return _Envelope(present, version, type_, structured, has_text_names)
 
 
 def _text(content: bytes | None) -> str:

@@ -13,6 +13,17 @@ def shown(text: str) -> str:
     )
 
 
+def is_utf8(name: str) -> bool:
+    """Whether a header's name is text; one that is not was read with its octets as lone surrogates."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:
     """A few names, cut to their `longest` first characters, and how many more there are."""
     listed = list(names)

@@ -14,6 +14,7 @@ import orjson
 
 from consumer.decode import Record
 from consumer.errors import SafeError
+from consumer.naming import is_utf8
 
 SCHEMA = 1
 """Version of the values in `scored` and `state`; a reader takes its own and the one before."""
@@ -101,6 +102,9 @@ _LONGEST_SCHEMA = 20
 
 def check_schema(headers: KafkaHeaders) -> None:
     """Raise NewerSchema or Undecodable unless the record's schema is ours or the one before."""
+    for name, _ in headers:
+        if not (name.isascii() or is_utf8(name)):
+            raise Undecodable("the name of a header is not UTF-8")
     for name, content in headers:
         if name == _SCHEMA_HEADER and content is not None and content.isdigit() and len(content) <= _LONGEST_SCHEMA:
             if int(content) > SCHEMA:
@@ -269,7 +273,7 @@ class DeadLetter:
     failed_at: int
 
     def headers(self, record: Record) -> list[tuple[str, bytes | None]]:
-        """The record's own headers without any `safe.dlq.*` that came in, and ours."""
+        """The record's own headers without any `safe.dlq.*` that came in, or whose name is not UTF-8, and ours."""
         told = {
             "reason": self.reason,
             "stage": self.stage,
@@ -282,7 +286,7 @@ class DeadLetter:
             "version": self.version,
             "failed_at": rfc_3339(self.failed_at),
         }
-        kept = [header for header in record.headers if not header[0].startswith(DLQ_PREFIX)]
+        kept = came_with(record.headers)
         return kept + [(DLQ_PREFIX + name, text.encode()) for name, text in told.items()]
 
 
@@ -293,6 +297,11 @@ def value_omitted(value: bytes, sha256: str) -> list[tuple[str, bytes | None]]:
         (DLQ_PREFIX + "value_bytes", str(len(value)).encode()),
         (DLQ_PREFIX + "value_sha256", sha256.encode()),
     ]
+
+
+def came_with(headers: KafkaHeaders) -> list[tuple[str, bytes | None]]:
+    """The headers of a record that a dead letter keeps: no name of SAFE's own, and none that cannot be written."""
+    return [header for header in headers if not header[0].startswith(DLQ_PREFIX) and is_utf8(header[0])]
 
 
 DLQ_PREFIX = "safe.dlq."

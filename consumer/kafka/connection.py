@@ -10,7 +10,7 @@ from aiokafka.partitioner import murmur2
 
 from consumer.errors import ConfigurationError
 from consumer.kafka.decompression import Decompression
-from consumer.kafka.internals import bound_memory, break_cycles, refuse_unknown_versions
+from consumer.kafka.internals import bound_memory, break_cycles, replace_batches
 from consumer.settings import Settings
 
 _CLIENT_ID = "safe"
@@ -35,7 +35,7 @@ class Connection:
                 "no brokers are configured: set SAFE_V0_KAFKA_BOOTSTRAP_SERVERS to host:port, separated by commas"
             )
         bound_memory(Decompression(settings.max_batch_bytes))
-        refuse_unknown_versions()
+        replace_batches()
         break_cycles()
         protocol = settings.kafka_security_protocol
         options: dict[str, Any] = {"security_protocol": protocol}

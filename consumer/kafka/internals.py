@@ -22,6 +22,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from typing_extensions import Buffer
 
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
+from consumer.kafka.header_names import TolerantBatch
 from consumer.kafka.metadata import TopicsMetadataRequest
 
 DECODING_MODULES = (compiled_records, compiled_legacy_records, default_records, legacy_records)
@@ -31,6 +32,11 @@ TAKE_BYTES = 2 * 1024 * 1024
 
 _LATEST_VERSION = 2
 """Of the format of record batches, which Kafka calls its magic."""
+
+_BEFORE_LENGTH = 12
+"""Octets of a batch that its own length does not count, the length being the last of them."""
+
+_CODEC_NAMES = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 _LARGE_RECORD_BYTES = 4 * 1024 * 1024
 """A record that takes up more keeps further large batches waiting until it has been dealt with."""
@@ -148,19 +154,34 @@ class UnknownVersion(KafkaError):  # type: ignore[misc]  # aiokafka ships no typ
     """A batch is written in a format that came after this client, which would read it as if it were its own."""
 
 
-class _KnownVersions:
-    """What a fetch has brought of a partition, batch by batch, as the client's own MemoryRecords."""
+class _Batches:
+    """What a fetch has brought of a partition, batch by batch, in place of the client's own MemoryRecords."""
 
     def __init__(self, fetched: Buffer) -> None:
-        self._records = MemoryRecords(fetched)
-        self.has_next = self._records.has_next
-        self.size_in_bytes = self._records.size_in_bytes
+        self._inner = MemoryRecords(fetched)
+        self._octets = memoryview(fetched)
+        self._at = 0
+        self.has_next = self._inner.has_next
+        self.size_in_bytes = self._inner.size_in_bytes
 
     def next_batch(self) -> Any:
-        batch = self._records.next_batch()
-        if isinstance(batch, DefaultRecordBatch) and batch.magic > _LATEST_VERSION:
+        batch = self._inner.next_batch()
+        start, self._at = self._at, _end_of_batch(self._octets, self._at)
+        if not isinstance(batch, DefaultRecordBatch) or batch.is_control_batch:
+            return batch
+        if batch.magic > _LATEST_VERSION:
             raise UnknownVersion(f"a batch of version {batch.magic}")
-        return batch
+        return TolerantBatch(batch, self._octets[start : self._at], _decompress)
+
+
+def _end_of_batch(octets: memoryview, start: int) -> int:
+    return start + _BEFORE_LENGTH + int.from_bytes(octets[start + 8 : start + _BEFORE_LENGTH], "big")
+
+
+def _decompress(codec: int, packed: memoryview) -> Buffer:
+    """As the client's own parser would, by what `bound_memory` has put in its place."""
+    decode: Callable[[memoryview], Buffer] = getattr(default_records, f"{_CODEC_NAMES[codec]}_decode")
+    return decode(packed)
 
 
 class _Acyclic:
@@ -189,9 +210,9 @@ def break_cycles() -> None:
     fetcher_module.PartitionRecords = _Acyclic
 
 
-def refuse_unknown_versions() -> None:
-    """Make every client of this process refuse batches of a version that it does not know."""
-    fetcher_module.MemoryRecords = _KnownVersions
+def replace_batches() -> None:
+    """Make every client of this process refuse batches of a version that it does not know, and take any header name."""
+    fetcher_module.MemoryRecords = _Batches
 
 
 class Taken(list[Any]):

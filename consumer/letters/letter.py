@@ -10,7 +10,7 @@ from typing_extensions import override
 from consumer.decode import Record, milliseconds_of
 from consumer.errors import ConfigurationError, Poison
 from consumer.naming import shown
-from consumer.records import DLQ_PREFIX, KafkaHeaders, rfc_3339
+from consumer.records import DLQ_PREFIX, KafkaHeaders, came_with, rfc_3339
 
 _NUMBER: Final = re.compile("-?[0-9]{1,19}", re.ASCII)
 _BEYOND_INT64: Final = 2**63
@@ -65,7 +65,7 @@ class Letter:
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """The headers that the record came with."""
-        return [header for header in self.record.headers if not header[0].startswith(DLQ_PREFIX)]
+        return came_with(self.record.headers)
 
     @property
     def value_bytes(self) -> int:

@@ -13,6 +13,7 @@ from tests.support.bad_inputs import NEIGHBOUR, write_cases
 from tests.support.batches import (
     CODECS,
     BatchWriter,
+    Codec,
     change_batch,
     encode_batch,
     with_a_flipped_bit,
@@ -135,26 +136,38 @@ def test_an_unknown_codec_or_version_stops_the_worker_in_one_sentence(
         assert outside.read(site.topics.dead_letter) == []
 
 
-def test_a_header_whose_name_is_not_utf_8_makes_its_own_partition_wait(outside: Outside, tmp_path: Path) -> None:
+ODD_NAME = b"caf\xe9".decode("utf-8", "surrogateescape")
+KEPT = (("before", b"\xff\x00"), ("after", None))
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_header_whose_name_is_not_utf_8_is_left_out_of_a_dead_letter_and_reading_goes_on(
+    codec: Codec, outside: Outside, tmp_path: Path
+) -> None:
     """A broker takes it, and no client of Kafka's own can write it."""
     site = Site.build(outside, tmp_path, write_cases(tmp_path), partitions=2)
-    write_batches(site, 1, 2)
-    unreadable = replace(NEIGHBOUR, headers=((b"\xff\xfe".decode("utf-8", "surrogateescape"), b"x"),))
-    with BatchWriter(outside, site.topics.input) as writer:
-        writer.store(encode_batch([NEIGHBOUR, unreadable, NEIGHBOUR], now_ms=int(time.time() * 1000)))
-    write_batches(site, 1, 2)
-    worker = site.spawn("stuck")
-    try:
-        # The good one before it, in its own batch, is read or not as the client likes.
+    now_ms = int(time.time() * 1000)
+    odd = replace(NEIGHBOUR, key=b"k", headers=(KEPT[0], (ODD_NAME, b"x"), KEPT[1]))
+    tombstone = replace(odd, value=None)
+    with site.worker() as worker, BatchWriter(outside, site.topics.input) as writer:
+        for _ in range(2):
+            writer.store(encode_batch([NEIGHBOUR, odd, NEIGHBOUR, tombstone, NEIGHBOUR], codec, now_ms=now_ms))
+        writer.store(encode_batch([NEIGHBOUR], now_ms=now_ms), partition=1)
         wait_until(
-            lambda: results(site).get(1) == 2 * A_BATCH, within_seconds=WITHIN_SECONDS, what="the other is served"
+            lambda: outside.lag(site.group, site.topics.input) == 0, within_seconds=WITHIN_SECONDS, what="all is read"
         )
-        wait_until(lambda: "cannot be read" in health(worker), within_seconds=WITHIN_SECONDS, what="it says so")
-        assert results(site)[0] in {A_BATCH, A_BATCH + 1}
-        assert outside.read(site.topics.dead_letter) == []
+        wait_until(lambda: results(site) == {0: 6, 1: 1}, within_seconds=WITHIN_SECONDS, what="the others are scored")
+        assert worker.total("safe_dead_letters_total", reason="not_utf8") == 2
+        assert worker.total("safe_records_total", outcome="ignored") == 2
         assert worker.stop() == 0
-    finally:
-        worker.discard()
+    letters = outside.read(site.topics.dead_letter)
+    assert [(letter.key, letter.value) for letter in letters] == [(odd.key, odd.value)] * 2
+    assert [letter.header("safe.dlq.offset") for letter in letters] == ["1", "6"]
+    for letter in letters:
+        told = [name for name, _ in letter.headers if name.startswith("safe.dlq.")]
+        assert tuple(header for header in letter.headers if header[0] not in told) == KEPT
+        assert (letter.header("safe.dlq.reason"), letter.header("safe.dlq.stage")) == ("not_utf8", "scorer")
+        assert (letter.header("safe.dlq.detail") or "") == "the name of a header is not UTF-8"
 
 
 def health(worker: Worker) -> str:

@@ -497,6 +497,11 @@ BAD_ROWS: list[tuple[str, Fetched, str]] = [
     ("an undecodable batch", row(b"S11/B", b"[]"), "cannot be read"),
     ("an undecodable progress", row(PROGRESS_KEY, b"null"), "cannot be read"),
     ("a key of four parts", row(b"a/b/c/d", b"{}"), "cannot be read"),
+    (
+        "a header's name that is not UTF-8",
+        replace(progress_row(), headers=[*own_headers(GROUP), ("\udcff", b"x")]),
+        "the name of a header is not UTF-8",
+    ),
     ("a key that is not UTF-8", row(b"\xff/b", b"{}"), "cannot be read"),
 ]
 
@@ -647,6 +652,7 @@ UNDECODABLE: list[tuple[str, Fetched]] = [
     ("a tombstone", replace(scored("1"), value=None)),
     ("no schema", replace(scored("1"), headers=[])),
     ("too old a schema", replace(scored("1"), headers=[("safe.schema", b"-1"), ("safe.group", GROUP.encode())])),
+    ("a name that is not UTF-8", replace(scored("1"), headers=[*own_headers(GROUP), ("patient\udcff", b"x")])),
     ("a forged score", replace(scored("1"), value=(scored("1").value or b"").replace(b'"CR":1.0', b'"CR":"x"'))),
 ]
 

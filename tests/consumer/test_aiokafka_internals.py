@@ -10,6 +10,7 @@ import inspect
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,6 +46,9 @@ from consumer.kafka.internals import (
     note_lost_connections,
     position_of,
 )
+from tests.support.batches import CODECS as BATCH_CODECS
+from tests.support.batches import Codec, encode_batch, with_codec_number
+from tests.support.outside import Outgoing
 
 NOWHERE = "127.0.0.1:1"
 WHERE = TopicPartition("input", 0)
@@ -331,7 +335,14 @@ def put(consumer: Any, *batches: bytes) -> None:
     fetcher, assignment = consumer._fetcher, consumer._subscription.subscription.assignment
     position = assignment.state_value(WHERE).position
     records = fetcher_module.PartitionRecords(
-        WHERE, MemoryRecords(b"".join(batches)), [], position, None, None, check_crcs=True, isolation_level=1
+        WHERE,
+        fetcher_module.MemoryRecords(b"".join(batches)),
+        [],
+        position,
+        None,
+        None,
+        check_crcs=True,
+        isolation_level=1,
     )
     fetcher._records[WHERE] = FetchResult(WHERE, assignment=assignment, partition_records=records, backoff=0.0)
 
@@ -364,7 +375,7 @@ def test_so_is_every_codec_of_the_old_formats(magic: int, number: int) -> None:
 
 def test_a_batch_of_a_version_that_came_later_is_refused_and_the_others_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher_module, "MemoryRecords", fetcher_module.MemoryRecords)
-    internals.refuse_unknown_versions()
+    internals.replace_batches()
     known = batch_of([b"x"])
     newer = known[:16] + b"\x03" + known[17:]
     records = fetcher_module.MemoryRecords(known + newer)
@@ -376,6 +387,114 @@ def test_a_batch_of_a_version_that_came_later_is_refused_and_the_others_pass(mon
     older = LegacyRecordBatchBuilder(1, 1, 1 << 30)
     older.append(0, timestamp=0, key=None, value=b"x")
     assert fetcher_module.MemoryRecords(bytes(older.build())).next_batch().validate_crc()
+
+
+# --- names that are not UTF-8 -----------------------------------------------------------------------------------------
+
+ODD = b"caf\xe9".decode("utf-8", "surrogateescape")
+
+
+def message(value: bytes, name: str = "h", key: bytes | None = b"k") -> Outgoing:
+    return Outgoing(value, key, (("first", None), (name, b"v"), ("last", b"")))
+
+
+def seen(records: Sequence[Any]) -> list[tuple[int, int, bytes | None, bytes | None, tuple[Any, ...]]]:
+    return [(each.offset, each.timestamp, each.key, each.value, tuple(each.headers)) for each in records]
+
+
+def wanted(messages: Sequence[Outgoing], first_offset: int = 0) -> list[Any]:
+    return [(at, STAMP, each.key, each.value, each.headers) for at, each in enumerate(messages, first_offset)]
+
+
+STAMP = 1_795_291_200_000
+
+
+@pytest.fixture
+def tolerant(bounded: Decompression, monkeypatch: pytest.MonkeyPatch) -> Decompression:
+    """What `replace_batches` replaces, replaced for the length of a test."""
+    monkeypatch.setattr(fetcher_module, "MemoryRecords", fetcher_module.MemoryRecords)
+    internals.replace_batches()
+    return bounded
+
+
+@pytest.mark.parametrize("codec", BATCH_CODECS)
+@pytest.mark.usefixtures("tolerant")
+async def test_a_name_that_is_not_utf_8_costs_no_record_of_its_batch(fetching: Any, codec: Codec) -> None:
+    messages = [
+        message(b"before"), message(b"odd", ODD), message(b"between", "na\u00efve"), message(b"", "\udcff", key=None),
+        message(b"after"),
+    ]  # fmt: skip
+    put(fetching, encode_batch(messages, codec, now_ms=STAMP), batch_of([b"next"], first_offset=5))
+    taken = await internals.take(fetching, WHERE)
+    assert seen(taken)[:5] == wanted(messages)
+    assert [each.value for each in taken[5:]] == [b"next"]
+    assert position_of(fetching, WHERE) == 6
+
+
+@pytest.mark.usefixtures("tolerant")
+async def test_such_a_batch_can_be_read_from_its_middle_and_in_pieces(
+    fetching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    messages = [message(b"%d" % at, ODD if at in {1, 4} else "h") for at in range(6)]
+    fetching._subscription.seek(WHERE, 2)
+    put(fetching, encode_batch(messages, "zstd", now_ms=STAMP))
+    pieces = [await internals.take(fetching, WHERE) for _ in range(4)]
+    assert [seen(piece) for piece in pieces] == [[each] for each in wanted(messages)[2:]]
+
+
+@pytest.mark.usefixtures("tolerant")
+async def test_a_time_that_the_broker_has_set_holds_for_such_a_record_too(fetching: Any) -> None:
+    batch = encode_batch([replace(message(b"odd", ODD), timestamp=STAMP - 5), message(b"x")], now_ms=STAMP)
+    put(fetching, with_codec_number(batch, 8))  # no codec, and the bit that says so
+    taken = await internals.take(fetching, WHERE)
+    assert [(each.timestamp, each.timestamp_type) for each in taken] == [(STAMP, 1)] * 2
+
+
+@pytest.mark.usefixtures("tolerant")
+async def test_the_room_for_such_a_batch_is_taken_once(fetching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of what the limit allows: twice at once would be refused."""
+    wide = Decompression(4 * LIMIT)
+    internals.bound_memory(wide)
+    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    messages = [message(b"x" * 1_200_000), message(b"odd", ODD), message(b"y" * 1_800_000)]
+    put(fetching, encode_batch(messages, "zstd", now_ms=STAMP))
+    sizes = []
+    for _ in messages:
+        (record,) = await internals.take(fetching, WHERE)
+        sizes.append(len(record.value))
+        assert wide.open_bytes < 4 * LIMIT
+        del record
+    assert sizes == [1_200_000, 3, 1_800_000]
+    assert await internals.take(fetching, WHERE) == []
+    assert wide.open_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "readable"),
+    [
+        (lambda body: body[:-1], [b"before"]),  # cut short
+        (lambda body: body + b"\0", [b"before", b"odd"]),  # octets that belong to nobody
+        (lambda body: body.replace(b"\x06odd", b"\x7eodd"), [b"before"]),  # a value longer than its record
+        (lambda body: body.replace(b"\x06odd", b"\x04odd"), [b"before"]),  # a shorter one: what follows is no header
+        (lambda body: body.replace(b"\x08caf", b"\x07caf"), [b"before"]),  # a name of less than no length
+    ],
+)
+@pytest.mark.usefixtures("tolerant")
+async def test_what_is_wrong_in_any_other_way_is_not_guessed(
+    fetching: Any, damage: Callable[[bytes], bytes], readable: list[bytes]
+) -> None:
+    batch = encode_batch([message(b"before"), message(b"odd", ODD)], now_ms=STAMP)
+    damaged = damage(batch[61:])
+    assert damaged != batch[61:]
+    checked = batch[21:61] + damaged
+    length = (len(checked) + 9).to_bytes(4, "big")
+    stored = batch[:8] + length + batch[12:17] + calc_crc32c(checked).to_bytes(4, "big") + checked
+    put(fetching, stored)
+    assert [each.value for each in await internals.take(fetching, WHERE)] == readable
+    put(fetching, stored)
+    with pytest.raises(CorruptRecordException):
+        await internals.take(fetching, WHERE)
 
 
 def test_no_module_decompresses_by_functions_that_are_not_replaced() -> None:

@@ -516,6 +516,14 @@ async def test_a_letter_is_sent_as_it_came_to_where_it_stood() -> None:
     assert (replay.tried.chosen, replay.tried.acknowledged, replay.tried.hopeless) == (1, 1, 0)
 
 
+async def test_a_header_that_a_stranger_has_added_under_a_name_that_is_no_text_is_not_sent() -> None:
+    post = Post()
+    record = buried(2, source=(INPUT, 3, 9), headers=[("trace", b"1"), ("caf\udce9", b"x")])
+    record.headers = [*record.headers, ("\udcff", b"x")]
+    await replayed([record], replay_of(post))
+    assert [copy.headers for copy in post.taken] == [[("trace", b"1")]]
+
+
 STAMPS = [
     (NOW - HOUR, NOW - HOUR),
     (NOW + HOUR, NOW),  # a broker refuses what is far ahead

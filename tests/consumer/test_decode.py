@@ -407,6 +407,37 @@ def test_an_envelope_is_opened_or_refused(
     assert outcome_of(Fetched(value, headers), rules) == expected
 
 
+# What a header's name that is not UTF-8 is read as: its octets as lone surrogates.
+ODD: Sequence[tuple[str, bytes | None]] = ((b"caf\xe9".decode("utf-8", "surrogateescape"), b"x"),)
+ODD_NAMES: list[tuple[str, bytes | None, Sequence[tuple[str, bytes | None]], InputRules, str]] = [
+    ("a plain record", written(), ODD, RULES, "not_utf8"),
+    ("behind others", written(), (("h", b""), *BINARY, *ODD), RULES, "not_utf8"),
+    ("before others", written(), (*ODD, *BINARY), ONLY_OURS, "not_utf8"),
+    ("structured", enveloped(), (*STRUCTURED, *ODD), ONLY_OURS, "not_utf8"),
+    ("a name in another script", written(), (("\u540d", b"x"), ("caf\u00e9", b"")), RULES, SCORED),
+    ("a tombstone", None, ODD, RULES, IGNORED),
+    ("binary of a foreign type", written(), (*replaced("ce_type", b"other"), *ODD), ONLY_OURS, IGNORED),
+    ("structured of a foreign type", enveloped(type="other"), (*STRUCTURED, *ODD), ONLY_OURS, IGNORED),
+    ("no value", b"", ODD, RULES, "empty_value"),
+    ("too large", b"x" * (LIMIT + 1), ODD, RULES, "too_large"),
+    ("binary 0.3", written(), (*OLD, *ODD), RULES, "unsupported_version"),
+    ("structured 0.3", enveloped(specversion="0.3"), (*STRUCTURED, *ODD), RULES, "unsupported_version"),
+    ("what is no JSON", b"{", ODD, RULES, "not_utf8"),
+    ("structured, what is no JSON", b"{", (*STRUCTURED, *ODD), RULES, "not_utf8"),
+    ("structured, an array", b"[]", (*STRUCTURED, *ODD), RULES, "not_utf8"),
+    ("what is no event", b"{}", ODD, RULES, "not_utf8"),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "rules", "expected"), [row[1:] for row in ODD_NAMES], ids=[row[0] for row in ODD_NAMES]
+)
+def test_a_header_whose_name_is_not_utf_8_is_poison_where_no_earlier_check_says_more(
+    value: bytes | None, headers: Sequence[tuple[str, bytes | None]], rules: InputRules, expected: str
+) -> None:
+    assert outcome_of(Fetched(value, headers), rules) == expected
+
+
 def test_all_three_ways_of_writing_an_event_give_the_same_event() -> None:
     plain = event_of(written())
     assert event_of(written(), headers=BINARY) == plain

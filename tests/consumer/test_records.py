@@ -470,6 +470,13 @@ def test_spoofed_headers_of_a_dead_letter_are_dropped() -> None:
     assert headers == [("safe.dlqx", b"kept"), *LETTER.headers(Fetched())]
 
 
+def test_a_header_whose_name_cannot_be_written_is_left_out_of_a_dead_letter() -> None:
+    came: Headers = [("before", b"1"), ("caf\udce9", b"x"), ("caf\u00e9", b"2"), ("\udcff", None)]
+    headers = LETTER.headers(Fetched(headers=came))
+    assert headers == [("before", b"1"), ("caf\u00e9", b"2"), *LETTER.headers(Fetched())]
+    assert all(name.encode() for name, _ in headers)
+
+
 @pytest.mark.parametrize("sign", ["x", "ä", "€", "👩"])
 def test_a_detail_is_cut_to_512_bytes_between_characters(sign: str) -> None:
     told = dict(replace(LETTER, detail=sign * 600).headers(Fetched()))["safe.dlq.detail"]

@@ -1,0 +1,136 @@
+"""A worker's start where the cluster is in doubt, and what its pages say of partitions without a leader."""
+
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from typing_extensions import override
+
+from consumer import app as app_module
+from consumer.app import Worker
+from consumer.errors import ConfigurationError, Transient
+from consumer.kafka import Subscription, TopicsSeen
+from consumer.settings import load
+from consumer.stage import Runner
+from consumer.topic_watch import TopicWatch, no_leader
+from consumer.topics import Verified
+
+COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
+VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), ("a note",))
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> Worker:
+    """One that has not been started, and asks again at once."""
+    environment = {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "SAFE_V0_EXPECTATIONS": str(tmp_path)}
+    return Worker(load({}, environment, tmp_path), "all")
+
+
+@pytest.fixture
+def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[Transient]:
+    """What the brokers answer at the start, one by one, before all is well."""
+    failures: deque[Transient] = deque()
+
+    async def verify_topics(*_arguments: object) -> Verified:
+        return VERIFIED
+
+    async def check_ownership(*_arguments: object) -> None:
+        if failures:
+            raise failures.popleft()
+
+    async def nothing(*_arguments: object) -> str:
+        return "earliest"
+
+    monkeypatch.setattr(app_module, "verify_topics", verify_topics)
+    monkeypatch.setattr(app_module, "check_ownership", check_ownership)
+    monkeypatch.setattr(app_module, "check_input_offsets", nothing)
+    monkeypatch.setattr(app_module, "input_start", nothing)
+    monkeypatch.setattr(app_module, "_ASK_AGAIN_SECONDS", 0.001)
+    return failures
+
+
+async def test_a_start_through_a_broker_that_is_behind_asks_again(worker: Worker, doubts: deque[Transient]) -> None:
+    doubts.extend([Transient("no answer about state/0: OffsetOutOfRangeError")] * 3)
+    with capture_logs() as logs:
+        assert await worker._verify() is VERIFIED
+    assert not doubts
+    assert [(each["log_level"], each["event"]) for each in logs] == [("warning", "a warning"), ("info", "a note")]
+
+
+async def test_it_does_not_ask_for_ever(
+    worker: Worker, doubts: deque[Transient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_START_SECONDS", 0.05)
+    doubts.extend([Transient("no answer about state/0: OffsetOutOfRangeError")] * 1_000)
+    with pytest.raises(
+        ConfigurationError, match=r"127\.0\.0\.1:1 stopped answering at start \(no answer about state/0"
+    ):
+        await worker._verify()
+    assert 1 < len(doubts) < 999
+
+
+async def test_whoever_wants_to_stop_is_not_kept_waiting(worker: Worker, doubts: deque[Transient]) -> None:
+    doubts.extend([Transient("no answer")] * 1_000)
+    worker._stopping.set()
+    with pytest.raises(ConfigurationError):
+        await worker._verify()
+    assert len(doubts) == 999
+
+
+# --- partitions without a leader --------------------------------------------------------------------------------------
+
+# what has no leader, and what of it concerns a worker that has partition 0 of the input and 1 of what is scored
+CONCERNED: list[tuple[dict[str, set[int]], dict[str, set[int]]]] = [
+    ({"input": {0}}, {"input": {0}}),
+    ({"input": {1}}, {}),  # another's
+    ({"scored": {3}}, {"scored": {3}}),  # a scorer writes to all of them
+    ({"scored": {1, 2}}, {"scored": {1, 2}}),
+    ({"state": {1}, "report": {1, 3}}, {"state": {1}, "report": {1}}),
+    ({"state": {0, 2, 3}}, {}),
+    ({"dead_letter": {1}}, {"dead_letter": {1}}),
+]
+
+
+@pytest.mark.parametrize(("leaderless", "concerned"), CONCERNED)
+async def test_a_worker_is_not_ready_where_what_it_needs_has_no_leader(
+    worker: Worker, leaderless: dict[str, set[int]], concerned: dict[str, set[int]]
+) -> None:
+    names = {name: getattr(worker._settings, f"{name}_topic") for name in COUNTS}
+    counts = {names[name]: count for name, count in COUNTS.items()}
+    places = {names[name]: frozenset(partitions) for name, partitions in leaderless.items()}
+    serve(worker)
+    assert worker._not_ready() == []
+    worker._topic_watch = TopicWatch(counts)
+    for _ in range(2):
+        worker._topic_watch.note(TopicsSeen(counts, places, frozenset(), 3))
+    assert worker._not_ready() == [no_leader(names[name], partitions) for name, partitions in concerned.items()]
+
+
+class Serving(Runner):
+    """A partition that is served."""
+
+    def __init__(self) -> None:
+        self.trouble = None
+        self.unread = None
+
+
+class Joined(Subscription):
+    def __init__(self) -> None:
+        """A member whose group answers."""
+
+    @override
+    def heartbeat_is_fresh(self) -> bool:
+        return True
+
+
+def serve(worker: Worker) -> None:
+    """Give a worker its two roles, partition 0 of the input and partition 1 of what is scored."""
+    worker._source = app_module.expectations_source(worker._settings)
+    worker._stages = worker._make_stages(VERIFIED)
+    for stage, partition in zip(worker._stages, (0, 1), strict=True):
+        stage.runners[partition] = Serving()
+        stage.joined = True
+        stage.subscription = Joined()
