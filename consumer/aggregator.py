@@ -262,7 +262,7 @@ class AggregatorPartition:
         batch = self._state.batch(scored.concern_id, scored.batch_id)
         if batch.is_live and (not self._state.forgotten or self._state.forgotten.pop(batch.key, None) is None):
             return batch
-        for test_id in list(islice(batch.fold, _FORGET_RECORDS)):
+        for test_id in list(islice(batch.fold, _most_forgotten(outgoing))):
             self._bury_case(batch, test_id, outgoing)
         if len(batch.fold):
             return None
@@ -398,6 +398,8 @@ class AggregatorPartition:
             batch = self._state.batches.get(key)
             if batch is not None and batch.is_live and batch.owed_at is not None:
                 self._publish_report(batch, outgoing)
+            if outgoing.is_full:  # only now: where every slice is full, reports are still due
+                return
 
     def _credit_at(self, now: float) -> float:
         share = _BUSY_REPORT_SHARE if self._published_at else _IDLE_REPORT_SHARE
@@ -436,7 +438,7 @@ class AggregatorPartition:
     def _forget_idle(self, outgoing: Outgoing) -> None:
         """Advance the forgetting of idle batches by a bounded number of records."""
         self._drop_old_marks(outgoing)
-        budget = _FORGET_RECORDS
+        budget = _most_forgotten(outgoing)
         for batch in list(self._idle()):
             budget -= self._forget_step(batch, outgoing, budget)
             if budget <= 0:
@@ -471,7 +473,7 @@ class AggregatorPartition:
     def _drop_old_marks(self, outgoing: Outgoing) -> None:
         forgotten, oldest = self._state.forgotten, self._now_ms() - self._mark_ms
         old = takewhile(lambda key: forgotten[key].last_scored_at < oldest, forgotten)
-        for key in list(islice(old, _FORGET_RECORDS)):
+        for key in list(islice(old, _most_forgotten(outgoing))):
             del forgotten[key]
             self._put_state(outgoing, key.encode(), None)
 
@@ -516,3 +518,8 @@ class AggregatorPartition:
         self._foreign.flush()
         self._undecodable.flush()
         self._gauges.drop(self._partition)
+
+
+def _most_forgotten(outgoing: Outgoing) -> int:
+    """How many records one transaction may forget: fewer where commits are slow."""
+    return max(1, int(_FORGET_RECORDS * outgoing.share))

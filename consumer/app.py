@@ -34,6 +34,7 @@ from consumer.kafka import (
     read_partition,
 )
 from consumer.kafka.subscription import Assignor, Membership
+from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
 from consumer.metrics import BatchGauges, Metrics
 from consumer.ownership import check_input_offsets, check_ownership, input_start
 from consumer.poison_limit import PoisonLimits
@@ -315,6 +316,7 @@ class Worker:
             make_subscription=make_subscription,
             make_logic=make_logic,
             make_writer=make_writer,
+            commit_seconds=min(session_seconds * _TRANSACTION_SHARE, DOUBTFUL_COMMIT_SECONDS),
         )
 
     def _dead_letters(self, verified: Verified) -> DeadLetterTopic:

@@ -50,12 +50,14 @@ class Transient(SafeError):
 class PartitionLost(SafeError):
     """The partition, or our right to write for it, is gone: drop producer, state and records in hand.
 
-    `fenced` tells that the broker refused our producer in favour of a newer one.
+    `fenced` tells that the broker refused our producer in favour of a newer one, `timed_out` that a commit was given up
+    because it took too long.
     """
 
-    def __init__(self, message: str, *, fenced: bool = False) -> None:
+    def __init__(self, message: str, *, fenced: bool = False, timed_out: bool = False) -> None:
         super().__init__(message)
         self.fenced = fenced
+        self.timed_out = timed_out
 
 
 class Contradiction(SafeError):

@@ -25,6 +25,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, Protocol, TypeVar
 
 import structlog
@@ -41,6 +42,7 @@ from consumer.kafka import (
     Subscription,
     size_of,
 )
+from consumer.pace import Pace
 
 _log = structlog.get_logger("safe.stage")
 
@@ -133,6 +135,8 @@ class Role:
     make_writer: Callable[[int, Subscription], PartitionWriter]
     aligned: frozenset[str] = frozenset()
     scattered: frozenset[str] = frozenset()
+    commit_seconds: float = inf
+    """A commit that takes longer costs its writer, whether it succeeds or not."""
 
 
 class Stage:
@@ -485,6 +489,7 @@ class Runner:
         self._proven = True
         self._woken = asyncio.Event()
         self._backlog = Backlog(shares)
+        self._pace = Pace(role.commit_seconds)  # outlives the writers: the same slice must not come again in full
         self._fenced_at: deque[float] = deque(maxlen=2)
         self._fenced_now = False
         self._has_committed: int | None = None
@@ -683,7 +688,7 @@ class Runner:
         return end is not None and not self._backlog.records and self._backlog.fetched_to >= end
 
     async def _work(self) -> None:
-        records, next_offset = self._backlog.take()
+        records, next_offset = self._backlog.take(self._pace.share)
         self._resume_when_lower()
         if not records and not self._something_due():
             return
@@ -714,11 +719,35 @@ class Runner:
             next_offset = records[taken].offset
             self._backlog.put_back(records[taken:])
         note = self._logic.finish(outgoing, next_offset, at_end=self._at_end())
-        await self._writer.commit(outgoing, next_offset, note)
+        await self._commit(outgoing, records[:taken], next_offset, note)
         self.position = self._has_committed = next_offset
         self._backlog.committed(next_offset)
         self._logic.committed(next_offset)
         self._prove()
+
+    async def _commit(self, outgoing: Outgoing, records: Sequence[Record], next_offset: int, note: str) -> None:
+        """Commit; the time that it takes decides how much the next transaction may hold."""
+        assert self._writer is not None
+        began = time.monotonic()
+        try:
+            await self._writer.commit(outgoing, next_offset, note)
+        except PartitionLost as lost:
+            if not lost.timed_out:
+                raise
+            # Without records it was a chore, which has the share as its only measure.
+            held = self._backlog.share_of(records) if records else 1.0
+            self._pace.gave_up(held, time.monotonic())
+            raise PartitionLost(f"{lost}, {self._remedy(records)}", timed_out=True) from lost
+        self._pace.committed(began, time.monotonic())
+
+    def _remedy(self, records: Sequence[Record]) -> str:
+        if len(records) > 1:
+            return f"with {len(records)} records: the next slice holds at most half of them"
+        held = "one record" if records else "reports, or what is to be forgotten"
+        return (
+            f"with only {held}: if the brokers are up, the network or a quota lets too little through; raise it, "
+            "or SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS"
+        )
 
     async def _fill(self, records: Sequence[Record]) -> tuple[Outgoing, int] | None:
         """Process until it succeeds; None if the partition was taken away, whose next owner reads the records again."""
@@ -726,6 +755,7 @@ class Runner:
         assert self._writer is not None
         while True:
             outgoing = self._writer.outgoing(self._now_ms())
+            outgoing.narrow(self._pace.share)
             try:
                 taken = await self._logic.process(records, outgoing)
             except Transient as error:
@@ -908,19 +938,27 @@ class Backlog:
         """Time to fetch again."""
         return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < self._shares.backlog_bytes // 2
 
-    def take(self) -> tuple[list[Record], int]:
+    def take(self, share: float = 1.0) -> tuple[list[Record], int]:
         """The next slice (everything there is, up to its bounds) and the offset to commit with it.
+
+        `share` is how much of its bounds a slice may have; it holds one record at the least.
 
         That offset is behind the markers too once nothing is left in between: a group that only ever commits behind
         records never shows a lag of zero.
         """
         taken: list[Record] = []
-        size, most = 0, self._shares.slice_bytes
-        while self.records and len(taken) < _SLICE_RECORDS and size < most:
+        size, most = 0, max(1, int(self._shares.slice_bytes * share))
+        most_records = max(1, int(_SLICE_RECORDS * share))
+        while self.records and len(taken) < most_records and size < most:
             taken.append(self.records.popleft())
             size += self._sizes.popleft()
         self._bytes -= size
         return taken, self.records[0].offset if self.records else self.fetched_to
+
+    def share_of(self, records: Sequence[Record]) -> float:
+        """What share of a full slice these are, by number or by bytes, whichever is more."""
+        size = sum(map(size_of, records))
+        return max(len(records) / _SLICE_RECORDS, size / self._shares.slice_bytes)
 
     def put_back(self, records: Sequence[Record]) -> None:
         """Return what a slice did not take."""

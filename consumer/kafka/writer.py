@@ -11,7 +11,14 @@ from typing import Any, Protocol, TypeVar
 
 from aiokafka import AIOKafkaProducer, OffsetAndMetadata, TopicPartition
 from aiokafka.codec import zstd_encode
-from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced, TopicAuthorizationFailedError
+from aiokafka.errors import (
+    InvalidProducerEpoch,
+    KafkaError,
+    KafkaTimeoutError,
+    ProducerFenced,
+    RequestTimedOutError,
+    TopicAuthorizationFailedError,
+)
 
 from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
@@ -33,6 +40,7 @@ DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
 
 FENCED = (ProducerFenced, InvalidProducerEpoch)
+TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -45,6 +53,12 @@ class Outgoing:
         self._now_ms = now_ms
         self._batches: dict[tuple[str, int], list[Any]] = {}
         self._left = _FULL_BYTES
+        self.share = 1.0
+
+    def narrow(self, share: float) -> None:
+        """Before the first record: hold only this share of what a slice may hold."""
+        self.share = share
+        self._left = int(_FULL_BYTES * share)
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Add one record, stamped with the time of writing: event times never stand in a record's timestamp."""
@@ -193,7 +207,7 @@ class _ProducerOwner:
                 return await steps
         except TimeoutError as error:
             without_frames(error)
-            raise PartitionLost(f"no answer within {self._deadline_seconds:g} s") from error
+            raise PartitionLost(f"no answer within {self._deadline_seconds:g} s", timed_out=True) from error
         except (ExceptionGroup, KafkaError, OSError, AssertionError) as error:
             without_frames(error)
             # aiokafka reports misuse of a fenced producer as an AssertionError.
@@ -211,7 +225,8 @@ class _ProducerOwner:
             return meaning
         if any(isinstance(cause, FENCED) for cause in causes(error)):
             return PartitionLost("another producer has taken over", fenced=True)
-        return PartitionLost(f"a write failed: {type(error).__name__}")
+        timed_out = any(isinstance(cause, TIMED_OUT) for cause in causes(error))
+        return PartitionLost(f"a write failed: {type(error).__name__}", timed_out=timed_out)
 
 
 def without_frames(error: BaseException | None) -> None:

@@ -217,6 +217,8 @@ class Site:
         self.metrics = Metrics("0.1.0", OURS)
         self.gauges = BatchGauges(1_000, lambda: True)
         self.next_offset = 0
+        self.most_results = 1_000
+        self.share = 1.0
         self.logic = self._new()
 
     def _new(self) -> AggregatorPartition:
@@ -240,6 +242,8 @@ class Site:
     async def fill(self, *records: Fetched, at_end: bool = False) -> Kept:
         """Everything of a transaction but its commit."""
         outgoing = Kept()
+        outgoing.most_results = self.most_results
+        outgoing.narrow(self.share)
         taken = await self.logic.process(records, outgoing)
         if taken:
             self.next_offset = records[taken - 1].offset + 1
@@ -718,6 +722,17 @@ async def test_reports_wait_while_there_are_results_and_the_longest_owed_comes_f
     assert [report.key for report in idle.of("report")] == [b"S11/C", b"S11/A", b"S11/B"]
 
 
+async def test_one_report_at_least_goes_with_a_slice_that_is_full_and_the_others_wait(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aggregator_module, "_BUSY_REPORT_SHARE", 0.0)
+    for offset, name in enumerate("CAB"):
+        await site.fold(scored("1", batch=name, offset=offset))
+    site.most_results = 0  # full at once
+    reported = [[report.key for report in (await site.fold()).of("report")] for _ in range(3)]
+    assert reported == [[b"S11/C"], [b"S11/A"], [b"S11/B"]]
+
+
 async def test_a_record_that_moves_nothing_owes_no_report(site: Site) -> None:
     await site.fold(scored("1", at=20, offset=0))
     site.clock.advance(5)
@@ -804,6 +819,17 @@ async def test_an_idle_batch_is_marked_first_and_its_rows_go_in_later_transactio
     assert cases_left(site) == set()
     assert stage_of(site) == "forgotten"
     assert not any(each.of("report") or each.of("result") for each in buried)
+
+
+async def test_where_commits_are_slow_fewer_rows_go_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregator_module, "_FORGET_RECORDS", 8)
+    await live_batch(site, cases=5)
+    site.clock.advance(7 * 86_400)
+    await site.fold(at_end=True)
+    site.share = 1 / 4
+    buried = await rest(site)
+    assert [len(each.of("state")) for each in buried][:3] == [2 + 2, 2 + 2, 1 + 2]  # rows, the batch's and the progress
+    assert cases_left(site) == set()
 
 
 async def test_a_live_batch_never_loses_a_row(site: Site) -> None:

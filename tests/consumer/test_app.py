@@ -19,7 +19,7 @@ from consumer.topic_watch import TopicWatch, no_leader
 from consumer.topics import Verified
 
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
-VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), ("a note",))
+VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), None, ("a note",))
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ LAYERS: list[set[str]] = [
     {"consumer.event_shapes", "consumer.event_examples"},
     {"consumer.scored"},
     {"consumer.dead_letters", "consumer.records", "consumer.metrics", "consumer.report_size", "consumer.kafka"},
-    {"consumer.occasional", "consumer.poison_limit"},
+    {"consumer.occasional", "consumer.pace", "consumer.poison_limit"},
     {"consumer.expectations", "consumer.reports"},
     {"consumer.ports", "consumer.decode"},
     {

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, KafkaTimeoutError, ProducerFenced, RequestTimedOutError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from consumer.errors import PartitionLost
@@ -37,6 +37,14 @@ def test_a_slice_is_full_once_its_values_come_to_16_mib_wherever_they_go(outgoin
         outgoing.append("state", 0, b"key", None, [])
         assert not outgoing.is_full
     outgoing.append("scored", 0, b"key", bytes(MIB // 2), [])
+    assert outgoing.is_full
+
+
+def test_where_commits_are_slow_a_slice_is_full_earlier(outgoing: Outgoing) -> None:
+    outgoing.narrow(1 / 8)
+    outgoing.append("scored", 0, b"key", bytes(MIB), [])
+    assert not outgoing.is_full
+    outgoing.append("scored", 0, b"key", bytes(MIB), [])
     assert outgoing.is_full
 
 
@@ -105,3 +113,29 @@ async def test_what_could_not_be_written_is_let_go_of(failure: Exception | None)
     assert is_lost
     await asyncio.sleep(0)  # the tasks that sent end
     assert gone() is None
+
+
+# what the producer does, whether the commit was given up for the time that it took
+FAILURES: list[tuple[Exception | None, bool]] = [
+    (None, True),
+    (KafkaTimeoutError("no room for the batch"), True),
+    (RequestTimedOutError("the broker"), True),
+    (KafkaError("broken"), False),
+    (OSError("gone"), False),
+    (ProducerFenced("taken over"), False),
+]
+
+
+@pytest.mark.parametrize(("failure", "timed_out"), FAILURES)
+async def test_a_commit_that_took_too_long_is_told_from_one_that_failed(
+    failure: Exception | None, *, timed_out: bool
+) -> None:
+    async def never(_next_offset: int, _note: str) -> None:
+        raise AssertionError("an offset was committed before its outputs")
+
+    writer = Writer(FailingProducer(failure), never)
+    outgoing = writer.outgoing(0)
+    outgoing.append("result", 0, b"key", b"value", [])
+    with pytest.raises(PartitionLost) as lost:
+        await writer.commit(outgoing, 1, "")
+    assert lost.value.timed_out is timed_out

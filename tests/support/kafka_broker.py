@@ -210,6 +210,18 @@ class KafkaBroker:
         self.stop(kill=kill)
         self.start()
 
+    def limit_producers(self, client_id: str, bytes_a_second: int) -> None:
+        """Set the quota that all producers of this client id share; what they write beyond it is delayed."""
+        entity = ["--entity-type", "clients", "--entity-name", client_id]
+        change = ["--bootstrap-server", self.bootstrap_servers, "--alter", *entity]
+        quota = ["--add-config", f"producer_byte_rate={bytes_a_second}"]
+        subprocess.run(
+            self._java("kafka.admin.ConfigCommand", *change, *quota),
+            check=True,
+            capture_output=True,
+            timeout=START_SECONDS,
+        )
+
     def freeze(self) -> None:
         """Suspend the process: connections stay open and nothing answers."""
         self._signal(signal.SIGSTOP)
