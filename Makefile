@@ -52,7 +52,7 @@ chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20
 chaos: $(VENV)/.dev ## workers killed, stopped and frozen under load, at full size
 	$(BIN)/python -m pytest -s tests/broker/test_chaos.py $(PYTEST_ARGS)
 
-certify: $(VENV)/.dev ## three brokers and their workers put through everything, for hours; goes on where it was stopped (needs root)
+certify: $(VENV)/.dev ## two to three hours of faults on three brokers (needs root); a second call continues
 	$(BIN)/python -m tests.certify $(CERTIFY_ARGS)
 
 bench: $(VENV)/.dev ## events per second of one worker, exactly_once
