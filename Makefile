@@ -17,7 +17,7 @@ LOCK    := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --p
            --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test tools test-fast chaos bench lock clean
+.PHONY: help setup demo check format test tools test-fast chaos certify bench lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ chaos: export SAFE_TEST_CHAOS_EVENTS ?= 100000
 chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20
 chaos: $(VENV)/.dev ## workers killed, stopped and frozen under load, at full size
 	$(BIN)/python -m pytest -s tests/broker/test_chaos.py $(PYTEST_ARGS)
+
+certify: $(VENV)/.dev ## two to three hours of faults on three brokers (needs root); a second call continues
+	$(BIN)/python -m tests.certify $(CERTIFY_ARGS)
 
 bench: $(VENV)/.dev ## events per second of one worker, exactly_once
 	$(BIN)/python -m bench.throughput $(BENCH_ARGS)

@@ -47,7 +47,6 @@ def broker_frozen(field: Field, number: int) -> None:
     """Suspend a broker for 15 seconds: when it wakes it takes itself for what it was."""
     rng = field.rng
     frozen = field.coordinator(number) if number % 3 else rng.choice(list(field.cluster.brokers.values()))
-    field.say(f"freezing broker {frozen.number}")
     field.later(rng.uniform(1.0, field.pace.missed), field.take_over)
     # These hang on the frozen broker, and are answered in the first moments after it wakes.
     field.later(rng.uniform(field.pace.frozen - 4.0, field.pace.frozen - 0.2), field.take_over)

@@ -19,7 +19,6 @@ from tests.support.site import Site
 Delivery = Literal["exactly_once", "at_least_once"]
 DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
 PARTITIONS = 6
-EVENTS_A_SECOND = 100.0
 CASES_A_BATCH = 50
 REPEATED, POISON = 0.1, 0.01
 ENDLESS = 10_000_000
@@ -36,12 +35,14 @@ class Load:
     seconds: float
     delivery: Delivery = "exactly_once"
     session_seconds: int = 10
+    events_a_second: float = 100.0
+    excuse: str | None = None
     pace: Pace = field(default_factory=Pace)
     checkout: Path = PROJECT
 
     def batches(self) -> tuple[WrittenBatch, ...]:
         """Make the test cases."""
-        count = int(EVENTS_A_SECOND * self.seconds * (1 - REPEATED) / CASES_A_BATCH) + 1
+        count = int(self.events_a_second * self.seconds * (1 - REPEATED) / CASES_A_BATCH) + 1
         return make_batches(Random(self.seed).randrange(2**31), batches=count, cases_a_batch=CASES_A_BATCH)
 
 
@@ -53,9 +54,10 @@ def under_load(load: Load, cluster: KafkaCluster, folder: Path, say: Callable[[s
         site = _site(load, outside, folder, batches)
         seed = Random(load.seed).randrange(2**31)
         stream = event_stream(seed, batches, ENDLESS, partitions=PARTITIONS, repeated=REPEATED, poison=POISON)
-        crew = Crew(site, Random(load.seed))
+        crew = Crew(site, Random(load.seed), load.excuse)
         try:
-            with SteadyFeeder(outside.bootstrap_servers, site.topics.input, stream, a_second=EVENTS_A_SECOND) as feeder:
+            feeding = SteadyFeeder(outside.bootstrap_servers, site.topics.input, stream, a_second=load.events_a_second)
+            with feeding as feeder:
                 for _ in range(WORKERS):
                     crew.hire()
                 loaded = Field(

@@ -42,6 +42,7 @@ class Order:
             START_SECONDS + self.rounds * self.scenario.round_seconds,
             self.delivery,
             SESSION_SECONDS[self.number % len(SESSION_SECONDS)],
+            excuse=self.scenario.excuse,
             checkout=self.checkout,
         )
 

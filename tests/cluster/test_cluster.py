@@ -18,7 +18,7 @@ from tests.support.kafka_cluster import QUICK, KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.cluster]
 
-LOAD_SECONDS = 60.0
+LOAD_SECONDS, EVENTS_A_SECOND = 60.0, 50.0
 PACE = Pace(missed=2.0, frozen=5.0, down=5.0, below_minimum=6.0, full=5.0, calm=1.0)
 
 
@@ -31,12 +31,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
         missing(f"no cluster: {error}")
     with made:
         yield made.start()
+    assert made.left_behind() == []
 
 
 @pytest.fixture
 def field(cluster: KafkaCluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Field]:
     """Three workers under load; what is done to them is printed where a test fails."""
-    load = Load(str(request.node.name), LOAD_SECONDS, session_seconds=4, pace=PACE)
+    load = Load(str(request.node.name), LOAD_SECONDS, session_seconds=4, events_a_second=EVENTS_A_SECOND, pace=PACE)
     with under_load(load, cluster, tmp_path, print) as loaded:
         yield loaded
 
