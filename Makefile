@@ -17,7 +17,7 @@ LOCK    := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --p
            --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test tools test-fast chaos certify bench lock clean
+.PHONY: help setup demo check format test tools test-fast chaos mutants certify bench lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ chaos: $(VENV)/.dev ## workers killed, stopped and frozen under load, at full si
 
 certify: $(VENV)/.dev ## two to three hours of faults on three brokers (needs root); a second call continues
 	$(BIN)/python -m tests.certify $(CERTIFY_ARGS)
+
+mutants: $(VENV)/.dev ## take each guard of the exactly-once flow away, and see a test go red
+	$(BIN)/python -m tests.certify.mutants
 
 bench: $(VENV)/.dev ## events per second of one worker, exactly_once
 	$(BIN)/python -m bench.throughput $(BENCH_ARGS)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.certify.load import DELIVERIES
+from tests.certify.mutants import MUTANTS, copied, named
 from tests.certify.results import Results, breaches, code_of, commit_of, table
 from tests.certify.run import Order, carry_out
 from tests.certify.scenarios import SCENARIOS
@@ -22,6 +23,13 @@ SEED = 20260302
 def main(arguments: Sequence[str]) -> int:
     """Return 0 if nothing was broken, 1 if something was, 3 where no cluster can be had."""
     options = _options(arguments)
+    with tempfile.TemporaryDirectory(prefix="safe-without-") as name:
+        if options.without:
+            options.checkout = copied(Path(name), named(options.without))
+        return _certify(options)
+
+
+def _certify(options: argparse.Namespace) -> int:
     orders = list(_orders(options))
     if options.list:
         for order in orders:
@@ -57,6 +65,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, metavar="N", help="at most so many rounds in each run")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--checkout", type=Path, default=PROJECT, help="run the workers of another checkout")
+    parser.add_argument(
+        "--without",
+        action="append",
+        metavar="GUARD",
+        choices=[mutant.name for mutant in MUTANTS],
+        help="run the workers without this guard (python -m tests.certify.mutants --list): it must go red",
+    )
     parser.add_argument("--results", type=Path, default=PROJECT / ".cache" / "certify" / "results.jsonl")
     parser.add_argument("--fresh", action="store_true", help="forget what was found before")
     options = parser.parse_args(arguments)

@@ -1,7 +1,8 @@
 """`python -m tests.certify.mutants`: take each guard of commit, take-up and restore away, and see a test go red.
 
 A guard that no test misses is one that the next change may lose. Each mutant is applied to a copy of the product; the
-tests named beside it, none of which needs a broker, must fail on it. `--list` lists them.
+test named beside it, which needs no broker, must fail on it. What only a cluster can miss has no such test:
+`python -m tests.certify --without NAME` tries the drills on any of them. `--list` lists them all.
 """
 
 import argparse
@@ -34,7 +35,7 @@ class Mutant:
     file: str
     old: str
     new: str
-    test: str
+    test: str | None
 
     def apply(self, checkout: Path) -> None:
         """Change the file in a copy of the product; AssertionError where the guard is not found as it was."""
@@ -156,6 +157,13 @@ MUTANTS = (
         "fences_not_counted", STAGE, "        self._count_fence()\n", "", "test_stage",
     ),
     # --- the restore
+    Mutant(
+        "restore_to_the_leaders_end", "consumer/kafka/reader.py",
+        '    async for records in _read(connection, TopicPartition(topic, partition), None, end, "read_committed"):\n',
+        "    start, end = await _bounds(connection, TopicPartition(topic, partition))\n"
+        '    async for records in _read(connection, TopicPartition(topic, partition), start, end, "read_committed"):\n',
+        None,
+    ),
     Mutant("restore_one_short", AGGREGATOR, "restore(end=mark + 1)", "restore(end=mark)", "test_aggregator"),
     Mutant(
         "older_state_taken", AGGREGATOR,
@@ -184,29 +192,37 @@ MUTANTS = (
 )  # fmt: skip
 
 
-def died(mutant: Mutant, interpreter: Path) -> tuple[bool, str]:
-    """Run the mutant's test on a copy of the product; returns whether it failed, and its last line."""
+def copied(folder: Path, mutants: Sequence[Mutant]) -> Path:
+    """Copy the product and its tests, and take some of the guards away there."""
+    for part in ("consumer", "safe_core", "tests", "config", "docs"):
+        shutil.copytree(PROJECT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PROJECT / "pyproject.toml", folder)
+    for mutant in mutants:
+        mutant.apply(folder)
+    return folder
+
+
+def failed(test: str, mutants: Sequence[Mutant]) -> tuple[bool, str]:
+    """Run a file of tests on a copy without these guards; returns whether a test failed, and pytest's last line."""
     with tempfile.TemporaryDirectory(prefix="safe-mutant-") as name:
-        copy = Path(name)
-        for part in ("consumer", "safe_core", "tests", "config", "docs"):
-            shutil.copytree(PROJECT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(PROJECT / "pyproject.toml", copy)
-        if mutant.file:
-            mutant.apply(copy)
-        command = [str(interpreter), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        copy = copied(Path(name), mutants)
         done = subprocess.run(
-            [*command, f"tests/consumer/{mutant.test}.py"],
-            cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True, check=False,
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/consumer/{test}.py"],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+            check=False,
             timeout=RUN_SECONDS,
-        )  # fmt: skip
+        )
     last = [line for line in done.stdout.splitlines() if line.strip()][-1:]
     return done.returncode == 1, last[0] if last else done.stderr[-200:]
 
 
-def healthy(interpreter: Path) -> list[str]:
-    """Name the tests that fail on the product as it is: nothing could be learned from them."""
-    tests = sorted({mutant.test for mutant in MUTANTS})
-    return [test for test in tests if died(Mutant("none", "", "", "", test), interpreter)[0]]
+def named(names: Sequence[str]) -> list[Mutant]:
+    """Return the mutants of these names; KeyError for one that there is not."""
+    known = {mutant.name: mutant for mutant in MUTANTS}
+    return [known[name] for name in names]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -215,22 +231,23 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
-    chosen = [mutant for mutant in MUTANTS if not options.names or mutant.name in options.names]
+    chosen = named(options.names) if options.names else list(MUTANTS)
     if options.list:
-        print(*(f"{mutant.name}: {mutant.file}" for mutant in chosen), sep="\n")
+        print(*(f"{mutant.name}: {mutant.file}, {mutant.test or 'a cluster'}" for mutant in chosen), sep="\n")
         return 0
-    interpreter = Path(sys.executable)
-    sick = healthy(interpreter)
+    sick = [test for test in sorted({mutant.test for mutant in chosen if mutant.test}) if failed(test, ())[0]]
     if sick:
         print(f"{', '.join(sick)} fail without any mutant", file=sys.stderr)
-        return len(MUTANTS)
-    living = 0
-    for mutant in chosen:
-        is_dead, last = died(mutant, interpreter)
-        living += not is_dead
-        print(f"{'died ' if is_dead else 'LIVES'} {mutant.name}: {last}", flush=True)
-    print(f"{len(chosen) - living} of {len(chosen)} mutants died")
+        return len(chosen)
+    living = sum(not _dies(mutant, mutant.test) for mutant in chosen if mutant.test)
+    print(f"{living} mutants live")
     return living
+
+
+def _dies(mutant: Mutant, test: str) -> bool:
+    is_dead, last = failed(test, [mutant])
+    print(f"{'died ' if is_dead else 'LIVES'} {mutant.name}: {last}", flush=True)
+    return is_dead
 
 
 if __name__ == "__main__":
