@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.support.kafka_broker import PROJECT
 
-RUN_SECONDS = 300.0
+RUN_SECONDS = 120.0
 GROUP_OFFSETS = "consumer/kafka/group_offsets.py"
 WRITER = "consumer/kafka/writer.py"
 SUBSCRIPTION = "consumer/kafka/subscription.py"
@@ -164,6 +164,14 @@ MUTANTS = (
         '    async for records in _read(connection, TopicPartition(topic, partition), start, end, "read_committed"):\n',
         None,
     ),
+    Mutant(
+        "restore_beyond_the_mark", "consumer/kafka/reader.py",
+        "records[: bisect_left(records, end, key=_offset)]", "records", "test_reader",
+    ),
+    Mutant(
+        "restore_without_end", "consumer/kafka/reader.py",
+        "elif now - moved_at > CALL_SECONDS:", "elif False:", "test_reader",
+    ),
     Mutant("restore_one_short", AGGREGATOR, "restore(end=mark + 1)", "restore(end=mark)", "test_aggregator"),
     Mutant(
         "older_state_taken", AGGREGATOR,
@@ -206,15 +214,18 @@ def failed(test: str, mutants: Sequence[Mutant]) -> tuple[bool, str]:
     """Run a file of tests on a copy without these guards; returns whether a test failed, and pytest's last line."""
     with tempfile.TemporaryDirectory(prefix="safe-mutant-") as name:
         copy = copied(Path(name), mutants)
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/consumer/{test}.py"],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_SECONDS,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/consumer/{test}.py"],
+                cwd=copy,
+                env={**os.environ, "PYTHONPATH": str(copy)},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=RUN_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return True, f"no end within {RUN_SECONDS:g} s"
     last = [line for line in done.stdout.splitlines() if line.strip()][-1:]
     return done.returncode == 1, last[0] if last else done.stderr[-200:]
 
