@@ -518,6 +518,14 @@ async def test_a_row_that_cannot_be_understood_is_fatal(clock: Clock, bad: Fetch
 
 # --- take-over --------------------------------------------------------------------------------------------------------
 
+
+async def test_a_late_row_of_a_former_owner_does_not_set_a_batch_back(clock: Clock) -> None:
+    newer = BatchRow(NOW, 0, 7, 20, 20, NOW, OURS, "0.1.0")
+    older = newer._replace(expected_cases=5, moved=10, reported=10)
+    site = await Site(clock, [row(b"S11/B", newer.encode()), row(b"S11/B", older.encode())]).restart()
+    assert site.logic._state.batches["S11/B"].row == newer
+
+
 # exactly once, committed offset and its note, progress row and its count, where to read on (or what is said)
 Row = tuple[int, int | None]
 TAKE_OVERS: list[tuple[bool, Committed | None, Row | None, int | str]] = [
