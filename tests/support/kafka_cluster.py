@@ -74,7 +74,7 @@ def java_hash(text: str) -> int:
     value = 0
     for unit in text.encode("ascii"):
         value = (31 * value + unit) % 2**32
-    return abs(value - 2**32 if value >= 2**31 else value)
+    return abs(value - 2**32 if value >= 2**31 else value) % 2**31
 
 
 class Node:
