@@ -1,7 +1,8 @@
 """A worker's start where the cluster is in doubt, and what its pages say of partitions without a leader."""
 
+import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from typing_extensions import override
 from consumer import app as app_module
 from consumer.app import Worker
 from consumer.errors import ConfigurationError, Transient
-from consumer.kafka import Subscription, TopicsSeen
+from consumer.kafka import Cluster, Subscription, TopicsSeen
 from consumer.settings import load
 from consumer.stage import Runner
 from consumer.topic_watch import TopicWatch, no_leader
@@ -107,6 +108,53 @@ async def test_a_worker_is_not_ready_where_what_it_needs_has_no_leader(
     for _ in range(2):
         worker._topic_watch.note(TopicsSeen(counts, places, frozenset(), 3))
     assert worker._not_ready() == [no_leader(names[name], partitions) for name, partitions in concerned.items()]
+
+
+class Torn(Cluster):
+    """A cluster in which one partition has no leader, as long as `is_torn`; every other look gets no answer."""
+
+    def __init__(self, topic: str, counts: Mapping[str, int]) -> None:
+        self.is_torn = True
+        self.looks = 0
+        self._looked = asyncio.Condition()
+        self._topic = topic
+        self._counts = counts
+
+    @override
+    async def look(self, topics: Sequence[str], timeout_seconds: float = 1.0) -> TopicsSeen:
+        self.looks += 1
+        async with self._looked:
+            self._looked.notify_all()
+        if self.looks % 2:
+            raise Transient("no answer about the topics: TimeoutError")
+        torn = {self._topic: frozenset({0})} if self.is_torn else {}
+        return TopicsSeen({topic: self._counts[topic] for topic in topics}, torn, frozenset(), 3)
+
+    async def looked_at(self, times: int) -> None:
+        """Wait until so many looks have been taken in: until the next one comes."""
+        async with self._looked, asyncio.timeout(10):
+            await self._looked.wait_for(lambda: self.looks > times)
+
+
+async def test_the_watch_tells_the_role_that_reads_it(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "_WATCH_SECONDS", 0.001)
+    names = {name: getattr(worker._settings, f"{name}_topic") for name in COUNTS}
+    cluster = worker._cluster = Torn(names["input"], {names[name]: count for name, count in COUNTS.items()})
+    serve(worker)
+    scorer, aggregator = worker._stages
+    watching = asyncio.create_task(worker._watch_cluster(VERIFIED))
+    try:
+        await cluster.looked_at(4)
+        assert scorer.leaderless == {0}
+        assert not aggregator.leaderless
+        assert worker._not_ready() == [no_leader(names["input"], {0})]
+        cluster.is_torn = False
+        await cluster.looked_at(8)
+        assert not scorer.leaderless
+        assert worker._not_ready() == []
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
 
 
 class Serving(Runner):
