@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import PROJECT, KafkaBroker, kafka_libs
-from tests.support.outside import Outside
+from tests.support.outside import Isolation, Outside
 from tests.support.site import Site
 
 SEED = 20260302
@@ -24,6 +24,7 @@ CLIENT_ID = "safe"
 BATCHES = 40
 CASES_A_BATCH = 50
 LOOK_SECONDS = 1.0
+ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 
 
 def main() -> None:
@@ -77,7 +78,21 @@ def _run(site: Site, most_seconds: float) -> str:
     drained = f"drained in {took:.0f} s" if not any(left) else f"not drained in {took:.0f} s, {left} left"
     shown = "nothing committed" if first is None else f"first commit after {first:.0f} s"
     problems = _problems(site) if not any(left) else []
-    return f"{shown}, {drained}, {dropped} slices dropped, problems: {problems or 'none'}"
+    return f"{shown}, {drained}, {dropped} slices dropped, problems: {problems or 'none'}; {_written(site)}"
+
+
+def _written(site: Site) -> str:
+    """What was written to each topic, in MiB of keys and values, and how much of it was given up."""
+    sizes = {}
+    for topic in site.topics.outputs():
+        every, kept = (
+            sum(
+                len(record.key or b"") + len(record.value or b"") for record in site.outside.read(topic, isolation=each)
+            )
+            for each in ISOLATIONS
+        )
+        sizes[topic.partition(".")[2]] = f"{every / 2**20:.1f} ({(every - kept) / 2**20:.1f} in vain)"
+    return "written " + ", ".join(f"{name} {size}" for name, size in sizes.items())
 
 
 def _lags(site: Site) -> list[int]:

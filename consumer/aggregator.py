@@ -398,8 +398,8 @@ class AggregatorPartition:
             batch = self._state.batches.get(key)
             if batch is not None and batch.is_live and batch.owed_at is not None:
                 self._publish_report(batch, outgoing)
-            if outgoing.is_full:  # only now: where every slice is full, reports are still due
-                return
+            if outgoing.is_full or outgoing.share < 1:
+                return  # one at least: where every slice is full, or commits are slow, reports are still due
 
     def _credit_at(self, now: float) -> float:
         share = _BUSY_REPORT_SHARE if self._published_at else _IDLE_REPORT_SHARE

@@ -730,13 +730,14 @@ async def test_reports_wait_while_there_are_results_and_the_longest_owed_comes_f
     assert [report.key for report in idle.of("report")] == [b"S11/C", b"S11/A", b"S11/B"]
 
 
-async def test_one_report_at_least_goes_with_a_slice_that_is_full_and_the_others_wait(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("most_results", "share"), [(0, 1.0), (1_000, 0.5)], ids=["full", "slow"])
+async def test_where_a_slice_is_full_or_commits_are_slow_each_transaction_has_one_report(
+    site: Site, monkeypatch: pytest.MonkeyPatch, most_results: int, share: float
 ) -> None:
     monkeypatch.setattr(aggregator_module, "_BUSY_REPORT_SHARE", 0.0)
     for offset, name in enumerate("CAB"):
         await site.fold(scored("1", batch=name, offset=offset))
-    site.most_results = 0  # full at once
+    site.most_results, site.share = most_results, share
     reported = [[report.key for report in (await site.fold()).of("report")] for _ in range(3)]
     assert reported == [[b"S11/C"], [b"S11/A"], [b"S11/B"]]
 
