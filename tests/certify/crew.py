@@ -2,6 +2,7 @@
 
 import random
 import re
+import signal
 import time
 from collections import Counter
 from contextlib import suppress
@@ -124,7 +125,8 @@ class Crew:
             worker.discard()
             self.problems.append(f"shutdown: {worker.name} did not stop within {STOP_SECONDS:g} s: {_end_of(worker)}")
             return
-        if code != 0:
+        too_early = code == -signal.SIGTERM and not worker.log_text()  # Python had not yet come as far as SAFE
+        if code != 0 and not too_early:
             self.problems.append(f"shutdown: {worker.name} was asked to stop and exited {code}: {_end_of(worker)}")
 
     def _are_ready(self) -> bool:

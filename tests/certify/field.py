@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -94,7 +94,7 @@ class Field:
         self._due.clear()
         self.cluster.restore()
         self.crew.settle()
-        self._await_progress()
+        self.await_progress()
         self.run(self.rng.uniform(0.5, 1.0) * self.pace.calm)
 
     def conclude(self, *, repeats_allowed: bool = False) -> tuple[Run, list[str]]:
@@ -104,10 +104,13 @@ class Field:
         self.crew.settle()
         return self.site.seen(repeats_allowed=repeats_allowed)
 
-    def _await_progress(self) -> None:
+    def await_progress(self, *, without: Collection[tuple[str, int]] = ()) -> None:
+        """Wait until both groups have gone on in every partition, but for those named."""
         known = wait_until(self._committed, within_seconds=PROGRESS_SECONDS, what="both groups have committed")
         wait_until(
-            lambda: all(value > known[place] for place, value in (self._committed() or known).items()),
+            lambda: all(
+                value > known[place] for place, value in (self._committed() or known).items() if place not in without
+            ),
             within_seconds=PROGRESS_SECONDS,
             what=f"both groups go on in every partition from {known}",
             every_seconds=0.3,

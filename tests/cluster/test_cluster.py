@@ -15,10 +15,12 @@ from tests.certify.load import Load, under_load
 from tests.conftest import missing
 from tests.support.kafka_broker import BrokerUnavailableError
 from tests.support.kafka_cluster import QUICK, KafkaCluster
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.cluster]
 
 LOAD_SECONDS, EVENTS_A_SECOND = 60.0, 50.0
+TOLD_SECONDS = 15.0
 PACE = Pace(missed=2.0, frozen=5.0, down=5.0, below_minimum=6.0, full=5.0, calm=1.0)
 
 
@@ -63,6 +65,19 @@ def test_a_coordinator_that_is_cut_off_from_its_fellows_is_not_believed(field: F
 
 def test_workers_wait_while_too_few_brokers_are_left_to_acknowledge(field: Field) -> None:
     drills.min_isr_broken(field, 0)
+
+    assert _problems(field) == []
+
+
+def test_a_worker_says_which_partition_has_no_leader_and_serves_the_others(field: Field) -> None:
+    topic, only = field.site.topics.input, field.cluster.brokers[3]
+    field.cluster.place({(topic, 0): [only.number]})
+    only.kill()
+    field.cluster.await_missed(only)
+
+    told = f"partition 0 of {topic} has no leader"
+    wait_until(lambda: told in str(field.crew.readiness()), within_seconds=TOLD_SECONDS, what=f"a worker says: {told}")
+    field.await_progress(without=[(topic, 0)])
 
     assert _problems(field) == []
 

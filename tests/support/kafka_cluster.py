@@ -429,7 +429,7 @@ class KafkaCluster:
             for place, found in self._partitions().items()
             if place[0] in topics
         }
-        self._reassign(wanted)
+        self.place(wanted)
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         places = [TopicPartition(topic, partition) for topic, partition in wanted]
         admin.elect_leaders(ElectionType.PREFERRED, places).result(TOOL_SECONDS)
@@ -439,8 +439,8 @@ class KafkaCluster:
             f"the leaders of {sorted(topics)} have moved",
         )
 
-    def _reassign(self, wanted: Mapping[tuple[str, int], Sequence[int]]) -> None:
-        """Set the order of replicas with Kafka's own tool: the test's client cannot."""
+    def place(self, wanted: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        """Say on which brokers partitions are to be, the preferred leader first; done by Kafka's own tool."""
         plan = [{"topic": topic, "partition": at, "replicas": list(order)} for (topic, at), order in wanted.items()]
         file = self._folder / "reassignment.json"
         file.write_text(json.dumps({"version": 1, "partitions": plan}), encoding="utf-8")

@@ -397,7 +397,8 @@ class Outside:
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets, without the partitions that have none."""
-        asked = [TopicPartition(topic, partition) for partition in range(self.partitions(topic))]
+        known = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic].partitions
+        asked = [TopicPartition(topic, partition) for partition in sorted(known)]
         # A consumer, which never joins: the administrative client crashes where the coordinator has just moved.
         choices = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
         consumer = Consumer(self._common | choices)
