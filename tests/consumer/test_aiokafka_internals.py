@@ -319,7 +319,13 @@ def uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-async def fetching() -> AsyncIterator[Any]:
+def own_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's own way of reading batches, whatever other tests have put in its place."""
+    monkeypatch.setattr(fetcher_module, "MemoryRecords", MemoryRecords)
+
+
+@pytest.fixture
+async def fetching(own_batches: None) -> AsyncIterator[Any]:  # noqa: ARG001 - it comes before what replaces it
     """A consumer of one partition, with the fetcher that start() would give it, and no broker to ask."""
     made: Any = AIOKafkaConsumer(bootstrap_servers=NOWHERE)
     made._subscription.assign_from_user([WHERE])
@@ -410,9 +416,8 @@ STAMP = 1_795_291_200_000
 
 
 @pytest.fixture
-def tolerant(bounded: Decompression, monkeypatch: pytest.MonkeyPatch) -> Decompression:
+def tolerant(bounded: Decompression, own_batches: None) -> Decompression:  # noqa: ARG001 - as above
     """What `replace_batches` replaces, replaced for the length of a test."""
-    monkeypatch.setattr(fetcher_module, "MemoryRecords", fetcher_module.MemoryRecords)
     internals.replace_batches()
     return bounded
 
@@ -594,7 +599,10 @@ async def test_what_stands_before_a_batch_that_cannot_be_read_is_delivered_and_t
     ("spoil", "failure"),
     [
         (lambda batch: batch[:-1] + b"\0", CorruptRecordException),  # a wrong checksum
-        (lambda batch: resealed(batch.replace(b"h\x02v", b"\xff\x02v")), UndecodableBatch),  # a name that is no text
+        (
+            lambda batch: resealed(batch.replace(b"h\x02v", b"\xff\x02v")),
+            UndecodableBatch,
+        ),  # what the client trips over
     ],
 )
 @pytest.mark.usefixtures("bounded")
