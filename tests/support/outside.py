@@ -37,6 +37,7 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 Headers = tuple[tuple[str, bytes | None], ...]
 Place = tuple[str, int]  # a topic and a partition of it
 CALL_SECONDS = 30.0
+NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 # What a commit may take on a busy machine.
 DECIDED_SECONDS = 15.0
 # A fetch is asked for this many records: the cost of a call is spread over them.
@@ -343,9 +344,10 @@ class Outside:
             try:
                 return {partition.partition: future.result(CALL_SECONDS).offset for partition, future in asked.items()}
             except KafkaException as error:
-                if not error.args[0].retriable():  # a leader that has just been elected may not know it yet
-                    raise
-                return None
+                # A leader that has just been elected may not know it yet; the client does not call that retriable.
+                if error.args[0].retriable() or error.args[0].code() in NO_LEADER_YET:
+                    return None
+                raise
 
         return wait_until(answered, within_seconds=CALL_SECONDS, what="the leaders tell where their partitions end")
 
