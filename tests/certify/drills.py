@@ -19,15 +19,21 @@ def coordinator_killed(field: Field, number: int) -> None:
     """Kill the broker that coordinates a group; partitions move just before and after another one takes its place."""
     rng, missed = field.rng, field.pace.missed
     coordinator = field.coordinator(number)
-    standby = field.cluster.next_coordinator(field.group(number))
-    [other] = [each for each in field.cluster.followers_of(coordinator) if each is not standby]
+    successor = field.cluster.next_coordinator(field.group(number))
+    [other] = [each for each in field.cluster.followers_of(coordinator) if each is not successor]
     field.say(f"killing broker {coordinator.number}, coordinator of {field.group(number)}")
     field.later(rng.uniform(0.0, 2.0), field.take_over)
     field.later(rng.uniform(2.0, missed), field.take_over)
-    if rng.random() < 0.6:  # what the dead one has acknowledged cannot be told for certain while a follower is silent
+    # The successor cannot tell for certain what the dead one has acknowledged until the third one has copied from it.
+    delay = rng.choice(["none", "frozen", "held back", "held back"])
+    if delay == "frozen":
         _freeze(field, other, after=missed * rng.uniform(0.5, 0.8), until=missed * rng.uniform(1.2, 1.4))
+    if delay == "held back":
+        field.say(f"broker {other.number} can no longer copy from broker {successor.number}")
+        other.hold_back(successor)
+        field.later(missed + rng.uniform(3.0, 6.0), other.let_go_on)
     coordinator.kill()
-    field.run(missed + rng.uniform(5.0, 8.0))
+    field.run(missed + rng.uniform(6.0, 9.0))
 
 
 def zombie_coordinator(field: Field, number: int) -> None:

@@ -16,6 +16,8 @@ from tests.support.kafka_cluster import KafkaCluster
 START_SECONDS = 20.0
 # The default of the product, and one so short that partitions move before the cluster has noticed anything.
 SESSION_SECONDS = (10, 4)
+# Many records in a transaction, which then writes to all partitions; and few, which leaves most of them out of it.
+EVENTS_A_SECOND = (100.0, 15.0)
 PROBLEMS_KEPT = 12
 
 
@@ -41,7 +43,8 @@ class Order:
             f"{self.seed} {self.scenario.name} {self.number}",
             START_SECONDS + self.rounds * self.scenario.round_seconds,
             self.delivery,
-            SESSION_SECONDS[self.number % len(SESSION_SECONDS)],
+            SESSION_SECONDS[self.number // 2 % 2],
+            EVENTS_A_SECOND[self.number % 2],
             excuse=self.scenario.excuse,
             checkout=self.checkout,
         )
@@ -57,11 +60,15 @@ def carry_out(order: Order, folder: Path, say: Callable[[str], None]) -> dict[st
         "seed": order.seed,
         "asked": order.rounds,
         "session_seconds": load.session_seconds,
+        "events_a_second": load.events_a_second,
         "rounds": 0,
         "round_seconds": [],
         "problems": [],
     }
-    with KafkaCluster(folder / "cluster", disk_megabytes=order.scenario.disk_megabytes) as cluster:
+    scenario = order.scenario
+    with KafkaCluster(
+        folder / "cluster", settings=scenario.settings, disk_megabytes=scenario.disk_megabytes
+    ) as cluster:
         cluster.start()
         try:
             with under_load(load, cluster, folder, say) as field:

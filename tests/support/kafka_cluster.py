@@ -179,6 +179,7 @@ class Broker(Node):
         super().__init__(number, folder, network, libs, BROKER_HEAP)
         self.address = f"{network.client_address(number)}:{PORT}"
         self.is_cut_off = False
+        self._held_back_from: list[int] = []
         self._cluster_id = cluster_id
         self._junk = self.data / "junk"
 
@@ -210,6 +211,19 @@ class Broker(Node):
         """Connect it with the others again."""
         self._network.heal(self.number)
         self.is_cut_off = False
+
+    def hold_back(self, leader: "Broker") -> None:
+        """Keep this broker from copying what another one leads, which still copies from this one.
+
+        The other one cannot tell its clients what is committed until this broker is let go on.
+        """
+        self._network.hold_back(self.number, leader.number, INSIDE_PORT)
+        self._held_back_from.append(leader.number)
+
+    def let_go_on(self) -> None:
+        """Let it copy from all the others again."""
+        while self._held_back_from:
+            self._network.let_go_on(self.number, self._held_back_from.pop(), INSIDE_PORT)
 
     def replace_disk(self) -> None:
         """Give a stopped broker an empty disk: it has to copy everything from its fellows."""
@@ -321,6 +335,7 @@ class KafkaCluster:
     def restore(self) -> None:
         """Undo all that was done to brokers, and wait until every replica of every partition is in sync."""
         for broker in self.brokers.values():
+            broker.let_go_on()
             if broker.is_cut_off:
                 broker.heal()
             if broker.is_frozen:

@@ -101,6 +101,17 @@ class Network:
         """Connect a broker with its fellows again."""
         ip("-n", self._namespace(CONTROLLER), "link", "set", f"to{broker}", "up")
 
+    def hold_back(self, broker: int, leader: int, port: int) -> None:
+        """Let a broker no longer reach another one's port, while that one still reaches it."""
+        ip("-n", self._namespace(broker), "rule", "add", *self._towards(leader, port))
+
+    def let_go_on(self, broker: int, leader: int, port: int) -> None:
+        """Undo `hold_back`."""
+        ip("-n", self._namespace(broker), "rule", "del", *self._towards(leader, port))
+
+    def _towards(self, leader: int, port: int) -> list[str]:
+        return ["to", self.inside_address(leader), "ipproto", "tcp", "dport", str(port), "blackhole"]
+
     def mount(self, broker: int, folder: Path, *, megabytes: int) -> None:
         """Put a file system of limited size on a folder; `remove` takes it away."""
         options = ["-t", "tmpfs", "-o", f"size={megabytes}m"]
