@@ -7,6 +7,7 @@ an answer is still on its way that could end the next transaction. Whoever holds
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from aiokafka import AIOKafkaProducer, OffsetAndMetadata, TopicPartition
@@ -109,10 +110,17 @@ class Outgoing:
             if batch.record_count() == 0:
                 continue
             acknowledged = await self._producer.send_batch(batch, topic, partition=partition)
-            try:
+            with _named(topic):
                 await acknowledged
-            except TopicAuthorizationFailedError as error:
-                raise translated(error, f"topic {topic}") from error
+
+
+@contextmanager
+def _named(topic: str) -> Iterator[None]:
+    """Name the topic that may not be written: the broker's error does not."""
+    try:
+        yield
+    except TopicAuthorizationFailedError as error:
+        raise translated(error, f"topic {topic}") from error
 
 
 class PartitionWriter(Protocol):
@@ -195,9 +203,10 @@ class _ProducerOwner:
             await asyncio.shield(self._disposal)
 
     async def _marked(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
-        written = await self._running().send_and_wait(
-            topic, key=key, value=None, partition=partition, headers=list(headers)
-        )
+        with _named(topic):
+            written = await self._running().send_and_wait(
+                topic, key=key, value=None, partition=partition, headers=list(headers)
+            )
         return int(written.offset)
 
     async def _guarded(self, steps: Awaitable[T]) -> T:

@@ -274,7 +274,7 @@ def test_a_state_that_was_deleted_under_its_offsets_is_not_begun_anew(fresh: Sit
 
     said = said_at_start(told(fresh).installation, fresh.folder)
 
-    for word in (f"committed up to {offset}", fresh.topics.state, "reset the group's offsets", "new group"):
+    for word in (f"committed up to {offset}", fresh.topics.state, "Restore it from a copy", "Starting over"):
         assert word in said
     assert len(fresh.outside.read(fresh.topics.result)) == 10
 

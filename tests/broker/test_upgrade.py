@@ -390,7 +390,9 @@ def test_a_state_that_a_newer_version_wrote_ends_an_older_one_with_the_remedy(si
         site.await_rest()
         run, problems = site.seen()
 
-    assert f"row 0 of {site.topics.state}/{partition_of_batch(site, 0)} cannot be read" in sentence
+    partition = partition_of_batch(site, 0)
+    [newest, *_] = [row for row in site.outside.read(site.topics.state) if row.partition == partition]
+    assert f"row {newest.offset} of {site.topics.state}/{partition} cannot be read" in sentence
     assert "written by a newer SAFE" in sentence
     assert "run the version of SAFE that wrote it" in sentence
     assert "Traceback" not in old.log_text()

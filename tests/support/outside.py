@@ -230,11 +230,16 @@ class Outside:
             future.result(CALL_SECONDS)
 
     def set_topic_config(self, topic: str, name: str, value: str) -> None:
-        """Change one setting of a topic."""
+        """Change one setting of a topic, and wait until the brokers know."""
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         for future in self.admin.incremental_alter_configs([resource]).values():
             future.result(CALL_SECONDS)
+        wait_until(
+            lambda: self.topic_config(topic)[name] == value,
+            within_seconds=CALL_SECONDS,
+            what=f"{topic} has {name}={value}",
+        )
 
     def topic_config(self, topic: str) -> dict[str, str]:
         """Return a topic's effective settings."""
