@@ -36,9 +36,9 @@ class Scenario:
             yield number, min(self.rounds_a_run, rounds - first)
 
 
-# A dead broker is missed nine seconds after its last heartbeat. With one every half second instead of every two, that
-# is always later than the eight seconds after which a worker gives up a commit: it takes its partitions up again just
-# when a new coordinator begins to answer.
+# A dead broker is missed nine seconds after its last heartbeat. With one each half second instead of every two seconds,
+# that is always later than the eight seconds after which a worker gives up a commit: it takes its partitions up again
+# just when a new coordinator begins to answer.
 MISSED_LATE = {"broker.heartbeat.interval.ms": "500"}
 
 SCENARIOS = (

@@ -40,6 +40,8 @@ CALL_SECONDS = 30.0
 NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 # What a commit may take on a busy machine.
 DECIDED_SECONDS = 15.0
+# What a reader is told whose leader has just changed: it looks for the new one by itself.
+MOVED = {KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
 # A fetch is asked for this many records: the cost of a call is spread over them.
 RECORDS_A_CALL = 5000
 
@@ -327,7 +329,7 @@ class Outside:
                     records.append(_record(message))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(_known(message.partition()))
-                else:
+                elif error.code() not in MOVED:
                     raise KafkaException(error)
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
