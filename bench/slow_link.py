@@ -74,10 +74,10 @@ def _run(site: Site, most_seconds: float) -> str:
                 first = time.monotonic() - begun
         took = time.monotonic() - begun
         dropped = worker.log_text().count("the slice in hand was dropped")
+        problems = _problems(site) if not any(left) else []  # before the end of the worker, who may be writing a report
         worker.kill()
     drained = f"drained in {took:.0f} s" if not any(left) else f"not drained in {took:.0f} s, {left} left"
     shown = "nothing committed" if first is None else f"first commit after {first:.0f} s"
-    problems = _problems(site) if not any(left) else []
     return f"{shown}, {drained}, {dropped} slices dropped, problems: {problems or 'none'}; {_written(site)}"
 
 
