@@ -108,6 +108,9 @@ def test_a_worker_says_which_partition_has_no_leader_and_serves_the_others(field
     field = fields.take()
     topic, only = field.site.topics.input, field.cluster.brokers[3]
     replicas = field.cluster.replicas(topic, 0)
+    field.site.outside.set_topic_config(
+        topic, "min.insync.replicas", "1"
+    )  # else its only replica is none to be trusted
     field.cluster.place({(topic, 0): [only.number]})
     only.kill()
     field.cluster.await_missed(only)
@@ -117,6 +120,7 @@ def test_a_worker_says_which_partition_has_no_leader_and_serves_the_others(field
     field.await_progress(without=[(topic, 0)])
     field.cluster.start_broker(only)
     field.cluster.place({(topic, 0): replicas})
+    field.site.outside.set_topic_config(topic, "min.insync.replicas", "2")
 
     assert fields.problems_of(field) == []
 
