@@ -98,8 +98,8 @@ class Field:
         self.run(self.rng.uniform(0.5, 1.0) * self.pace.calm)
 
     def conclude(self, *, repeats_allowed: bool = False) -> tuple[Run, list[str]]:
-        """Stop the load, wait until all is read, and return the run with what the oracle finds wrong with it."""
-        self.feeder.finish()
+        """Pause the load, wait until all is read, and return the run with what the oracle finds wrong with it."""
+        self.feeder.pause()
         self.site.await_rest(within_seconds=REST_SECONDS)
         self.crew.settle()
         return self.site.seen(repeats_allowed=repeats_allowed)

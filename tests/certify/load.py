@@ -50,6 +50,7 @@ class Load:
 def under_load(load: Load, cluster: KafkaCluster, folder: Path, say: Callable[[str], None]) -> Iterator[Field]:
     """Start the workers and the load, and yield when all is well; nothing of it outlives the block."""
     batches = load.batches()
+    cluster.restore()
     with Outside(cluster.bootstrap_servers) as outside:
         site = _site(load, outside, folder, batches)
         seed = Random(load.seed).randrange(2**31)

@@ -80,6 +80,8 @@ class SteadyFeeder:
             }
         )
         self._stopped = threading.Event()
+        self._going, self._sending = threading.Event(), threading.Lock()
+        self._going.set()
         self._failures: list[str] = []
         self._thread = threading.Thread(target=self._feed, name="steady feeder")
 
@@ -93,10 +95,14 @@ class SteadyFeeder:
         self._stopped.set()
         self._thread.join()
 
-    def finish(self) -> None:
-        """Send no more, and wait until all that was sent is acknowledged."""
-        self._stopped.set()
-        self._thread.join()
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._going.set()
+
+    def pause(self) -> None:
+        """Send no more for now, and wait until all that was sent is acknowledged."""
+        with self._sending:
+            self._going.clear()
         unsent = self._producer.flush(FLUSH_SECONDS)
         assert not unsent, f"{unsent} inputs could not be written"
         assert not self._failures, f"{len(self._failures)} inputs could not be written: {self._failures[0]}"
@@ -104,8 +110,9 @@ class SteadyFeeder:
     def _feed(self) -> None:
         due = time.monotonic()
         while not self._stopped.wait(max(0.0, due - time.monotonic())):
-            for record in islice(self._records, self._slice):
-                self._send(record)
+            with self._sending:
+                for record in islice(self._records, self._slice if self._going.is_set() else 0):
+                    self._send(record)
             self._producer.poll(0)
             due += SLICE_SECONDS
 

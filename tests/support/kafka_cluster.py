@@ -431,6 +431,10 @@ class KafkaCluster:
         """Return the leader of each partition, -1 where there is none."""
         return {at: found.leader for (name, at), found in self._partitions().items() if name == topic}
 
+    def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
+        """Return the brokers that hold a partition, the preferred leader first."""
+        return self._partitions()[topic, partition].replicas
+
     def _partitions(self) -> Mapping[tuple[str, int], Partition]:
         def seen() -> Mapping[tuple[str, int], Partition] | None:
             return next((view.partitions for view in self._views() if view is not None), None)
