@@ -46,7 +46,7 @@ def zombie_coordinator(field: Field, number: int) -> None:
     field.run(field.pace.missed + rng.uniform(6.0, 10.0))
     for kind in rng.sample(TAKE_OVERS, TAKE_OVERS_OF_A_ZOMBIE):
         field.take_over(kind, asking=zombie if rng.random() < 0.3 else None)
-        field.run(rng.uniform(6.0, 10.0))
+        field.run(field.pace.between_take_overs * rng.uniform(0.75, 1.25))
 
 
 def broker_frozen(field: Field, number: int) -> None:

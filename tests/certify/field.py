@@ -31,6 +31,7 @@ class Pace:
     down: float = 60.0
     below_minimum: float = 120.0
     full: float = 60.0
+    between_take_overs: float = 8.0
     # Between two rounds the load runs undisturbed: offsets are committed and copied, so that a past can go stale.
     calm: float = 4.0
 

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.cluster]
 
 LOAD_SECONDS, EVENTS_A_SECOND = 150.0, 40.0
 TOLD_SECONDS = 15.0
-PACE = Pace(missed=2.0, frozen=5.0, down=5.0, below_minimum=6.0, full=5.0, calm=1.0)
+PACE = Pace(missed=2.0, frozen=5.0, down=5.0, below_minimum=6.0, full=5.0, between_take_overs=5.0, calm=1.0)
 
 
 @pytest.fixture(scope="module")
