@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -37,22 +37,20 @@ from consumer.kafka.subscription import Assignor, Membership
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
 from consumer.metrics import BatchGauges, Metrics
 from consumer.ownership import check_input_offsets, check_ownership, input_start
+from consumer.patience import Patience
 from consumer.poison_limit import PoisonLimits
 from consumer.ports import ExpectationsSource
 from consumer.scorer import ScorerPartition, ScorerSettings
 from consumer.settings import Loaded, Settings, shown
 from consumer.stage import PartitionLogic, Role, RoleName, Stage
 from consumer.topic_watch import TopicWatch, no_leader
-from consumer.topics import Verified, cases_topic, connect, topic_specs, verify_topics
+from consumer.topics import Verified, cases_topic, topic_specs, verify_topics
 
 _log = structlog.get_logger("safe.worker")
 
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
-_START_SECONDS = 60.0
-"""How long a start asks again: one broker may be behind the others, and know neither topics nor their ends."""
-
-_ASK_AGAIN_SECONDS = 0.2
+_ASK_AGAIN_SECONDS = 0.5
 _CLUSTER_SILENT_SECONDS = 5.0
 _POLL_STALLED_SECONDS = 300.0
 _TRANSACTION_SHARE = 0.8
@@ -108,42 +106,57 @@ class Worker:
         """Start, serve until stopped, drain."""
         self._install_signals()  # first, so that a signal during the start ends it in order too
         async with AsyncExitStack() as cleanup:
-            await connect(self._cluster, self._settings)
-            cleanup.push_async_callback(self._cluster.stop)
-            verified = await self._verify()
-            gc.disable()  # before test cases are read: to look at all of them again and again would hold the loop
-            cleanup.callback(gc.enable)
-            if self._role != "aggregator":
-                self._source = expectations_source(self._settings)
-                cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
-            self._connect_metrics()
             pages = Pages(
                 self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
             )
-            await cleanup.enter_async_context(pages)  # before test cases are read, which may take long
-            if self._source is not None:
-                await self._source.start()
-            self._stages = self._make_stages(verified)
-            self._announce(verified, pages.address)
-            gc.freeze()  # what is loaded by now stays: no need to look at it again
-            if not self._stopping.is_set():
-                await self._serve(verified)
+            await cleanup.enter_async_context(pages)  # first, so that whoever asks is told what is waited for
+            verified = await self._verify()
+            if verified is not None:
+                cleanup.push_async_callback(self._cluster.stop)
+                await self._start(verified, pages.address, cleanup)
         _log.info("stopped")
         return _EXIT_OK
 
-    async def _verify(self) -> Verified:
-        """Check what is there, and whose it is; raises ConfigurationError, also where the cluster stays in doubt."""
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
+    async def _start(self, verified: Verified, address: str, cleanup: AsyncExitStack) -> None:
+        """With brokers that answer: read the test cases, and serve."""
+        gc.disable()  # before test cases are read: to look at all of them again and again would hold the loop
+        cleanup.callback(gc.enable)
+        if self._role != "aggregator":
+            self._source = expectations_source(self._settings)
+            cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
+        self._connect_metrics()
+        if self._source is not None:
+            await self._source.start()
+        self._stages = self._make_stages(verified)
+        self._announce(verified, address)
+        gc.freeze()  # what is loaded by now stays: no need to look at it again
+        if not self._stopping.is_set():
+            await self._serve(verified)
+
+    async def _verify(self) -> Verified | None:
+        """Check what is there, and whose it is; None if we are stopped first.
+
+        Raises ConfigurationError for what is wrong with it, and where no broker answers, or none that knows, for longer
+        than our patience.
+        """
+        patience = Patience(self._settings)
+        while not self._stopping.is_set():
             try:
-                return await self._verified()
+                await self._cluster.start()
+                verified = await self._verified()
             except Transient as error:
-                if time.monotonic() >= deadline or self._stopping.is_set():
-                    raise ConfigurationError(
-                        f"{self._settings.kafka_bootstrap_servers} stopped answering at start ({error}); "
-                        "try again when it is up"
-                    ) from error
-            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+                await self._cluster.stop()
+                patience.note_failure(error)
+            except BaseException:
+                await self._cluster.stop()
+                raise
+            else:
+                patience.note_answer()
+                self._cluster_answered_at = time.monotonic()
+                return verified
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _ASK_AGAIN_SECONDS)
+        return None
 
     async def _verified(self) -> Verified:
         verified = await verify_topics(self._cluster, self._settings, self._role)

@@ -313,6 +313,9 @@ class Settings(BaseSettings):
         _pattern(_ADDRESS),
         Expects("host:port, as 127.0.0.1:9464, [::1]:9464 or 0.0.0.0:9464 for everyone"),
     ] = Field("127.0.0.1:9464", description="host:port of /metrics, /livez and /readyz.")
+    start_patience_seconds: _Count = Field(
+        600, description="How long a worker that starts waits for brokers that do not answer."
+    )
     shutdown_seconds: _Count = Field(20, description="How long a worker may take to stop.")
     log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = Field(
         "info", description="The least severe records that are logged."

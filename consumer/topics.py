@@ -317,8 +317,12 @@ async def connect(cluster: Cluster, settings: Settings) -> None:
     try:
         await cluster.start()
     except Transient as error:
-        raise ConfigurationError(
-            f"no broker answers at {settings.kafka_bootstrap_servers} ({error}): check "
-            "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS, "
-            "and the security settings that the brokers ask for"
-        ) from error
+        raise no_broker(settings, error) from error
+
+
+def no_broker(settings: Settings, error: Transient) -> ConfigurationError:
+    """What to say where nobody answers, or nobody who knows."""
+    return ConfigurationError(
+        f"no broker answers at {settings.kafka_bootstrap_servers} ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS, "
+        "and the security settings that the brokers ask for"
+    )

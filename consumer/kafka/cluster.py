@@ -24,6 +24,7 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
 from consumer.kafka.internals import find_nodes, metadata_of, nodes_of
 from consumer.kafka.metadata import NO_ID
+from consumer.kafka.reach import reach
 from consumer.naming import named
 
 _RETRY_SECONDS = 0.05
@@ -109,11 +110,14 @@ class Cluster:
     """An administrative client; raises Transient whenever the cluster does not answer in time."""
 
     def __init__(self, connection: Connection) -> None:
-        self._admin = AIOKafkaAdminClient(**connection.client())
+        self._options = connection.client()
+        self._admin = AIOKafkaAdminClient(**self._options)
 
     async def start(self) -> None:
-        """Connect; raises Transient if no broker answers."""
+        """Connect, also once more after stop(); raises what reach() does, and says why."""
         try:
+            await reach(self._options)
+            self._admin = AIOKafkaAdminClient(**self._options)
             await answered(self._admin.start(), "the cluster")
         except (Fatal, Transient):
             await self.stop()

@@ -163,6 +163,33 @@ def test_a_worker_without_its_broker_still_ends_when_asked(
     assert problems == []
 
 
+def test_a_worker_that_starts_before_its_broker_waits_for_it(
+    own_broker: Callable[..., KafkaBroker], tmp_path: Path
+) -> None:
+    broker = own_broker()
+    stream = list(event_stream(SEED, BATCHES, 50, partitions=PARTITIONS))
+    with site_on(broker, tmp_path) as site:
+        site.send(stream)
+        broker.stop()
+        early, unwanted = site.spawn("early"), site.spawn("unwanted")
+        wait_until(
+            lambda: all("waiting for the brokers" in worker.log_text() for worker in (early, unwanted)),
+            within_seconds=20,
+            what="both wait",
+        )
+        assert early.get("/livez")[0] == 200
+        assert early.get("/readyz")[0] == 503
+        assert unwanted.stop(within_seconds=SHUTDOWN_SECONDS) == 0
+        broker.start()
+        early.await_ready()
+        site.await_rest()
+        _, problems = site.seen()
+        assert early.stop() == 0
+    assert problems == []
+    [waiting] = [line for line in early.log_lines() if line.get("event") == "waiting for the brokers"]
+    assert waiting["why"] == f"{broker.bootstrap_servers}: nobody listens there"
+
+
 # --- a password -------------------------------------------------------------------------------------------------------
 
 
@@ -228,5 +255,5 @@ def test_a_password_from_a_file_is_used_and_never_shown(own_broker: Callable[...
     assert seconds < 15
     sentence = refused.stderr.splitlines()[-1]
     assert sentence.startswith("safe: error: ")
-    assert "SAFE_V0_KAFKA_SASL_PASSWORD" in sentence or "security settings" in sentence
+    assert f"{servers} refuses the user name or the password" in sentence
     assert "Traceback" not in refused.stderr

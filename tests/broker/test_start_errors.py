@@ -205,7 +205,8 @@ def test_an_address_without_a_broker_is_named(
     address: Callable[[], AbstractContextManager[str]], usable: Installation, tmp_path: Path
 ) -> None:
     with address() as servers:
-        said = said_at_start(replace(usable, bootstrap_servers=servers), tmp_path)
+        impatient = {"SAFE_V0_START_PATIENCE_SECONDS": "1", **usable.settings}
+        said = said_at_start(replace(usable, bootstrap_servers=servers, settings=impatient), tmp_path)
 
     assert servers in said
     assert "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS" in said

@@ -117,8 +117,7 @@ def _do(order: Order, results: Results, code: str) -> None:
     for problem in line["problems"]:
         print(f"  {problem[:400]}")
     for death in line.get("deaths", []):
-        excused = ", which is excused here" if death["excused"] else ""
-        print(f"  {death['worker']} ended by itself ({death['exit_code']}){excused}: {death['last_words'][:400]}")
+        print(f"  {death['worker']} ended by itself ({death['exit_code']}): {death['last_words'][:400]}")
     if broken:
         print(f"  what the workers and brokers wrote is kept in {folder}")
     else:

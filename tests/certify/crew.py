@@ -33,19 +33,14 @@ class Death:
     worker: str
     exit_code: int
     last_words: str
-    excused: bool = False
 
 
 @dataclass(slots=True)
 class Crew:
-    """Three workers, and what has become of those before them.
-
-    A worker may end by itself only with the words of the excuse, if there is one.
-    """
+    """Three workers, and what has become of those before them; none of them may end by itself."""
 
     site: Site
     rng: random.Random
-    excuse: str | None = None
     active: list[Worker] = field(default_factory=list)
     leaving: list[Worker] = field(default_factory=list)
     frozen: dict[str, float] = field(default_factory=dict)
@@ -97,10 +92,8 @@ class Crew:
         for worker in [each for each in self.active if each.exit_code is not None]:
             self.active.remove(worker)
             self.frozen.pop(worker.name, None)
-            words = _reason(worker)
-            excused = self.excuse is not None and self.excuse in words
-            self.deaths.append(Death(worker.name, worker.exit_code or 0, words, excused))
-            if sum(not death.excused for death in self.deaths) >= MOST_DEATHS:
+            self.deaths.append(Death(worker.name, worker.exit_code or 0, _reason(worker)))
+            if len(self.deaths) >= MOST_DEATHS:
                 raise TooManyDeathsError(f"{MOST_DEATHS} workers have ended by themselves")
             self.hire()
 

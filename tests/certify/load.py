@@ -36,7 +36,6 @@ class Load:
     delivery: Delivery = "exactly_once"
     session_seconds: int = 10
     events_a_second: float = 100.0
-    excuse: str | None = None
     pace: Pace = field(default_factory=Pace)
     checkout: Path = PROJECT
 
@@ -55,7 +54,7 @@ def under_load(load: Load, cluster: KafkaCluster, folder: Path, say: Callable[[s
         site = _site(load, outside, folder, batches)
         seed = Random(load.seed).randrange(2**31)
         stream = event_stream(seed, batches, ENDLESS, partitions=PARTITIONS, repeated=REPEATED, poison=POISON)
-        crew = Crew(site, Random(load.seed), load.excuse)
+        crew = Crew(site, Random(load.seed))
         try:
             feeding = SteadyFeeder(outside.bootstrap_servers, site.topics.input, stream, a_second=load.events_a_second)
             with feeding as feeder:

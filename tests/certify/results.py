@@ -57,12 +57,7 @@ class Results:
 def breaches(line: dict[str, Any]) -> int:
     """Count what a run broke: every problem, and every worker that ended by itself."""
     counted: int = sum(line.get("problem_counts", {}).values())
-    return max(counted, len(line["problems"])) + len(unexcused(line))
-
-
-def unexcused(line: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the workers that ended by themselves and should not have."""
-    return [death for death in line.get("deaths", []) if not death["excused"]]
+    return max(counted, len(line["problems"])) + len(line.get("deaths", []))
 
 
 HEADINGS = ("scenario", "delivery", "rounds", "of", "inputs", "results", "worker harms", "deaths", "breaches", "bound")
@@ -82,7 +77,7 @@ def _cells(scenario: Scenario, delivery: Delivery, lines: Sequence[dict[str, Any
     rounds, broken = sum(line["rounds"] for line in own), sum(map(breaches, own))
     counts = [sum(line.get(name, 0) for line in own) for name in ("inputs", "results")]
     harms = sum(sum(line.get("workers", {}).values()) for line in own)
-    deaths = sum(len(unexcused(line)) for line in own)
+    deaths = sum(len(line.get("deaths", [])) for line in own)
     numbers = [rounds, scenario.rounds_in(delivery), *counts, harms, deaths, broken]
     return (scenario.name, delivery, *(f"{number:,}" for number in numbers), bound(rounds, broken))
 

@@ -45,7 +45,6 @@ class Order:
             self.delivery,
             SESSION_SECONDS[self.number // 2 % 2],
             EVENTS_A_SECOND[self.number % 2],
-            excuse=self.scenario.excuse,
             checkout=self.checkout,
         )
 

@@ -27,7 +27,7 @@ CLEAN: dict[str, Any] = {
     "deaths": [],
     "workers": {"kill": 3, "freeze": 1},
 }
-DEATH = {"worker": "worker-1", "exit_code": 3, "last_words": "safe: error: …", "excused": False}
+DEATH = {"worker": "worker-1", "exit_code": 3, "last_words": "safe: error: …"}
 
 
 def test_a_run_is_done_only_for_the_same_code_seed_and_rounds(tmp_path: Path) -> None:
@@ -66,7 +66,6 @@ BROKEN: dict[str, tuple[dict[str, Any], int]] = {
     ),
     "a run that could not be finished": ({"problems": ["run: AssertionError"], "problem_counts": {}}, 1),
     "a worker that ended by itself": ({"deaths": [DEATH, DEATH]}, 2),
-    "a worker that had to end": ({"deaths": [DEATH | {"excused": True}]}, 0),
 }
 
 

@@ -4,16 +4,17 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
 from consumer import app as app_module
+from consumer import patience
 from consumer.app import Worker
-from consumer.errors import ConfigurationError, Transient
-from consumer.kafka import Cluster, Subscription, TopicsSeen
+from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
+from consumer.kafka import Cluster, Subscription, TopicsSeen, TurnedAway
 from consumer.settings import load
 from consumer.stage import Runner
 from consumer.topic_watch import TopicWatch, no_leader
@@ -23,17 +24,38 @@ COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "
 VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), None, ("a note",))
 
 
+class Silent(Cluster):
+    """A cluster that anybody can connect to, and that counts how often somebody does."""
+
+    def __init__(self) -> None:
+        self.connected = 0
+
+    @override
+    async def start(self) -> None:
+        self.connected += 1
+
+    @override
+    async def stop(self) -> None:
+        self.connected -= 1
+
+
 @pytest.fixture
 async def worker(tmp_path: Path) -> Worker:
     """One that has not been started, and asks again at once."""
-    environment = {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "SAFE_V0_EXPECTATIONS": str(tmp_path)}
-    return Worker(load({}, environment, tmp_path), "all")
+    environment = {
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "SAFE_V0_EXPECTATIONS": str(tmp_path),
+        "SAFE_V0_START_PATIENCE_SECONDS": "1",
+    }
+    worker = Worker(load({}, environment, tmp_path), "all")
+    worker._cluster = Silent()
+    return worker
 
 
 @pytest.fixture
-def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[Transient]:
+def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[SafeError]:
     """What the brokers answer at the start, one by one, before all is well."""
-    failures: deque[Transient] = deque()
+    failures: deque[SafeError] = deque()
 
     async def verify_topics(*_arguments: object) -> Verified:
         return VERIFIED
@@ -53,32 +75,60 @@ def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[Transient]:
     return failures
 
 
-async def test_a_start_through_a_broker_that_is_behind_asks_again(worker: Worker, doubts: deque[Transient]) -> None:
+async def test_a_start_through_a_broker_that_is_behind_asks_again(worker: Worker, doubts: deque[SafeError]) -> None:
     doubts.extend([Transient("no answer about state/0: OffsetOutOfRangeError")] * 3)
     with capture_logs() as logs:
         assert await worker._verify() is VERIFIED
     assert not doubts
-    assert [(each["log_level"], each["event"]) for each in logs] == [("warning", "a warning"), ("info", "a note")]
+    assert cast("Silent", worker._cluster).connected == 1
+    assert [(each["log_level"], each["event"]) for each in logs] == [
+        ("warning", "waiting for the brokers"),
+        ("warning", "a warning"),
+        ("info", "a note"),
+        ("info", "the brokers answer"),
+    ]
 
 
-async def test_it_does_not_ask_for_ever(
-    worker: Worker, doubts: deque[Transient], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app_module, "_START_SECONDS", 0.05)
-    doubts.extend([Transient("no answer about state/0: OffsetOutOfRangeError")] * 1_000)
+async def test_it_does_not_ask_for_ever(worker: Worker, doubts: deque[SafeError]) -> None:
+    doubts.extend([Transient("no answer about state/0: OffsetOutOfRangeError")] * 10_000)
     with pytest.raises(
-        ConfigurationError, match=r"127\.0\.0\.1:1 stopped answering at start \(no answer about state/0"
+        ConfigurationError, match=r"no broker answers at 127\.0\.0\.1:1 \(no answer about state/0.*BOOTSTRAP_SERVERS"
     ):
         await worker._verify()
-    assert 1 < len(doubts) < 999
+    assert 1 < len(doubts) < 9_999
+    assert cast("Silent", worker._cluster).connected == 0
 
 
-async def test_whoever_wants_to_stop_is_not_kept_waiting(worker: Worker, doubts: deque[Transient]) -> None:
-    doubts.extend([Transient("no answer")] * 1_000)
-    worker._stopping.set()
-    with pytest.raises(ConfigurationError):
+@pytest.mark.parametrize("wrong", [Fatal("grant READ on it"), ConfigurationError("safe.v0.state is missing")])
+async def test_what_no_waiting_helps_is_told_at_once(
+    worker: Worker, doubts: deque[SafeError], wrong: SafeError
+) -> None:
+    doubts.extend([wrong, Transient("no answer")])
+    with pytest.raises(Fatal, match=str(wrong)):
         await worker._verify()
-    assert len(doubts) == 999
+    assert len(doubts) == 1
+    assert cast("Silent", worker._cluster).connected == 0
+
+
+async def test_whoever_closes_connections_is_a_matter_of_settings_after_some_seconds(
+    worker: Worker, doubts: deque[SafeError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "_TURNED_AWAY_SECONDS", 0.05)
+    closed = TurnedAway("127.0.0.1:1 closes the connection")
+    doubts.extend([closed, Transient("not one after the other")])
+    assert await worker._verify() is VERIFIED
+    doubts.extend([closed] * 10_000)
+    with pytest.raises(ConfigurationError, match=r"closes the connection.*security settings"):
+        await worker._verify()
+    assert 1 < len(doubts) < 9_999
+
+
+async def test_whoever_wants_to_stop_is_not_kept_waiting(worker: Worker, doubts: deque[SafeError]) -> None:
+    worker._settings = worker._settings.model_copy(update={"start_patience_seconds": 600})
+    doubts.extend([Transient("no answer")] * 1_000_000)
+    asyncio.get_running_loop().call_later(0.05, worker._stopping.set)
+    assert await worker._verify() is None
+    assert cast("Silent", worker._cluster).connected == 0
 
 
 # --- partitions without a leader --------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ LAYERS: list[set[str]] = [
     {"consumer.cli"},
     {"consumer.app", "consumer.demo", "consumer.publish", "consumer.publish_cases"}
     | {"consumer.letters", "consumer.offline"},
+    {"consumer.patience"},
     {"consumer.ownership", "consumer.topics", "consumer.topic_watch"},
     {"consumer.stage", "consumer.scorer", "consumer.aggregator", "consumer.http"},
     {"consumer.state", "consumer.event_schemas"},

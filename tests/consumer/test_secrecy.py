@@ -83,7 +83,11 @@ class Attempt:
 
 
 CONFIG = ("config", "show")
-BROKER = {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}  # nobody listens there
+BROKER = {
+    "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",  # nobody listens there
+    "SAFE_V0_START_PATIENCE_SECONDS": "1",
+    "SAFE_V0_HTTP_ADDRESS": "127.0.0.1:0",
+}
 LOGIN = BROKER | {
     "SAFE_V0_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
     "SAFE_V0_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",

@@ -1,0 +1,114 @@
+"""Whether a broker answers where we are told to look, and if not, whether settings are at fault or nobody is there."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka.conn import create_conn
+from aiokafka.errors import (
+    AuthenticationFailedError,
+    IllegalSaslStateError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+from aiokafka.protocol.metadata import MetadataRequest
+
+from consumer.errors import Fatal, Transient
+from consumer.kafka.failures import CALL_SECONDS
+
+_SERVER_SECONDS = 5.0
+_OF_A_CONNECTION = (
+    "client_id", "security_protocol", "ssl_context", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"
+)  # fmt: skip
+
+
+class TurnedAway(Transient):
+    """Somebody listens, and closes the connection.
+
+    Wrong security settings look like this, and for a moment a broker that stops or starts does.
+    """
+
+
+async def reach(options: Mapping[str, Any]) -> None:
+    """Speak with one of the brokers of a client's options, as that client would.
+
+    Raises Fatal where one of them refuses our credentials, or we its certificate; else TurnedAway where one closes the
+    connection, else Transient. Each message names the server.
+    """
+    servers = options["bootstrap_servers"].split(",")
+    attempts = [asyncio.ensure_future(_failure(server, options)) for server in servers]
+    try:
+        failures = []
+        for attempt in asyncio.as_completed(attempts, timeout=CALL_SECONDS):
+            failure = await attempt
+            if failure is None:
+                return
+            failures.append(failure)
+    finally:
+        for task in attempts:
+            task.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
+    for kind in (Fatal, TurnedAway):
+        for failure in failures:
+            if isinstance(failure, kind):
+                raise failure
+    raise Transient("; ".join(map(str, failures)))
+
+
+async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient | None:
+    """Why a server does not answer, None if it does."""
+    host, _, port = server.rpartition(":")
+    known = {name: options[name] for name in _OF_A_CONNECTION if name in options}
+    connection = None
+    try:
+        async with asyncio.timeout(_SERVER_SECONDS):
+            connection = await create_conn(host.strip("[]"), int(port), **known)
+            await connection.send(MetadataRequest([]))
+    except (KafkaError, OSError, TimeoutError) as error:
+        return _explained(error, server)
+    finally:
+        if connection is not None:
+            connection.close()
+    return None
+
+
+# {0} is the server, {1} what OpenSSL says. The first that fits counts.
+_REFUSALS: Mapping[type[Exception], str] = {
+    ssl.SSLCertVerificationError: (
+        "{0}: its certificate is not trusted ({1}): check SAFE_V0_KAFKA_SSL_CAFILE, and that "
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS names the brokers as their certificates do"
+    ),
+    ssl.SSLError: (
+        "{0}: no TLS connection ({1}): check SAFE_V0_KAFKA_SECURITY_PROTOCOL, SAFE_V0_KAFKA_SSL_CERTFILE and _KEYFILE"
+    ),
+    **dict.fromkeys(
+        (SaslAuthenticationFailed, AuthenticationFailedError),
+        "{0} refuses the user name or the password: check SAFE_V0_KAFKA_SASL_USERNAME, SAFE_V0_KAFKA_SASL_PASSWORD and "
+        "SAFE_V0_KAFKA_SASL_MECHANISM",
+    ),
+    **dict.fromkeys(
+        (UnsupportedSaslMechanismError, IllegalSaslStateError),
+        "{0} does not take this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM and SAFE_V0_KAFKA_SECURITY_PROTOCOL",
+    ),
+}
+
+
+def _explained(error: Exception, server: str) -> Fatal | Transient:
+    for kind, sentence in _REFUSALS.items():
+        if isinstance(error, kind):
+            return Fatal(sentence.format(server, _tls_words(error)))
+    if isinstance(error, ConnectionResetError | KafkaConnectionError):
+        return TurnedAway(f"{server} closes the connection")
+    if isinstance(error, ConnectionRefusedError):
+        return Transient(f"{server}: nobody listens there")
+    if isinstance(error, TimeoutError):
+        return Transient(f"{server} does not answer")
+    return Transient(f"{server}: {getattr(error, 'strerror', None) or type(error).__name__}")
+
+
+def _tls_words(error: Exception) -> str:
+    words = getattr(error, "verify_message", None) or getattr(error, "reason", None)
+    return str(words or type(error).__name__)

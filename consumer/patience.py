@@ -1,0 +1,48 @@
+"""How long a start waits for brokers that do not answer, and what it says meanwhile."""
+
+import time
+
+import structlog
+
+from consumer.errors import Transient
+from consumer.kafka import TurnedAway
+from consumer.settings import Settings
+from consumer.topics import no_broker
+
+_log = structlog.get_logger("safe.start")
+
+_TURNED_AWAY_SECONDS = 10.0
+"""A broker that stops or starts may close connections for as long as this; wrong settings do for ever."""
+
+
+class Patience:
+    """Of one start. The first failure is logged, and the one that is too late raises."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._seconds = settings.start_patience_seconds
+        self._began = time.monotonic()
+        self._turned_away_since: float | None = None
+        self._told = False
+
+    def note_failure(self, error: Transient) -> None:
+        """Note one more failure; raises ConfigurationError if that is enough."""
+        now = time.monotonic()
+        if not isinstance(error, TurnedAway):
+            self._turned_away_since = None
+        elif self._turned_away_since is None:
+            self._turned_away_since = now
+        settings_are_wrong = (
+            self._turned_away_since is not None and now - self._turned_away_since > _TURNED_AWAY_SECONDS
+        )
+        if settings_are_wrong or now - self._began > self._seconds:
+            raise no_broker(self._settings, error) from error
+        if not self._told:
+            servers = self._settings.kafka_bootstrap_servers
+            _log.warning("waiting for the brokers", servers=servers, why=str(error), up_to_seconds=self._seconds)
+            self._told = True
+
+    def note_answer(self) -> None:
+        """Note that the brokers have answered."""
+        if self._told:
+            _log.info("the brokers answer", after_seconds=round(time.monotonic() - self._began, 1))

@@ -1,0 +1,167 @@
+"""Why a server is no broker of ours: told apart by what a socket does, without any broker."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import (
+    IllegalSaslStateError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+from consumer.errors import Fatal, Transient
+from consumer.kafka import TurnedAway
+from consumer.kafka import reach as module
+from consumer.kafka.reach import reach
+from tests.support.kafka_broker import free_port
+
+Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Close at once, as a broker does that is spoken to in the wrong way."""
+    writer.close()
+
+
+async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Listen to whatever comes, as a broker does that is frozen."""
+    while await reader.read(1024):
+        pass
+    writer.close()
+
+
+# What a broker says that knows ApiVersions and Metadata 0, and has no peers.
+_VERSIONS = b"\x00\x00" + b"\x00\x00\x00\x01" + b"\x00\x03\x00\x00\x00\x00"
+_NOBODY = b"\x00\x00\x00\x00" + b"\x00\x00\x00\x00"
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer the two requests that a client begins with."""
+    try:
+        for body in (_VERSIONS, _NOBODY):
+            request = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            answered = request[4:8] + body
+            writer.write(len(answered).to_bytes(4, "big") + answered)
+        await reader.read()
+    except asyncio.IncompleteReadError:
+        pass
+    writer.close()
+
+
+@asynccontextmanager
+async def serving(conversation: Conversation, **more: Any) -> AsyncIterator[str]:
+    server = await asyncio.start_server(conversation, "127.0.0.1", 0, **more)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.fixture
+async def someone() -> AsyncIterator[Callable[..., Awaitable[str]]]:
+    """Make servers that behave in some way; each is an address."""
+    async with AsyncExitStack() as servers:
+
+        async def begin(conversation: Conversation, **more: Any) -> str:
+            return await servers.enter_async_context(serving(conversation, **more))
+
+        yield begin
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is waited for long."""
+    monkeypatch.setattr(module, "_SERVER_SECONDS", 0.5)
+
+
+def plain(*servers: str) -> dict[str, Any]:
+    return {"bootstrap_servers": ",".join(servers), "client_id": "safe", "security_protocol": "PLAINTEXT"}
+
+
+async def test_one_that_answers_is_enough(someone: Callable[..., Awaitable[str]]) -> None:
+    await reach(plain(f"127.0.0.1:{free_port()}", await someone(say_nothing), await someone(answer)))
+
+
+async def test_where_nobody_answers_each_server_is_told_with_its_reason(
+    someone: Callable[..., Awaitable[str]],
+) -> None:
+    away, mute, unknown = f"127.0.0.1:{free_port()}", await someone(say_nothing), "broker.invalid:9092"
+    with pytest.raises(Transient) as raised:
+        await reach(plain(away, mute, unknown))
+    assert not isinstance(raised.value, TurnedAway)
+    words = str(raised.value)
+    assert f"{away}: nobody listens there" in words
+    assert f"{mute} does not answer" in words
+    assert f"{unknown}: " in words
+
+
+async def test_one_that_hangs_up_is_told_before_those_that_are_away(someone: Callable[..., Awaitable[str]]) -> None:
+    closing = await someone(hang_up)
+    with pytest.raises(TurnedAway, match=f"^{closing} closes the connection$"):
+        await reach(plain(f"127.0.0.1:{free_port()}", closing))
+
+
+async def test_one_that_speaks_no_tls_hangs_up(someone: Callable[..., Awaitable[str]]) -> None:
+    options = plain(await someone(hang_up)) | {
+        "security_protocol": "SSL",
+        "ssl_context": ssl.create_default_context(),
+    }
+    with pytest.raises(TurnedAway):
+        await reach(options)
+
+
+@pytest.fixture
+def own_certificate(tmp_path: Path) -> Path:
+    """The folder of a key and of a certificate that nobody else has signed."""
+    openssl = shutil.which("openssl")
+    assert openssl is not None, "openssl makes the keys of this test"
+    names = ("-keyout", "key.pem", "-out", "cert.pem", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1")
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", *names], cwd=tmp_path, check=True, capture_output=True
+    )
+    return tmp_path
+
+
+async def test_a_certificate_of_an_unknown_authority_is_fatal(
+    someone: Callable[..., Awaitable[str]], own_certificate: Path
+) -> None:
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(own_certificate / "cert.pem", own_certificate / "key.pem")
+    server = await someone(hang_up, ssl=theirs)
+    options = plain(server) | {"security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
+    with pytest.raises(Fatal, match=f"^{server}: its certificate is not trusted.*SAFE_V0_KAFKA_SSL_CAFILE"):
+        await reach(options)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (SaslAuthenticationFailed, "refuses the user name or the password: check SAFE_V0_KAFKA_SASL_USERNAME"),
+        (UnsupportedSaslMechanismError, "does not take this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM"),
+        (IllegalSaslStateError, "does not take this kind of login"),
+        (lambda: ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "no TLS connection"),
+    ],
+)
+async def test_a_refused_login_is_fatal_whatever_others_do(
+    error: Callable[[], Exception],
+    words: str,
+    someone: Callable[..., Awaitable[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusing, closing = await someone(say_nothing), await someone(hang_up)
+    connect = AIOKafkaConnection.connect
+
+    async def refused(connection: AIOKafkaConnection) -> None:
+        if f"127.0.0.1:{connection.port}" == refusing:
+            raise error()
+        await connect(connection)
+
+    monkeypatch.setattr(AIOKafkaConnection, "connect", refused)
+    with pytest.raises(Fatal, match=f"^{refusing}:? {words}"):
+        await reach(plain(closing, refusing))
