@@ -183,13 +183,14 @@ class AggregatorPartition:
         if progress.partitions != self._settings.partitions:
             raise Fatal(
                 f"the state was written for {progress.partitions} partitions of the scored topic, which now has "
-                f"{self._settings.partitions}: restore the count, or start a new group on new topics"
+                f"{self._settings.partitions}: start a new group on new topics, as "
+                "'Starting over' in docs/operate.md says"
             )
         known, current = progress.topic_id, self._settings.scored_topic_id
         if known is not None and current is not None and known != current:
             raise Fatal(
                 f"the state was written for a scored topic with the id {known}, but the one there now has the id "
-                f"{current}: it was deleted and created again, so the offsets of the state mean nothing in it. "
+                f"{current}: it was deleted and created again, so the offsets in the state are not valid for it. "
                 "Start over: 'Starting over' in docs/operate.md"
             )
 

@@ -93,7 +93,7 @@ class TopicWatch:
             if topic != self._may_grow and is_ != was:
                 raise Fatal(
                     f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
-                    "restore the count, or start a new group on new topics"
+                    "start a new group on new topics, as 'Starting over' in docs/operate.md says"
                 )
 
 

@@ -184,7 +184,7 @@ def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
 _DURABLE: frozenset[Name] = frozenset({"scored", "state", "result", "report", "dead_letter"})
 """The topics whose records are counted on: all that SAFE writes."""
 
-_ONE_BROKER = "one broker: what survives a broker's loss in production does not here"
+_ONE_BROKER = "this cluster has one broker and no second copy of any record: what that broker loses is gone"
 
 
 def _durable(replication_factor: int) -> dict[str, str]:
@@ -323,6 +323,6 @@ async def connect(cluster: Cluster, settings: Settings) -> None:
 def no_broker(settings: Settings, error: Transient) -> ConfigurationError:
     """What to say where nobody answers, or nobody who knows."""
     return ConfigurationError(
-        f"no broker answers at {settings.kafka_bootstrap_servers} ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS, "
-        "and the security settings that the brokers ask for"
+        f"the brokers at {settings.kafka_bootstrap_servers} cannot be used ({error}): check "
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS and the security settings (SAFE_V0_KAFKA_SECURITY_PROTOCOL)"
     )

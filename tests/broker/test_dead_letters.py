@@ -266,7 +266,7 @@ def test_a_topic_that_is_not_there_is_said_in_one_sentence_and_not_made(desk: De
 
 def test_a_broker_that_is_not_there_is_said_in_one_sentence(desk: Desk) -> None:
     done = desk.safe("list", "--bootstrap-servers", "127.0.0.1:1", exit_code=EXIT_UNUSABLE)
-    assert "no broker answers at 127.0.0.1:1" in done.stderr.splitlines()[-1]
+    assert "the brokers at 127.0.0.1:1 cannot be used" in done.stderr.splitlines()[-1]
 
 
 def test_records_of_strangers_are_counted_and_named(desk: Desk) -> None:

@@ -92,7 +92,8 @@ async def test_a_start_through_a_broker_that_is_behind_asks_again(worker: Worker
 async def test_it_does_not_ask_for_ever(worker: Worker, doubts: deque[SafeError]) -> None:
     doubts.extend([Transient("no answer about state/0: OffsetOutOfRangeError")] * 10_000)
     with pytest.raises(
-        ConfigurationError, match=r"no broker answers at 127\.0\.0\.1:1 \(no answer about state/0.*BOOTSTRAP_SERVERS"
+        ConfigurationError,
+        match=r"the brokers at 127\.0\.0\.1:1 cannot be used \(no answer about state/0.*BOOTSTRAP_SERVERS",
     ):
         await worker._verify()
     assert 1 < len(doubts) < 9_999

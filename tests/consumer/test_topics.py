@@ -322,7 +322,7 @@ async def test_one_broker_for_development_is_a_note_and_no_warning(site: Setting
     verified = await verify_topics(InMemoryCluster(broker), site, "all")
     assert verified.warnings == ()
     (note,) = verified.notes
-    assert note.startswith("one broker: ")
+    assert note.startswith("this cluster has one broker")
 
 
 async def test_one_broker_that_is_left_of_several_is_no_cluster_for_development(site: Settings) -> None:
