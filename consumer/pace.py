@@ -9,16 +9,21 @@ again in full, it uses up what it waits for, and no commit ever succeeds. So the
 | took more than half of its deadline          | half as much as before             |
 | took between a quarter and half of it        | as much as before                  |
 | took less than a quarter                     | twice as much, up to a full slice, |
-|                                              | but only once in a deadline        |
+|                                              | at most eight times in a deadline  |
 
 Where time grows with size, what doubles after less than a quarter takes less than half: the size settles in between. A
-quota lets a burst pass and delays what follows: hence the pause, in which a larger size can show what it costs.
+quota lets a burst pass and delays what follows: the pause lets a larger size show what it costs. With a longer pause a
+worker would stay slow for minutes after an outage of the brokers, in which commits are given up too.
 """
 
 from math import inf
 
 _LEAST_SHARE = 1 / 8_192
 """Of every bound less than one record: one record is always taken."""
+
+
+_GROWTHS = 8
+"""How often the size may double within one deadline."""
 
 
 class Pace:
@@ -34,7 +39,7 @@ class Pace:
         took = now - began
         if took > self._deadline / 2:
             self._change(self.share / 2, now)
-        elif self.share < 1 and took < self._deadline / 4 and now - self._changed_at > self._deadline:
+        elif self.share < 1 and took < self._deadline / 4 and now - self._changed_at > self._deadline / _GROWTHS:
             self._change(self.share * 2, now)
 
     def gave_up(self, held: float, now: float) -> None:

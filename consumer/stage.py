@@ -39,6 +39,7 @@ from consumer.kafka import (
     Outgoing,
     OutOfGroup,
     PartitionWriter,
+    ProducerEpoch,
     Subscription,
     size_of,
 )
@@ -491,7 +492,7 @@ class Runner:
         self._backlog = Backlog(shares)
         self._pace = Pace(role.commit_seconds)  # outlives the writers: the same slice must not come again in full
         self._fenced_at: deque[float] = deque(maxlen=2)
-        self._fenced_now = False
+        self._refused_as: ProducerEpoch | None = None
         self._has_committed: int | None = None
         self._contradicted_since: float | None = None
         self._beyond_since: float | None = None
@@ -590,8 +591,10 @@ class Runner:
                     await self._take_up()
                     await self._serve()
                 except PartitionLost as error:
+                    self._contradicted_since = None
                     await self._lost(error)
                 except Transient as error:
+                    self._contradicted_since = None  # a minute of asking, not of waiting for an answer
                     await self._wait_out(error)
                 except Contradiction as error:
                     await self._contradicted(error)
@@ -600,10 +603,10 @@ class Runner:
 
     async def _take_up(self) -> None:
         await self._asked(self._subscription.confirm)
-        self._count_fence()
         self._logic = self._role.make_logic(self.partition)
         self._writer = self._role.make_writer(self.partition, self._subscription)
         await self._writer.start()
+        self._count_fence(self._writer.epoch)
         await self._logic.restore(self._writer)
         committed = await self._asked(self._subscription.committed)
         self._check_not_less(committed)
@@ -825,6 +828,7 @@ class Runner:
         self.unread = str(error)
 
     async def _wait_out(self, error: Transient | Contradiction) -> None:
+        self._refused_as = None  # a start that was not answered may have added to the epoch
         self._note_trouble(error)
         await self._let_go()
         await asyncio.sleep(self._backoff.next())
@@ -840,7 +844,8 @@ class Runner:
     async def _lost(self, error: PartitionLost) -> None:
         """Drop everything, and take the partition up again: as always, once the group has confirmed that it is ours."""
         self._proven = False
-        self._fenced_now = error.fenced
+        if error.fenced and self._writer is not None:
+            self._refused_as = self._writer.epoch
         self.trouble = f"taking it up again: {error}"
         _log.warning(
             "the slice in hand was dropped",
@@ -849,11 +854,11 @@ class Runner:
         await self._let_go()
         await asyncio.sleep(self._backoff.next())
 
-    def _count_fence(self) -> None:
+    def _count_fence(self, now: ProducerEpoch | None) -> None:
         """Note that another writer took over a partition that the group has confirmed, since then, to be ours."""
-        if not self._fenced_now:
+        before, self._refused_as = self._refused_as, None
+        if before is None or now is None or not now.tells_of_another_since(before):
             return
-        self._fenced_now = False
         self._fenced_at.append(time.monotonic())
         if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
             raise Fatal(

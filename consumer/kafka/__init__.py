@@ -16,7 +16,7 @@ from consumer.kafka.republisher import Copy, Refused, Republisher
 from consumer.kafka.scan import Span, TopicScan, scanning
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.table import TableReader, TableSlice
-from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, TransactionalWriter
+from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, ProducerEpoch, TransactionalWriter
 
 __all__ = [
     "Cluster",
@@ -31,6 +31,7 @@ __all__ = [
     "Outgoing",
     "PartitionWriter",
     "PlainWriter",
+    "ProducerEpoch",
     "Refused",
     "Republisher",
     "Span",

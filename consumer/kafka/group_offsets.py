@@ -14,6 +14,8 @@ So the member first commits for a partition that its group never reads (the witn
   next, on the same connection, is at least as new.
 
 Before that, the former owner's transaction must have ended: starting its producer again (the fence) waits for that.
+A node may still be behind with what the end of a transaction did to an offset: it is asked for stable offsets, and says
+so (see stable_offsets.py).
 
 This rests on `__consumer_offsets` being replicated to three brokers with `min.insync.replicas` 2 and without unclean
 leader election: then no broker of the past can acknowledge anything alone.
@@ -38,10 +40,11 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
     for_code,
 )
-from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
+from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import SafeError, Transient
 from consumer.kafka.failures import translated
+from consumer.kafka.stable_offsets import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset, found_offsets
 
 _NO_OFFSET = -1
 _EXPIRES_AT_ONCE_MS = 1
@@ -146,7 +149,7 @@ class GroupOffsets:
                 return await self._fetch(link, wanted)
         except _OUT_OF_GROUP as error:
             raise OutOfGroup(f"group {self._group} deals its partitions again ({type(error).__name__})") from error
-        except (GroupLoadInProgressError, *_FORBIDDEN):
+        except (GroupLoadInProgressError, UnstableOffset, *_FORBIDDEN):
             raise  # the node is the coordinator, or will never let us in
         except (KafkaError, OSError, TimeoutError):
             link.distrust()
@@ -167,20 +170,21 @@ class GroupOffsets:
 
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
         """What this very node has; a partition that its answer leaves out is not one without an offset."""
-        response = await link.ask(OffsetFetchRequest(self._group, [(self._topic, sorted(wanted))]))
-        _raise_for(getattr(response, "error_code", 0))
+        response = await link.ask(StableOffsetsRequest(self._group, self._topic, sorted(wanted)))
+        _raise_for(response.error_code)
         answer: dict[int, Committed | None] = {}
-        for topic, partitions in response.topics:
-            for partition, offset, note, code in partitions:
-                _raise_for(code)
-                if topic == self._topic:
-                    answer[partition] = None if offset < 0 else Committed(offset, note or "")
+        for found in found_offsets(response):
+            _raise_for(found.code)
+            if found.topic == self._topic:
+                answer[found.partition] = None if found.offset < 0 else Committed(found.offset, found.note or "")
         if not wanted <= answer.keys():
             raise UnknownTopicOrPartitionError("not every partition was answered for")
         return answer
 
 
 def _raise_for(code: int) -> None:
+    if code == UNSTABLE_OFFSET_COMMIT:
+        raise UnstableOffset
     if code:
         error: KafkaError = for_code(code)()
         raise error

@@ -357,6 +357,12 @@ def compressed_batch(producer: AIOKafkaProducer, batch_bytes: int) -> BatchBuild
     return BatchBuilder(batch_bytes, DefaultRecordBatch.CODEC_ZSTD, is_transactional=transactional)
 
 
+def identity_of(producer: AIOKafkaProducer) -> tuple[int, int]:
+    """The id and the epoch that a started transactional producer has been given."""
+    manager: Any = producer._txn_manager
+    return int(manager.producer_id), int(manager.producer_epoch)
+
+
 async def dispose(producer: AIOKafkaProducer) -> None:
     """Close a producer without flushing: `stop()` waits for ever for a batch that cannot be delivered.
 
@@ -371,7 +377,8 @@ async def dispose(producer: AIOKafkaProducer) -> None:
         task.exception()  # retrieved, so that asyncio does not log it a second time
     accumulator: Any = producer._message_accumulator
     waiting = [batch for batches in accumulator._batches.values() for batch in batches]
-    for batch in [*waiting, *accumulator._pending_batches]:
+    accumulator._pending_batches.update(waiting)  # where the callback of one that was to be sent again looks for it
+    for batch in list(accumulator._pending_batches):
         for future in (batch.future, batch._drain_waiter):
             _forget(future)
     if producer._txn_manager is not None and producer._txn_manager._transaction_waiter is not None:

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from aiokafka import AIOKafkaProducer, OffsetAndMetadata, TopicPartition
 from aiokafka.codec import zstd_encode
@@ -20,11 +20,12 @@ from aiokafka.errors import (
     RequestTimedOutError,
     TopicAuthorizationFailedError,
 )
+from typing_extensions import override
 
 from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
-from consumer.kafka.internals import compressed_batch, dispose, note_lost_connections
+from consumer.kafka.internals import compressed_batch, dispose, identity_of, note_lost_connections
 
 T = TypeVar("T")
 
@@ -44,6 +45,24 @@ FENCED = (ProducerFenced, InvalidProducerEpoch)
 TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+_OWN_STEPS = 2
+"""How much the epoch grows where a producer only follows itself: for ending what was left open, and for its start."""
+
+
+class ProducerEpoch(NamedTuple):
+    """What the transaction coordinator knows a producer by: each start, and each end that it forces, adds to the epoch.
+
+    A refusal alone does not tell that another producer has taken over: a broker that is cut off may still lead the
+    partition in its own view, know an older transaction of ours, and refuse the newer one. The epochs do tell.
+    """
+
+    producer_id: int
+    epoch: int
+
+    def tells_of_another_since(self, earlier: "ProducerEpoch") -> bool:
+        """Whether somebody else surely had the transactional id in between."""
+        return self.producer_id == earlier.producer_id and self.epoch - earlier.epoch > _OWN_STEPS
 
 
 class Outgoing:
@@ -124,7 +143,12 @@ def _named(topic: str) -> Iterator[None]:
 
 
 class PartitionWriter(Protocol):
-    """Writes for one input partition, from start() until its first failure."""
+    """Writes for one input partition, from start() until its first failure.
+
+    `epoch` is what start() was given, None without transactions.
+    """
+
+    epoch: ProducerEpoch | None
 
     async def start(self) -> None:
         """Take the right to write, ending whatever a former owner left open; raises Transient or Fatal."""
@@ -167,6 +191,7 @@ class _ProducerOwner:
         self._producer: AIOKafkaProducer | None = None
         self._disposal: asyncio.Task[None] | None = None
         self._lost_connections = 0
+        self.epoch: ProducerEpoch | None = None
 
     async def start(self) -> None:
         producer = AIOKafkaProducer(
@@ -281,6 +306,11 @@ class TransactionalWriter(_ProducerOwner):
             transaction_timeout_ms=int(transaction_timeout_seconds * 1_000),
         )
         self._consumer_group = consumer_group
+
+    @override
+    async def start(self) -> None:
+        await super().start()
+        self.epoch = ProducerEpoch(*identity_of(self._running()))
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))

@@ -154,7 +154,15 @@ MUTANTS = (
         "if gap.offset < beginning:", "if gap.offset != beginning:", "test_stage",
     ),
     Mutant(
-        "fences_not_counted", STAGE, "        self._count_fence()\n", "", "test_stage",
+        "fences_not_counted", STAGE, "        self._count_fence(self._writer.epoch)\n", "", "test_stage",
+    ),
+    Mutant(
+        "refusals_taken_for_another_producer", STAGE,
+        " or not now.tells_of_another_since(before)", "", "test_stage",
+    ),
+    Mutant(
+        "unstable_offset_taken", "consumer/kafka/stable_offsets.py",
+        "topics, True, no_tags", "topics, False, no_tags", "test_group_offsets",
     ),
     # --- the restore
     Mutant(

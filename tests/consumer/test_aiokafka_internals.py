@@ -754,6 +754,7 @@ async def test_a_batch_and_a_transaction_have_the_futures_that_nobody_awaits_aft
     assert isinstance(batch.future, asyncio.Future)
     assert isinstance(batch._drain_waiter, asyncio.Future), "a fenced producer would flood the log"
     assert isinstance(manager._transaction_waiter, asyncio.Future), "a fenced producer would flood the log"
+    assert internals.identity_of(made) == (1, 0)
     await dispose(made)
     assert batch.future.cancelled()
     assert batch._drain_waiter.cancelled()
@@ -810,3 +811,16 @@ async def test_what_a_fetch_has_brought_is_freed_with_its_last_reference(
     assert wide.open_bytes > LIMIT
     fetching._fetcher._records.clear()
     assert wide.open_bytes == 0, "the client keeps it in a cycle, and an old cycle is never collected in a worker"
+
+
+async def test_a_batch_that_was_to_be_sent_again_is_dropped_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id="t")
+    made._txn_manager.set_pid_and_epoch(1, 0)
+    made._txn_manager.begin_transaction()
+    accumulator = made._message_accumulator
+    batch = accumulator._append_batch(made.create_batch(), WHERE)
+    accumulator.reenqueue(accumulator._pop_batch(WHERE))
+    await dispose(made)
+    await asyncio.sleep(0)  # callbacks of cancelled futures run in the next turn
+    assert batch.future.cancelled()
+    assert caplog.records == [], "each outage would fill the log with errors of callbacks"

@@ -1,21 +1,30 @@
 """Committed offsets are believed only of a coordinator that has proven that it is none of the past."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, NodeNotReadyError
+from aiokafka.protocol.commit import OffsetFetchRequest_v3, OffsetFetchResponse_v3
 
 from consumer.errors import Fatal, Transient
 from consumer.kafka import Committed, OutOfGroup, group_offsets
 from consumer.kafka.group_offsets import GroupOffsets
+from consumer.kafka.stable_offsets import (
+    FoundOffset,
+    OffsetFetchRequest_v7,
+    OffsetFetchResponse_v7,
+    StableOffsetsRequest,
+    found_offsets,
+)
 from tests.support.coordinator import Answer, Coordinator, committed, offsets
 
 WITHIN_SECONDS = 10.0
 NOTHING = {0: (-1, ""), 1: (-1, "")}
 UNKNOWN_TOPIC, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT = 3, 14, 15, 16, 7
 ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING = 22, 25, 27
-TOPIC_FORBIDDEN, GROUP_FORBIDDEN = 29, 30
+TOPIC_FORBIDDEN, GROUP_FORBIDDEN, UNSTABLE = 29, 30, 88
 
 
 @pytest.fixture
@@ -41,7 +50,8 @@ async def test_the_offset_is_asked_for_behind_an_acknowledged_commit_on_the_same
     assert (commit.consumer_group, commit.consumer_group_generation_id, commit.consumer_id) == ("safe-v0", 5, "me")
     assert commit.topics == [("state", [(0, -1, "")])], "a partition that the group never reads, and no offset to see"
     assert commit.retention_time == 1, "it would stay in the group for ever"
-    assert (fetch.consumer_group, fetch.topics) == ("safe-v0", [("input", [0, 1])])
+    assert (fetch.consumer_group, fetch.topics) == ("safe-v0", [("input", [0, 1], {})])
+    assert fetch.require_stable, "the end of a transaction may be known before its offset is"
 
 
 # What comes instead of the acknowledgement, and whether the node is taken for the coordinator any longer.
@@ -75,6 +85,7 @@ NO_OFFSETS: list[Answer] = [
     offsets("other", {0: (7, "")}),
     offsets("input", {0: (-1, "")}, NOT_COORDINATOR),
     offsets("input", {0: (-1, "")}, partition_code=LOADING),
+    offsets("input", {0: (7, "")}, partition_code=UNSTABLE),
     KafkaConnectionError("the node is gone"),
     None,
 ]
@@ -87,6 +98,32 @@ async def test_an_answer_in_part_is_none_and_the_proof_is_given_again_with_the_n
     coordinator.fetches.extend([instead, offsets("input", {0: (20, "")})])
     assert await asking.of([0]) == {0: Committed(20)}
     assert coordinator.kinds == ["1 commit", "1 fetch", "2 commit", "2 fetch"]
+
+
+async def test_a_transaction_that_has_not_ended_is_no_reason_to_distrust_the_node(
+    coordinator: Coordinator, asking: GroupOffsets
+) -> None:
+    unstable = offsets("input", {0: (7, "")}, partition_code=UNSTABLE)
+    coordinator.fetches.extend([unstable, offsets("input", {0: (20, "")})])
+    assert await asking.of([0]) == {0: Committed(20)}
+    assert coordinator.distrusted == []
+
+
+@pytest.mark.parametrize(
+    ("versions", "kind"),
+    [((1, 9), OffsetFetchRequest_v7), ((1, 7), OffsetFetchRequest_v7), ((1, 6), OffsetFetchRequest_v3)],
+)
+def test_a_broker_is_asked_for_stable_offsets_where_it_can_tell(versions: tuple[int, int], kind: type) -> None:
+    request: Any = StableOffsetsRequest("safe-v0", "input", [0]).prepare({9: versions})
+    assert request.encode()
+    assert type(request) is kind
+
+
+def test_both_versions_of_an_answer_say_the_same() -> None:
+    expected = [FoundOffset("input", 0, 41, "note", 0)]
+    old = OffsetFetchResponse_v3(0, [("input", [(0, 41, "note", 0)])], 0)
+    new = OffsetFetchResponse_v7.decode(offsets("input", {0: (41, "note")}).encode())
+    assert list(found_offsets(old)) == list(found_offsets(new)) == expected
 
 
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING])

@@ -17,7 +17,8 @@ COMMITTED: list[tuple[float, float, float, float]] = [
     (1, 4.5, 0.5, 0.25),  # at once
     (100, 0.02, 0.25, 0.5),  # quick
     (100, 1.9, 0.75, 1.0),
-    (1, 0.02, 0.25, 0.25),  # quick, but what the last change costs may not have shown yet
+    (0.9, 0.02, 0.25, 0.25),  # quick, but what the last change costs may not have shown yet
+    (1.1, 0.02, 0.25, 0.5),
     (100, 3.0, 0.25, 0.25),  # twice as much could be slow
 ]
 

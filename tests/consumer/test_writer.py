@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from consumer.errors import PartitionLost
-from consumer.kafka import Connection, PlainWriter, TransactionalWriter, writer
+from consumer.kafka import Connection, PlainWriter, ProducerEpoch, TransactionalWriter, writer
 from tests.support.producer import RecordingProducer
 
 WITHIN_SECONDS = 10.0
@@ -50,6 +50,23 @@ def plain(producer: RecordingProducer) -> PlainWriter:
     )  # fmt: skip
     made._producer = cast("Any", producer)
     return made
+
+
+# the epochs before and after, and whether somebody else must have had the transactional id in between
+EPOCHS = [
+    ((7, 4), (7, 5), False),  # started again, nothing was open
+    ((7, 4), (7, 6), False),  # ended what was open, or that was ended because it took too long
+    ((7, 4), (7, 7), True),
+    ((7, 4), (7, 12), True),
+    ((7, 32_766), (8, 0), False),  # the epochs were used up: nobody can tell
+]
+
+
+@pytest.mark.parametrize(("before", "after", "another"), EPOCHS)
+def test_epochs_tell_whether_another_producer_has_been_there(
+    before: tuple[int, int], after: tuple[int, int], *, another: bool
+) -> None:
+    assert ProducerEpoch(*after).tells_of_another_since(ProducerEpoch(*before)) is another
 
 
 async def until(condition: Callable[[], bool]) -> None:

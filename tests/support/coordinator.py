@@ -10,10 +10,9 @@ from aiokafka.protocol.commit import (
     OffsetCommitRequest,
     OffsetCommitRequest_v3,
     OffsetCommitResponse_v3,
-    OffsetFetchRequest,
-    OffsetFetchRequest_v3,
-    OffsetFetchResponse_v3,
 )
+
+from consumer.kafka.stable_offsets import OffsetFetchRequest_v7, OffsetFetchResponse_v7, StableOffsetsRequest
 
 Offsets = Mapping[int, tuple[int, str]]
 
@@ -25,8 +24,9 @@ def committed(code: int = 0) -> Any:
 
 def offsets(topic: str, found: Offsets, code: int = 0, *, partition_code: int = 0) -> Any:
     """The answer to a question for offsets: of each partition the offset and its note."""
-    partitions = [(partition, offset, note, partition_code) for partition, (offset, note) in found.items()]
-    return OffsetFetchResponse_v3(0, [(topic, partitions)], code)
+    no_tags: dict[int, bytes] = {}
+    partitions = [(partition, offset, -1, note, partition_code, no_tags) for partition, (offset, note) in found.items()]
+    return OffsetFetchResponse_v7(0, [(topic, partitions, no_tags)], code, no_tags)
 
 
 Answer = Any
@@ -81,17 +81,17 @@ class Coordinator:
         """Take the next answer for a request of its kind, or the usual one."""
         if isinstance(request, OffsetCommitRequest):
             return self.commits.popleft() if self.commits else committed()
-        assert isinstance(request, OffsetFetchRequest)
+        assert isinstance(request, StableOffsetsRequest)
         return self.fetches.popleft() if self.fetches else self.usual_fetch()
 
     @property
     def kinds(self) -> list[str]:
         """What was asked, in order: the connection's number and the kind of request."""
-        names = {OffsetCommitRequest_v3: "commit", OffsetFetchRequest_v3: "fetch"}
+        names = {OffsetCommitRequest_v3: "commit", OffsetFetchRequest_v7: "fetch"}
         return [f"{number} {names[type(request)]}" for number, request in self.asked]
 
 
 def wire_of(request: Any) -> Any:
     """What goes over the wire for a request, in the version that today's brokers speak."""
-    kind = OffsetCommitRequest_v3 if isinstance(request, OffsetCommitRequest) else OffsetFetchRequest_v3
+    kind = OffsetCommitRequest_v3 if isinstance(request, OffsetCommitRequest) else OffsetFetchRequest_v7
     return request.build(kind)

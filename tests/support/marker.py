@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from consumer.kafka import Outgoing
+from consumer.kafka import Outgoing, ProducerEpoch
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -12,6 +12,7 @@ class Marker:
 
     def __init__(self, offset: int = 0) -> None:
         self.offset = offset
+        self.epoch: ProducerEpoch | None = None
         self.marks: list[tuple[str, int, bytes]] = []
 
     async def start(self) -> None:
