@@ -5,12 +5,13 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any, TypeVar
 
 import structlog
 
@@ -18,7 +19,7 @@ from consumer import __version__
 from consumer.aggregator import AggregatorPartition, AggregatorSettings
 from consumer.dead_letters import DeadLetterTopic
 from consumer.decode import InputRules
-from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.errors import ConfigurationError, Fatal, Transient, first_of
 from consumer.expectations.folder import FolderSource
 from consumer.expectations.http import HttpOptions, HttpSource
 from consumer.expectations.topic import TopicSource
@@ -47,6 +48,7 @@ from consumer.topic_watch import TopicWatch, no_leader
 from consumer.topics import Verified, cases_topic, topic_specs, verify_topics
 
 _log = structlog.get_logger("safe.worker")
+T = TypeVar("T")
 
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
@@ -98,6 +100,7 @@ class Worker:
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._cluster_answered_at = time.monotonic()
+        self._reading = False
         self._topic_watch = TopicWatch({})
 
     # --- start → serve → drain ----------------------------------------------------------------------------------------
@@ -110,7 +113,7 @@ class Worker:
                 self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
             )
             await cleanup.enter_async_context(pages)  # first, so that whoever asks is told what is waited for
-            verified = await self._verify()
+            verified = await self._unless_stopped(self._verify())
             if verified is not None:
                 cleanup.push_async_callback(self._cluster.stop)
                 await self._start(verified, pages.address, cleanup)
@@ -126,23 +129,38 @@ class Worker:
             cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
         self._connect_metrics()
         if self._source is not None:
-            await self._source.start()
+            self._reading = True
+            await self._unless_stopped(self._source.start())
+            self._reading = False
+        if self._stopping.is_set():
+            return
         self._stages = self._make_stages(verified)
         self._announce(verified, address)
         gc.freeze()  # what is loaded by now stays: no need to look at it again
-        if not self._stopping.is_set():
-            await self._serve(verified)
+        self._cluster_answered_at = time.monotonic()  # nobody has asked it while test cases were read
+        await self._serve(verified)
 
-    async def _verify(self) -> Verified | None:
-        """Check what is there, and whose it is; None if we are stopped first.
+    async def _unless_stopped(self, steps: Coroutine[Any, Any, T]) -> T | None:
+        """What the steps return; None if we are stopped first, and then they are cancelled."""
+        doing, stopping = asyncio.create_task(steps), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return doing.result() if doing.done() else None
+        finally:
+            for task in (doing, stopping):
+                task.cancel()
+            await asyncio.wait({doing, stopping})
+
+    async def _verify(self) -> Verified:
+        """Check what is there, and whose it is.
 
         Raises ConfigurationError for what is wrong with it, and where no broker answers, or none that knows, for longer
         than our patience.
         """
         patience = Patience(self._settings)
-        while not self._stopping.is_set():
+        while True:
             try:
-                await self._cluster.start()
+                await self._cluster.connect()
                 verified = await self._verified()
             except Transient as error:
                 await self._cluster.stop()
@@ -152,11 +170,8 @@ class Worker:
                 raise
             else:
                 patience.note_answer()
-                self._cluster_answered_at = time.monotonic()
                 return verified
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _ASK_AGAIN_SECONDS)
-        return None
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
     async def _verified(self) -> Verified:
         verified = await verify_topics(self._cluster, self._settings, self._role)
@@ -186,7 +201,7 @@ class Worker:
                 for task in (*watches, stopping):
                     task.cancel()
         except* Fatal as group:
-            raise _first(group) from None
+            raise first_of(group) from None
 
     def _install_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -376,7 +391,7 @@ class Worker:
     def _not_ready(self) -> Sequence[str]:
         troubles = ["draining"] if self._stopping.is_set() else []
         silent = time.monotonic() - self._cluster_answered_at
-        if silent > _CLUSTER_SILENT_SECONDS:
+        if silent > _CLUSTER_SILENT_SECONDS and not self._reading:
             troubles.append(f"the cluster has not answered for {silent:.0f} s")
         if self._topic_watch.trouble is not None:
             troubles.append(self._topic_watch.trouble)
@@ -385,7 +400,7 @@ class Worker:
         if source_trouble is not None:
             troubles.append(f"expectations: {source_trouble}")
         if not self._stages and not troubles:
-            return ["starting"]
+            return ["starting: reading the test cases" if self._reading else "starting"]
         return troubles + [trouble for stage in self._stages for trouble in stage.troubles()]
 
     def _leaderless(self) -> list[str]:
@@ -454,8 +469,3 @@ def _http_options(settings: Settings) -> HttpOptions:
         cache_size=settings.expectations_cache_size,
         use_proxy=settings.expectations_use_proxy,
     )
-
-
-def _first(group: BaseExceptionGroup[Fatal]) -> Fatal:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error

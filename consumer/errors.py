@@ -4,7 +4,7 @@ poison → a dead letter at once; transient → the partition waits and tries ag
 minute; fatal → the service stops and says why.
 """
 
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 Reason = Literal[
     "empty_value",
@@ -73,3 +73,12 @@ class Fatal(SafeError):
 
 class ConfigurationError(Fatal):
     """The settings cannot be used: exit 3 before anything has started."""
+
+
+_SafeError = TypeVar("_SafeError", bound=SafeError)
+
+
+def first_of(group: BaseExceptionGroup[_SafeError]) -> _SafeError:
+    """One error for all that tasks of a group have raised at the same time."""
+    error = group.exceptions[0]
+    return first_of(error) if isinstance(error, BaseExceptionGroup) else error

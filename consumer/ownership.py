@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from consumer.decode import Record
-from consumer.errors import ConfigurationError
+from consumer.errors import ConfigurationError, SafeError, first_of
 from consumer.kafka import Cluster, Connection, read_tail
 from consumer.records import MARK_KEY, PROGRESS_KEY, Undecodable, ce_source, decode_progress_row, group_of
 from consumer.settings import Settings
@@ -79,10 +79,12 @@ async def _input_offsets(cluster: Cluster, settings: Settings, partitions: Mappi
 
 
 async def _tails(connection: Connection, topic: str, partitions: int) -> Sequence[Record]:
-    tails: Iterable[Sequence[Record]] = await asyncio.gather(
-        *(read_tail(connection, topic, partition) for partition in range(partitions))
-    )
-    return [record for tail in tails for record in tail]
+    try:
+        async with asyncio.TaskGroup() as reading:  # which leaves none of them running if one fails
+            tails = [reading.create_task(read_tail(connection, topic, partition)) for partition in range(partitions)]
+    except* SafeError as group:
+        raise first_of(group) from None
+    return [record for tail in tails for record in tail.result()]
 
 
 def _state_owner(record: Record) -> str | None:

@@ -11,19 +11,23 @@ from consumer.topics import no_broker
 
 _log = structlog.get_logger("safe.start")
 
+_TOLD_AGAIN_SECONDS = 30.0
+"""How soon another reason is logged."""
+
 _TURNED_AWAY_SECONDS = 10.0
 """A broker that stops or starts may close connections for as long as this; wrong settings do for ever."""
 
 
 class Patience:
-    """Of one start. The first failure is logged, and the one that is too late raises."""
+    """Of one start. The first failure is logged, then each that has another reason; the one that is too late raises."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._seconds = settings.start_patience_seconds
         self._began = time.monotonic()
         self._turned_away_since: float | None = None
-        self._told = False
+        self._told: str | None = None
+        self._told_at = float("-inf")
 
     def note_failure(self, error: Transient) -> None:
         """Note one more failure; raises ConfigurationError if that is enough."""
@@ -37,12 +41,12 @@ class Patience:
         )
         if settings_are_wrong or now - self._began > self._seconds:
             raise no_broker(self._settings, error) from error
-        if not self._told:
+        if str(error) != self._told and now - self._told_at >= _TOLD_AGAIN_SECONDS:
+            self._told, self._told_at = str(error), now
             servers = self._settings.kafka_bootstrap_servers
-            _log.warning("waiting for the brokers", servers=servers, why=str(error), up_to_seconds=self._seconds)
-            self._told = True
+            _log.warning("waiting for the brokers", servers=servers, why=self._told, up_to_seconds=self._seconds)
 
     def note_answer(self) -> None:
         """Note that the brokers have answered."""
-        if self._told:
+        if self._told is not None:
             _log.info("the brokers answer", after_seconds=round(time.monotonic() - self._began, 1))

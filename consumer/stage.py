@@ -874,11 +874,11 @@ class Runner:
         self._backlog.clear()
         self._subscription.pause(self.partition)
         logic, self._logic = self._logic, None
-        writer, self._writer = self._writer, None
         if logic is not None:
             logic.drop()
-        if writer is not None:
-            await writer.dispose()
+        if self._writer is not None:
+            await self._writer.dispose()  # if we are cancelled here, the next call awaits it
+            self._writer = None
 
 
 class Shares:

@@ -34,7 +34,9 @@ class TopicWatch:
         self._gone_for = 0
         self._refused_for = 0
         self._remade_for = 0
+        self._recounted_for = 0
         self._ids: dict[str, str] = {}
+        self._ids_seen: Mapping[str, str] = {}
         self._last_seen: _Places = frozenset()
         self._leaderless: _Places = frozenset()
 
@@ -69,7 +71,11 @@ class TopicWatch:
 
     def _check_ids(self, seen: TopicsSeen) -> None:
         """A topic may be deleted and created again between two looks: its id alone tells."""
-        remade = [topic for topic, topic_id in seen.ids.items() if self._ids.setdefault(topic, topic_id) != topic_id]
+        remade = [topic for topic, topic_id in seen.ids.items() if self._ids.get(topic, topic_id) != topic_id]
+        for topic, topic_id in seen.ids.items():
+            if self._ids_seen.get(topic) == topic_id:
+                self._ids.setdefault(topic, topic_id)
+        self._ids_seen = seen.ids
         self._remade_for = self._remade_for + 1 if remade else 0
         if self._remade_for >= _FATAL_ANSWERS:
             raise Fatal(
@@ -88,13 +94,15 @@ class TopicWatch:
             _log.info("partitions have a leader again", topic=topic, partitions=partitions)
 
     def _check_counts(self, seen: TopicsSeen) -> None:
-        for topic, was in self._partitions.items():
-            is_ = seen.partitions.get(topic, was)
-            if topic != self._may_grow and is_ != was:
-                raise Fatal(
-                    f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
-                    "start a new group on new topics, as 'Starting over' in docs/operate.md says"
-                )
+        counts = {topic: (was, seen.partitions.get(topic, was)) for topic, was in self._partitions.items()}
+        changed = {topic: (was, is_) for topic, (was, is_) in counts.items() if was != is_ and topic != self._may_grow}
+        self._recounted_for = self._recounted_for + 1 if changed else 0
+        if self._recounted_for >= _FATAL_ANSWERS:
+            topic, (was, is_) = next(iter(changed.items()))
+            raise Fatal(
+                f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
+                "start a new group on new topics, as 'Starting over' in docs/operate.md says"
+            )
 
 
 def _trouble(gone: list[str], refused: list[str]) -> str | None:

@@ -315,7 +315,7 @@ async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
 async def connect(cluster: Cluster, settings: Settings) -> None:
     """Start a cluster client; raises ConfigurationError if no broker answers."""
     try:
-        await cluster.start()
+        await cluster.connect()
     except Transient as error:
         raise no_broker(settings, error) from error
 

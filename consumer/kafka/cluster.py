@@ -34,6 +34,9 @@ _NODE_SECONDS = 2.0
 _SETTINGS_SECONDS = 3.0
 """How long settings are asked for again where one broker is down, or behind the others."""
 
+_NODES_ASKED = 3
+"""Of a large cluster no more: each must have time to let us in."""
+
 _NO_LEADER = -1
 
 
@@ -113,11 +116,15 @@ class Cluster:
         self._options = connection.client()
         self._admin = AIOKafkaAdminClient(**self._options)
 
+    async def connect(self) -> None:
+        """Start, and say why that fails: Fatal where the settings are at fault, else Transient (see reach.py)."""
+        await reach(self._options)
+        await self.start()
+
     async def start(self) -> None:
-        """Connect, also once more after stop(); raises what reach() does, and says why."""
+        """Connect, also once more after stop(); raises Transient if no broker answers, whatever the reason."""
+        self._admin = AIOKafkaAdminClient(**self._options)
         try:
-            await reach(self._options)
-            self._admin = AIOKafkaAdminClient(**self._options)
             await answered(self._admin.start(), "the cluster")
         except (Fatal, Transient):
             await self.stop()
@@ -159,8 +166,8 @@ class Cluster:
 
     async def _first_answer(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
         """Ask one broker after the other, in any order: one that is down or frozen must not speak for the cluster."""
-        nodes = list(nodes_of(self._admin))
-        random.shuffle(nodes)
+        known = list(nodes_of(self._admin))
+        nodes = random.sample(known, min(_NODES_ASKED, len(known)))
         for node in nodes[:-1]:
             with contextlib.suppress(*FAILURES):
                 async with asyncio.timeout(timeout_seconds / len(nodes)):

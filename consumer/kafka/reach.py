@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiokafka.conn import create_conn
@@ -17,7 +17,6 @@ from aiokafka.errors import (
 from aiokafka.protocol.metadata import MetadataRequest
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.failures import CALL_SECONDS
 
 _SERVER_SECONDS = 5.0
 _OF_A_CONNECTION = (
@@ -33,16 +32,16 @@ class TurnedAway(Transient):
 
 
 async def reach(options: Mapping[str, Any]) -> None:
-    """Speak with one of the brokers of a client's options, as that client would.
+    """Speak with one of the brokers of a client's options, as that client would; messages name the servers.
 
-    Raises Fatal where one of them refuses our credentials, or we its certificate; else TurnedAway where one closes the
-    connection, else Transient. Each message names the server.
+    Raises, if none of them answers as it should: Transient where one of them is merely away; else TurnedAway where one
+    closes the connection; else Fatal, as all of them refuse our credentials, or we their certificates.
     """
     servers = options["bootstrap_servers"].split(",")
     attempts = [asyncio.ensure_future(_failure(server, options)) for server in servers]
     try:
         failures = []
-        for attempt in asyncio.as_completed(attempts, timeout=CALL_SECONDS):
+        for attempt in asyncio.as_completed(attempts):
             failure = await attempt
             if failure is None:
                 return
@@ -51,11 +50,16 @@ async def reach(options: Mapping[str, Any]) -> None:
         for task in attempts:
             task.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
-    for kind in (Fatal, TurnedAway):
-        for failure in failures:
-            if isinstance(failure, kind):
-                raise failure
-    raise Transient("; ".join(map(str, failures)))
+    raise _of_all(failures)
+
+
+def _of_all(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
+    reasons = "; ".join(map(str, failures))
+    if all(isinstance(failure, Fatal) for failure in failures):
+        return Fatal(reasons)
+    if all(isinstance(failure, Fatal | TurnedAway) for failure in failures):
+        return TurnedAway(reasons)
+    return Transient(reasons)
 
 
 async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient | None:
@@ -67,7 +71,7 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
         async with asyncio.timeout(_SERVER_SECONDS):
             connection = await create_conn(host.strip("[]"), int(port), **known)
             await connection.send(MetadataRequest([]))
-    except (KafkaError, OSError, TimeoutError) as error:
+    except (KafkaError, OSError, TimeoutError, UnicodeError) as error:
         return _explained(error, server)
     finally:
         if connection is not None:
@@ -77,6 +81,7 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
 
 # {0} is the server, {1} what OpenSSL says. The first that fits counts.
 _REFUSALS: Mapping[type[Exception], str] = {
+    UnicodeError: "{0} is no name that a host can have: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS",
     ssl.SSLCertVerificationError: (
         "{0}: its certificate is not trusted ({1}): check SAFE_V0_KAFKA_SSL_CAFILE, and that "
         "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS names the brokers as their certificates do"
@@ -96,17 +101,28 @@ _REFUSALS: Mapping[type[Exception], str] = {
 }
 
 
+# What OpenSSL calls an end of the conversation for which nobody's settings are to blame.
+_PEER_IN_TROUBLE = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
+_ALERTS_OF_TROUBLE = ("INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELED")
+
+
 def _explained(error: Exception, server: str) -> Fatal | Transient:
+    if _is_a_hang_up(error):
+        return TurnedAway(f"{server} closes the connection")
     for kind, sentence in _REFUSALS.items():
         if isinstance(error, kind):
             return Fatal(sentence.format(server, _tls_words(error)))
-    if isinstance(error, ConnectionResetError | KafkaConnectionError):
-        return TurnedAway(f"{server} closes the connection")
     if isinstance(error, ConnectionRefusedError):
         return Transient(f"{server}: nobody listens there")
     if isinstance(error, TimeoutError):
         return Transient(f"{server} does not answer")
     return Transient(f"{server}: {getattr(error, 'strerror', None) or type(error).__name__}")
+
+
+def _is_a_hang_up(error: Exception) -> bool:
+    if isinstance(error, ssl.SSLError):
+        return isinstance(error, _PEER_IN_TROUBLE) or any(alert in _tls_words(error) for alert in _ALERTS_OF_TROUBLE)
+    return isinstance(error, ConnectionResetError | KafkaConnectionError)
 
 
 def _tls_words(error: Exception) -> str:

@@ -14,6 +14,7 @@ from consumer import app as app_module
 from consumer import patience
 from consumer.app import Worker
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
+from consumer.expectations.folder import FolderSource
 from consumer.kafka import Cluster, Subscription, TopicsSeen, TurnedAway
 from consumer.settings import load
 from consumer.stage import Runner
@@ -31,7 +32,7 @@ class Silent(Cluster):
         self.connected = 0
 
     @override
-    async def start(self) -> None:
+    async def connect(self) -> None:
         self.connected += 1
 
     @override
@@ -46,6 +47,7 @@ async def worker(tmp_path: Path) -> Worker:
         "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "SAFE_V0_EXPECTATIONS": str(tmp_path),
         "SAFE_V0_START_PATIENCE_SECONDS": "1",
+        "SAFE_V0_HTTP_ADDRESS": "127.0.0.1:0",
     }
     worker = Worker(load({}, environment, tmp_path), "all")
     worker._cluster = Silent()
@@ -128,7 +130,31 @@ async def test_whoever_wants_to_stop_is_not_kept_waiting(worker: Worker, doubts:
     worker._settings = worker._settings.model_copy(update={"start_patience_seconds": 600})
     doubts.extend([Transient("no answer")] * 1_000_000)
     asyncio.get_running_loop().call_later(0.05, worker._stopping.set)
-    assert await worker._verify() is None
+    assert await worker._unless_stopped(worker._verify()) is None
+    assert cast("Silent", worker._cluster).connected == 0
+
+
+class Slow(FolderSource):
+    """A folder that takes for ever to be read."""
+
+    @override
+    async def start(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_a_worker_that_is_stopped_while_it_reads_test_cases_ends_in_order(
+    worker: Worker, doubts: deque[SafeError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not doubts
+    monkeypatch.setattr(app_module, "expectations_source", lambda settings: Slow(Path(settings.expectations)))
+    monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", -1.0)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(5.0):
+        while not worker._reading:  # noqa: ASYNC110 - the worker offers no event for it
+            await asyncio.sleep(0)
+    assert worker._not_ready() == ["starting: reading the test cases"]
+    worker._on_signal("SIGTERM")
+    assert await asyncio.wait_for(running, 5.0) == 0
     assert cast("Silent", worker._cluster).connected == 0
 
 

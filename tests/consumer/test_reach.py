@@ -101,10 +101,21 @@ async def test_where_nobody_answers_each_server_is_told_with_its_reason(
     assert f"{unknown}: " in words
 
 
-async def test_one_that_hangs_up_is_told_before_those_that_are_away(someone: Callable[..., Awaitable[str]]) -> None:
-    closing = await someone(hang_up)
+async def test_one_that_hangs_up_does_not_speak_for_those_that_are_away(
+    someone: Callable[..., Awaitable[str]],
+) -> None:
+    closing, away = await someone(hang_up), f"127.0.0.1:{free_port()}"
     with pytest.raises(TurnedAway, match=f"^{closing} closes the connection$"):
-        await reach(plain(f"127.0.0.1:{free_port()}", closing))
+        await reach(plain(closing))
+    with pytest.raises(Transient, match=f"{closing} closes the connection") as raised:
+        await reach(plain(away, closing))
+    assert not isinstance(raised.value, TurnedAway)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64])
+async def test_what_can_be_no_host_is_fatal(host: str) -> None:
+    with pytest.raises(Fatal, match=f"^{host}:9092 is no name that a host can have.*SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"):
+        await reach(plain(f"{host}:9092"))
 
 
 async def test_one_that_speaks_no_tls_hangs_up(someone: Callable[..., Awaitable[str]]) -> None:
@@ -139,6 +150,21 @@ async def test_a_certificate_of_an_unknown_authority_is_fatal(
         await reach(options)
 
 
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Exception], None]:
+    """Have a server end each connection with an error."""
+    errors: dict[str, Exception] = {}
+    connect = AIOKafkaConnection.connect
+
+    async def connected(connection: AIOKafkaConnection) -> None:
+        if (error := errors.get(f"127.0.0.1:{connection.port}")) is not None:
+            raise error
+        await connect(connection)
+
+    monkeypatch.setattr(AIOKafkaConnection, "connect", connected)
+    return errors.__setitem__
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -148,20 +174,57 @@ async def test_a_certificate_of_an_unknown_authority_is_fatal(
         (lambda: ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "no TLS connection"),
     ],
 )
-async def test_a_refused_login_is_fatal_whatever_others_do(
-    error: Callable[[], Exception],
-    words: str,
-    someone: Callable[..., Awaitable[str]],
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_refused_login_is_fatal(
+    error: Callable[[], Exception], words: str, refused: Callable[[str, Exception], None]
 ) -> None:
-    refusing, closing = await someone(say_nothing), await someone(hang_up)
-    connect = AIOKafkaConnection.connect
-
-    async def refused(connection: AIOKafkaConnection) -> None:
-        if f"127.0.0.1:{connection.port}" == refusing:
-            raise error()
-        await connect(connection)
-
-    monkeypatch.setattr(AIOKafkaConnection, "connect", refused)
+    refusing = "127.0.0.1:7"
+    refused(refusing, error())
     with pytest.raises(Fatal, match=f"^{refusing}:? {words}"):
-        await reach(plain(closing, refusing))
+        await reach(plain(refusing))
+
+
+def alert(kind: type[ssl.SSLError], reason: str) -> ssl.SSLError:
+    error = kind(1, reason)
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        alert(ssl.SSLZeroReturnError, "close_notify"),
+        alert(ssl.SSLEOFError, "UNEXPECTED_EOF_WHILE_READING"),
+        alert(ssl.SSLError, "TLSV1_ALERT_INTERNAL_ERROR"),
+        alert(ssl.SSLError, "SSLV3_ALERT_CLOSE_NOTIFY"),
+    ],
+)
+async def test_a_peer_that_ends_a_handshake_may_be_on_its_way_down(
+    error: ssl.SSLError, refused: Callable[[str, Exception], None]
+) -> None:
+    refused("127.0.0.1:7", error)
+    with pytest.raises(TurnedAway, match=r"^127\.0\.0\.1:7 closes the connection$"):
+        await reach(plain("127.0.0.1:7"))
+
+
+REFUSED, CLOSED, AWAY = SaslAuthenticationFailed("no"), ConnectionResetError(), ConnectionRefusedError()
+# How each of several servers fails, and what that comes to: Fatal ends a start, TurnedAway does after a while.
+TOGETHER: list[tuple[list[Exception], type[Exception]]] = [
+    ([REFUSED, REFUSED], Fatal),
+    ([REFUSED, CLOSED], TurnedAway),
+    ([REFUSED, AWAY], Transient),
+    ([CLOSED, AWAY], Transient),
+    ([CLOSED, CLOSED], TurnedAway),
+]
+
+
+@pytest.mark.parametrize(("errors", "kind"), TOGETHER)
+async def test_as_long_as_one_may_come_back_nobody_gives_up(
+    errors: list[Exception], kind: type[Exception], refused: Callable[[str, Exception], None]
+) -> None:
+    servers = [f"127.0.0.1:{port}" for port in range(7, 7 + len(errors))]
+    for server, error in zip(servers, errors, strict=True):
+        refused(server, error)
+    with pytest.raises(kind) as raised:
+        await reach(plain(*servers))
+    assert type(raised.value) is kind
+    assert all(server in str(raised.value) for server in servers)

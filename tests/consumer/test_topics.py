@@ -55,7 +55,7 @@ class InMemoryCluster(Cluster):
         self._broker = broker
 
     @override
-    async def start(self) -> None:
+    async def connect(self) -> None:
         if not self._broker.answers:
             raise Transient("the cluster does not answer: KafkaConnectionError")
 
