@@ -147,7 +147,8 @@ MUTANTS = (
     ),
     Mutant(
         "writer_kept_after_a_failure", STAGE,
-        "            self._writer = None\n", "            pass\n", "test_stage",
+        "            await self._writer.dispose()  # if we are cancelled here, the next call awaits it\n", "",
+        "test_stage",
     ),
     Mutant(
         "jump_from_beyond_the_end", STAGE,
