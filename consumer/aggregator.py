@@ -1,7 +1,7 @@
 """The aggregator: restore → fold → publish → export, for one partition of `scored`.
 
-Rolling state is the fold of the rows in `safe.v0.state`, which the partition's owner alone writes (contract, section
-4). Every transaction holds the results of a slice, the rows that won, the rows of the batches it touched, the reports
+Rolling state is the fold of the rows in `safe.v0.state`, which the partition's owner alone writes (contract.md,
+"State"). Every transaction holds the results of a slice, the rows that won, the rows of the batches it touched, reports
 that are due, the progress row and the offset.
 """
 

@@ -62,7 +62,7 @@ from consumer.options import (
 if TYPE_CHECKING:
     from consumer.settings import Loaded
 
-EXIT_ERROR: Final = 3  # 1 and 2 are verdicts on cases (specification, 7.3)
+EXIT_ERROR: Final = 3  # 1 and 2 are verdicts on cases (contract.md, "Exit codes")
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 

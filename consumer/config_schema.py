@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration file, by which editors complete and check it (specification, 6.2).
+"""The JSON Schema of the configuration file, by which editors complete and check it.
 
 It is committed as config/safe.config.schema.json. What it cannot say stands in its descriptions.
 """
@@ -70,7 +70,7 @@ def _weight(key: str, default: object) -> _Schema:
 
 
 def _overrides(key: str) -> _Schema:
-    # An id (contract, section 3): some character that is not blank, and no control character.
+    # An id (contract.md, "Input"): some character that is not blank, and no control character.
     control = {"pattern": r"[\u0000-\u001f\u007f-\u009f]"}
     return {
         "type": "object",

@@ -1,4 +1,4 @@
-"""The configuration file as text: JSON with // comments, read into values by dotted keys (specification, 6.2).
+"""The configuration file as text: JSON with // comments, read into values by dotted keys.
 
 Which keys there are is the caller's to say; what their values may be is not looked at here.
 """

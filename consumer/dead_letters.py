@@ -1,4 +1,4 @@
-"""Where input goes that can never be scored: byte for byte, with the reason in headers (contract, section 3)."""
+"""Where input goes that can never be scored, with the reason in headers (contract.md, "Dead letters")."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""From a record's bytes to an input event, or to the one reason why not (contract, section 3).
+"""From a record's bytes to an input event, or to the one reason why not (contract.md, "Dead letters").
 
 The first check that fails names the reason: empty_value, too_large, unsupported_version, not_utf8, then what the
 parser meets, not_object, invalid_event, invalid_id. No message repeats a byte of the input.
@@ -39,7 +39,7 @@ class Record(Protocol):
 
 
 class InputEvent(NamedTuple):
-    """One generation output as it was published; `event_time` in ms since 1970 serves ruling 16 alone."""
+    """One generation output as it was published; `event_time` in ms since 1970 decides which result is the latest."""
 
     test_id: str
     batch_id: str
@@ -286,7 +286,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds_of(text: object) -> int:
-    """Milliseconds since 1970 of an RFC 3339 time with a zone, fractions cut (contract, section 3, "Times")."""
+    """Milliseconds since 1970 of an RFC 3339 time with a zone, fractions cut (contract.md, "Times")."""
     if not isinstance(text, str) or (match := _RFC_3339.fullmatch(text)) is None:
         raise Poison("invalid_event", "generated_at is not an RFC 3339 time with a zone")
     try:

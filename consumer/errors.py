@@ -1,4 +1,4 @@
-"""Everything that can go wrong, named for what the caller does next (contract, section 3).
+"""Everything that can go wrong, named for what the caller does next (contract.md, "Trouble").
 
 poison → a dead letter at once; transient → the partition waits and tries again; a contradiction → it does so for a
 minute; fatal → the service stops and says why.

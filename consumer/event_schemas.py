@@ -1,4 +1,4 @@
-"""JSON Schemas of what stands in the topics that others read and write (contract, section 3).
+"""JSON Schemas of what stands in the topics that others read and write (contract.md, "Events").
 
 They are made from the models and committed under config/schemas/; what they cannot say stands in their descriptions.
 """

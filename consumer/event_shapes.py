@@ -1,4 +1,4 @@
-"""The shapes of the events and, field by field, what they say (contract, section 3, "Out").
+"""The shapes of the events and, field by field, what they say (contract.md, "Events").
 
 Those of a scored case stand in `scored.py`; here are those that the fold and the report write as dicts.
 """
@@ -58,7 +58,7 @@ class ArchetypeShape(Struct):
     """The cases of one archetype."""
 
     count: Count
-    mean_CR: Score  # noqa: N815 - the specification's name
+    mean_CR: Score  # noqa: N815 - the name in the contract
     mean_AH: Score  # noqa: N815
     mean_AC: Score  # noqa: N815
     pass_rate: Score
@@ -89,7 +89,7 @@ class FailuresShape(Struct):
     """What went wrong most; five of each at most."""
 
     worst_performers: Annotated[tuple[ResultShape, ...], _NAMED]
-    common_CR_misses: Annotated[tuple[MissedSignal, ...], _NAMED]  # noqa: N815 - the specification's name
+    common_CR_misses: Annotated[tuple[MissedSignal, ...], _NAMED]  # noqa: N815 - the name in the contract
     common_AH_violations: Annotated[tuple[UsedTerm, ...], _NAMED]  # noqa: N815
     common_AC_misses: Annotated[tuple[MissedPhrase, ...], _NAMED]  # noqa: N815
 
@@ -165,7 +165,7 @@ class ChangedRules(Struct):
 
     thresholds: ChangedThresholds | UnsetType = UNSET
     weights: ChangedWeights | UnsetType = UNSET
-    strictAH: bool | UnsetType = UNSET  # noqa: N815 - the specification's name
+    strictAH: bool | UnsetType = UNSET  # noqa: N815 - the name in the contract
 
 
 class OverridesShape(Struct):
@@ -180,7 +180,7 @@ class ConfigurationShape(Struct):
 
     thresholds: ThresholdsShape
     weights: WeightsShape
-    strictAH: bool  # noqa: N815 - the specification's name
+    strictAH: bool  # noqa: N815 - the name in the contract
     overrides: OverridesShape
 
 
@@ -219,7 +219,7 @@ class SummarisedResult(ResultEvent, frozen=True):
 
 
 CLOSED: Final = (SummaryShape, ScoresShape, DetailsShape, FoundShape, ViolationsShape)
-"""They have exactly these fields, in every version of the event type (contract, section 3, "Out")."""
+"""They have exactly these fields, in every version of the event type (contract.md, "Events")."""
 
 # --- words ------------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """One line on stderr for each thing that happened, of one shape for our records and for those of libraries.
 
-Secrecy rules what a line may say (contract, section 3): the words of an exception that is not ours may quote an input
-or a password, so it is logged by its type and its frames; a field is a plain value, never the repr of an object.
+What a line may say is limited (contract.md, "Confidentiality"): an exception that is not ours may quote an input or
+a password, so it is logged by its type and its frames; a field is a plain value, never the repr of an object.
 """
 
 import contextlib

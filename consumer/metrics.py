@@ -1,4 +1,4 @@
-"""What Prometheus sees (contract, section 6): names, types and labels stand in one table each.
+"""What Prometheus sees (contract.md, "Gauges"): names, types and labels stand in one table each.
 
 Gauges of batches follow committed state and are worked out when asked for; everything else is counted after the commit.
 """

@@ -1,4 +1,4 @@
-"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract, section 4)."""
+"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract.md, "Ownership")."""
 
 import asyncio
 import contextlib

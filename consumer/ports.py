@@ -9,7 +9,7 @@ from safe_core import PreparedExpectations
 
 
 class ExpectationsKey(NamedTuple):
-    """How a test case is asked for (contract, section 2)."""
+    """How a test case is asked for (contract.md, "Look-up")."""
 
     batch_id: str
     test_id: str

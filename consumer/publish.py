@@ -1,4 +1,4 @@
-"""`safe publish`: the bridge from files of outputs to the input topic (contract, section 5).
+"""`safe publish`: the bridge from files of outputs to the input topic.
 
 Everything is planned, and refused, before anything is sent: prepare() knows nothing of Kafka.
 """
@@ -197,7 +197,7 @@ def _place(planned: PlannedFile, entry: Entry) -> str:
 
 
 def event_key(batch_id: str, test_id: str) -> bytes:
-    """Key of an input event, `<batch>/<test>`, each part escaped (contract, section 3)."""
+    """Key of an input event, `<batch>/<test>`, each part escaped (contract.md, "Topics and keys")."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (batch_id, test_id)).encode()
 
 

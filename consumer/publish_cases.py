@@ -1,4 +1,4 @@
-"""`safe publish-cases`: fills the topic of test cases from a folder of batch files (contract, sections 2 and 5).
+"""`safe publish-cases`: fills the topic of test cases from a folder of batch files.
 
 All files are read and checked before anything is sent: plan_cases() and changes_of() know nothing of Kafka's ways.
 """

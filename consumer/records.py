@@ -1,4 +1,4 @@
-"""What SAFE itself writes to Kafka: keys, headers, the changelog's rows (contract, sections 3 and 4).
+"""What SAFE itself writes to Kafka: keys, headers, the changelog's rows (contract.md, "Topics and keys", "State").
 
 The values of `scored` and of results stand in `scored.py`.
 """
@@ -263,7 +263,7 @@ def _members(value: bytes, row: type[BatchRow | ProgressRow]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Why a record became a dead letter, as its headers tell (contract, section 3)."""
+    """Why a record became a dead letter, as its headers tell (contract.md, "Dead letters")."""
 
     reason: str
     detail: str

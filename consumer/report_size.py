@@ -1,4 +1,4 @@
-"""A report must always be writable: what is left out, in which order, and how it says so (contract, section 3)."""
+"""A report must always be writable: what is left out, and how it says so (contract.md, "Report event")."""
 
 from collections.abc import Callable
 from typing import Any

@@ -279,9 +279,9 @@ class Batches:
         return self._holders.get(test_id, ())
 
     def answered_by(self, entry: Entry) -> tuple[LoadedBatch, ...]:
-        """The holders whose case an entry answers (contract, section 5).
+        """The holders whose case an entry answers (contract.md, "Answers").
 
-        A batch_id, if the entry has one, decides by the rule of section 2; else a batch_index that is some holder's.
+        A batch_id, if the entry has one, decides by "Look-up"; else a batch_index that is some holder's.
         """
         holders = self.holders(entry.test_id)
         own = tuple(batch for batch in holders if batch.name == entry.batch_id)

@@ -20,7 +20,7 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Milliseconds = Annotated[int, Meta(ge=0, lt=253_402_300_800_000)]
 """Since 1970, up to the last year that RFC 3339 can write."""
 
-# --- shapes (contract, section 3, "Out") ------------------------------------------------------------------------------
+# --- shapes (contract.md, "Result") ------------------------------------------------------------------------------
 
 
 class ScoresShape(Struct, frozen=True):
@@ -62,7 +62,7 @@ class TermsShape(Struct, frozen=True):
 
 
 class ResultShape(Struct, frozen=True):
-    """One case (specification 4.1)."""
+    """One case (contract.md, "Result")."""
 
     test_id: str
     archetype: str | None

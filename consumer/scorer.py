@@ -30,7 +30,7 @@ _ALL = 1_000_000
 """More records than a slice ever has."""
 
 _RESULT_OVERHEAD_BYTES = 16 * 1024
-"""What a result or a row adds to a scored record at most (contract, section 3)."""
+"""What a result or a row adds to a scored record at most (contract.md, "Dead letters")."""
 
 _PLACEHOLDER_ARCHETYPE = "Unknown"
 

@@ -1,4 +1,4 @@
-"""What SAFE is told, and by whom: the only module that reads the environment (contract, section 5).
+"""What SAFE is told, and by whom: the only module that reads the environment.
 
 A flag beats a variable, which beats a secrets file, which beats the configuration file, which beats the default. The
 origin of each value is kept: `safe config show` prints it, and every error begins with it.
@@ -286,7 +286,7 @@ class Settings(BaseSettings):
         BeforeValidator(_comma_separated),
         Expects("event types, separated by commas"),
     ] = Field((), description="Accepted types (ce_type) of CloudEvents; none means any.")
-    # A scored record may be 16 KiB below this limit (contract, section 3): the lower bound leaves room for it.
+    # A scored record may be 16 KiB below this limit (contract.md, "Dead letters"): the lower bound leaves room for it.
     max_value_bytes: Annotated[
         int, Field(ge=32_768, le=104_857_600), _Number, Expects("a whole number from 32768 to 104857600")
     ] = Field(1_048_576, description="The largest value of a record that is read or written.")

@@ -1,4 +1,4 @@
-"""What the aggregator remembers of one partition, and how it is rebuilt from `safe.v0.state` (contract, section 4).
+"""What the aggregator remembers of one partition, and how it is rebuilt from `safe.v0.state` (contract.md, "State").
 
 The changelog holds a row for each case that stands, a row for each batch, and the partition's progress row. A tombstone
 forgets; a batch's row tells whether it is live, being forgotten, or forgotten.

@@ -1,4 +1,4 @@
-"""SAFE's topics: what they must be like, what is wrong with those that are there, how to make them (section 5)."""
+"""SAFE's topics: what they must be like, what is wrong with those that are there, how to make them."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Sums of binary64 numbers without rounding, so that the order of adding cannot matter (contract, ruling 15)."""
+"""Sums of binary64 numbers without rounding, so that the order of adding cannot matter (contract.md, "Exact sums")."""
 
 from functools import lru_cache
 
@@ -30,7 +30,7 @@ class ExactSum:
         self.add(value, -1)
 
     def mean(self, count: int) -> float:
-        """Give the sum divided by a count, rounded once to binary64; 0.0 for a count of 0 (specification 4.3)."""
+        """Give the sum divided by a count, rounded once to binary64; 0.0 for a count of 0."""
         if not count:
             return 0.0
         return self.units / (count << _UNITS_PER_ONE_BITS)

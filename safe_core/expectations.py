@@ -1,4 +1,4 @@
-"""What a test case demands of an output: three lists of terms (specification 1; contract, rulings 3 to 5)."""
+"""What a test case demands of an output: three lists of terms (contract.md, "Criteria", "Nothing to check")."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ MAX_TERMS = 10_000
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# field of Expectations → where factory-cli writes it (contract, section 2), in the order CR, AH, AC
+# field of Expectations → where factory-cli writes it (contract.md, "Criteria"), in the order CR, AH, AC
 _PLACES = {
     "must_find_signals": ("signal_generation", "must_find_signals"),
     "forbidden_terms": ("followup_questions", "forbidden_terms"),
@@ -30,7 +30,7 @@ class InvalidExpectations(ValueError):
 class Expectations:
     """The three lists of one test case, in the order and spelling of their author.
 
-    Raises InvalidExpectations for a blank term, which would match everything (contract, ruling 4), for a term that is
+    Raises InvalidExpectations for a blank term, which would match everything, for a term that is
     no text or holds a lone surrogate, and for more than MAX_TERMS terms.
     """
 
@@ -48,7 +48,7 @@ class Expectations:
 
     @classmethod
     def parse(cls, document: object) -> Self:
-        """Read the `expectations` of a test case; an absent or null section or list is empty (contract, ruling 3).
+        """Read the `expectations` of a test case; an absent or null section or list is empty.
 
         Raises InvalidExpectations, also where `document` itself is null or no object.
         """

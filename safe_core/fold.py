@@ -1,4 +1,4 @@
-"""The rolling aggregate of a batch: the latest row of each test case, counted exactly (specification 4.2)."""
+"""The rolling aggregate of a batch: the latest row of each test case, counted exactly (contract.md, "Batches")."""
 
 import marshal
 import struct
@@ -15,10 +15,10 @@ from safe_core.ranking import LowestNames
 from safe_core.scoring import Details, Label, Passed, ScoredCase, Scores, Vacuous, result_document
 
 NAMED = 5
-"""How many worst performers, and how many common misses of a kind, a report names (contract, ruling 14)."""
+"""How many worst performers, and how many common misses of a kind, a report names (contract.md, "Ties")."""
 
 Version = tuple[int, int, int]
-"""Event time in ms, source partition, source offset: the greater is the later result (contract, ruling 16)."""
+"""Event time in ms, source partition, source offset: the greater is the later result (contract.md, "Latest result")."""
 
 LABELS: tuple[Label, ...] = get_args(Label)
 
@@ -193,7 +193,7 @@ class _Tally:
         self.units = (a + more[0], b + more[1], c + more[2], d + more[3])
 
     def means(self) -> tuple[float, ...]:
-        """Give the means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
+        """Give the means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
         return tuple(ExactSum(units).mean(self.cases) for units in self.units)
 
 
@@ -228,7 +228,7 @@ class _TermCounts:
             self._ranking.touch(term, self._counts)
 
     def named(self, text_key: str, count_key: str) -> list[dict[str, Any]]:
-        """Give the most frequent terms: count descending, then text ascending by code point (contract, ruling 14)."""
+        """Give the most frequent terms: count descending, then text ascending by code point (contract.md, "Ties")."""
         counts = self._counts
         first = self._ranking.first(NAMED, counts, lambda term: (-counts[term], term))
         return [{text_key: term, count_key: counts[term]} for term in first]
@@ -267,7 +267,7 @@ class BatchSnapshot:
 
     @property
     def mean_scores(self) -> dict[str, float]:
-        """The means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
+        """The means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
         return {
             name: ExactSum(units).mean(self.total_cases) for name, units in zip(Scores._fields, self.units, strict=True)
         }
@@ -278,7 +278,7 @@ class BatchSnapshot:
 
 
 class _Aggregates:
-    """Every aggregate of the specification over some rows, moved row by row."""
+    """Every aggregate of a report over some rows, moved row by row."""
 
     __slots__ = (
         "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "expected",
@@ -342,10 +342,10 @@ class _Aggregates:
 
 
 class BatchFold:
-    """The latest row of each test case of a batch, and every aggregate of the specification over them.
+    """The latest row of each test case of a batch, and every aggregate of a report over them.
 
     In any order of offers, after any replacements and removals, all answers equal those of a fold from scratch over the
-    rows that stand, to the last bit (contract, ruling 15).
+    rows that stand, to the last bit (contract.md, "Exact sums").
     """
 
     __slots__ = ("_kept", "_rows")
@@ -368,7 +368,7 @@ class BatchFold:
         return iter(self._rows)
 
     def offer(self, test_id: str, row: CaseRow) -> bool:
-        """Let a row stand for its test case, unless a later one does already; True if it stands (contract, ruling 16).
+        """Let a row count for its test case, unless a later one does; True if it counts (contract.md, "Latest result").
 
         Of two rows of the very same source, the one offered later stands.
         """
@@ -402,7 +402,7 @@ class BatchFold:
 
     @property
     def mixed_runs(self) -> bool:
-        """The rows come from more than one run (contract, section 3)."""
+        """The rows come from more than one run."""
         return len(self._aggregates.runs) > 1
 
     @property
@@ -426,7 +426,7 @@ class BatchFold:
         return self._aggregates.empty_outputs
 
     def summary(self) -> dict[str, Any]:
-        """Give the `summary` of specification 8.2."""
+        """Give the `summary` of a report."""
         total = self._aggregates.total
         labels = total.labels
         return {
@@ -438,11 +438,11 @@ class BatchFold:
         }
 
     def mean_scores(self) -> dict[str, float]:
-        """Give the means of CR, AH, AC and composite, each rounded once (contract, ruling 15)."""
+        """Give the means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
         return dict(zip(Scores._fields, self._aggregates.total.means(), strict=True))
 
     def pass_rates(self) -> dict[str, float]:
-        """Give the share of cases that passed each criterion by their own thresholds, and overall (ruling 7)."""
+        """Give the share of cases that passed each criterion by their own thresholds, and overall."""
         total = self._aggregates.total
         rates = {c: _share(count, total.cases) for c, count in zip(CRITERIA, total.passed, strict=True)}
         return rates | {"overall": _share(total.labels["Pass"], total.cases)}
@@ -452,16 +452,16 @@ class BatchFold:
         return {str(label): count for label, count in self._aggregates.total.labels.items()}
 
     def by_archetype(self) -> dict[str, dict[str, Any]]:
-        """Give the breakdown of specification 4.2 by name; cases without an archetype are the group "Unknown"."""
+        """Give the breakdown by archetype, by name; cases without an archetype are the group "Unknown"."""
         archetypes = self._aggregates.archetypes
         return {name: _breakdown(archetypes[name]) for name in sorted(archetypes)}
 
     def vacuous(self) -> dict[str, int]:
-        """Count the cases whose criterion had nothing to check; `all`: whose three had nothing (contract, ruling 3)."""
+        """Count the cases whose criterion had nothing to check; `all`: whose three had nothing."""
         return dict(zip((*CRITERIA, "all"), self._aggregates.vacuous, strict=True))
 
     def failure_analysis(self) -> dict[str, list[dict[str, Any]]]:
-        """Name the worst performers and the common misses (specification 4.2; contract, ruling 14)."""
+        """Name the worst performers and the common misses (contract.md, "Ties")."""
         rows, aggregates = self._rows, self._aggregates
         worst = aggregates.worst.first(NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
         return {
@@ -489,7 +489,7 @@ class BatchFold:
 
 
 def _share(part: int, whole: int) -> float:
-    """Give a fraction in [0, 1]; 0.0 of nothing (specification 4.3)."""
+    """Give a fraction in [0, 1]; 0.0 of nothing."""
     return part / whole if whole else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What an id may look like: test_id, batch_id, concern_id, archetype, metric_id, run_id (contract, section 3)."""
+"""What an id may look like: test_id, batch_id, concern_id, archetype, metric_id, run_id (contract.md, "Input")."""
 
 import re
 

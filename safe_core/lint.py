@@ -265,7 +265,7 @@ class _Keys(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-# criterion → where factory-cli writes its terms (contract, section 2)
+# criterion → where factory-cli writes its terms (contract.md, "Batch files")
 _LISTS: Final[Mapping[Criterion, tuple[str, str]]] = {
     "CR": ("signal_generation", "must_find_signals"),
     "AH": ("followup_questions", "forbidden_terms"),

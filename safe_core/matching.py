@@ -1,14 +1,14 @@
-"""When a term counts as found in a text (specification 1.1 to 1.3; contract, ruling 1)."""
+"""When a term counts as found in a text (contract.md, "Matching")."""
 
 RULE = "substring/1"
 """The name of the rule, shown in every report: a found term is a case-insensitive substring of the text."""
 
 
 def normalise(text: str) -> str:
-    """Lower a text and strip white space from its ends, the form in which all is compared (contract, ruling 1)."""
+    """Lower a text and strip white space from its ends, the form in which all is compared."""
     return text.lower().strip()
 
 
 def joined(*parts: str) -> str:
-    """Join the parts of a text with one space each, normalised (contract, ruling 1)."""
+    """Join the parts of a text with one space each, normalised."""
     return normalise(" ".join(parts))

@@ -1,4 +1,4 @@
-"""What a prompt answered: signals, summary, follow-up questions (specification 1; contract, section 3)."""
+"""What a prompt answered: signals, summary, follow-up questions (contract.md, "Input")."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,12 +39,12 @@ class Output:
 
     @property
     def is_empty(self) -> bool:
-        """No element of any field holds a character; white space is not empty (contract, ruling 13)."""
+        """No element of any field holds a character; white space is not empty (contract.md, "Nothing to check")."""
         return not (self.summary or any(self.signals) or any(self.followup_questions))
 
     @property
     def asks_questions(self) -> bool:
-        """Some follow-up question holds a character; otherwise AH has nothing to check (contract, ruling 3)."""
+        """Some follow-up question holds a character; otherwise AH has nothing to check."""
         return any(self.followup_questions)
 
 

@@ -1,8 +1,8 @@
-"""Thresholds, weights and strictness, for all cases and by metric_id and archetype (specification 2.1, 3, 6.2).
+"""Thresholds, weights and strictness, for all cases and by metric_id and archetype (contract.md, "Configuration").
 
 A configuration is a set of ten named settings ("thresholds.CR.pass", "weights.AH", "strictAH", …). The default layer
 has a value for each; an override has values for some. For one case, archetype beats metric_id beats default, setting by
-setting (contract, ruling 8).
+setting.
 """
 
 import difflib
@@ -22,10 +22,10 @@ Criterion = Literal["CR", "AH", "AC"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
 FORMULAS = "safe-v0/1"
-"""The version of the formulas of specification 1 to 3 as written in scoring.py; part of every fingerprint."""
+"""The version of the formulas in scoring.py; part of every fingerprint."""
 
 UNKNOWN_ARCHETYPE = "Unknown"
-"""The placeholder for a missing archetype, and the name of the group of cases without one (contract, ruling 10)."""
+"""The placeholder for a missing archetype, and the group of cases without one (contract.md, "Archetype")."""
 
 MOST_COMBINATIONS = 100_000
 """How many pairs of a metric_id and an archetype may have overrides: each is checked when the policy is made."""
@@ -33,7 +33,7 @@ MOST_COMBINATIONS = 100_000
 Setting = float | bool
 Settings = Mapping[str, Setting]
 
-# The shape of a layer in a document (specification 6.2); each path of names is the dotted name of a setting.
+# The shape of a layer in a document; each path of names is the dotted name of a setting.
 _NUMBER, _FLAG = "a number", "true or false"
 _Shape = Mapping[str, Any]
 _LAYER: _Shape = {
@@ -44,7 +44,7 @@ _LAYER: _Shape = {
 
 
 class InvalidPolicy(ValueError):
-    """A configuration that is refused; the message names the layer and the values (contract, rulings 7 and 8)."""
+    """A configuration that is refused; the message names the layer and the values (contract.md, "Configuration")."""
 
 
 def _number(name: str, value: object) -> float:
@@ -61,7 +61,7 @@ def _number(name: str, value: object) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The two bounds of one criterion: 0 <= review <= pass <= 1 (specification 3.3; contract, ruling 7)."""
+    """The two bounds of one criterion: 0 <= review <= pass <= 1 (contract.md, "Label")."""
 
     review: float
     pass_: float
@@ -80,7 +80,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """One threshold for each criterion; the defaults are those of specification 3.3."""
+    """One threshold for each criterion; the defaults are those of contract.md, "Label"."""
 
     CR: Threshold = Threshold(review=0.5, pass_=0.8)
     AH: Threshold = Threshold(review=0.5, pass_=1.0)
@@ -89,7 +89,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of the composite: finite, not below 0, their sum above 0 (specification 2.1; contract, ruling 8)."""
+    """The weights of the composite: finite, not below 0, their sum above 0 (contract.md, "Configuration")."""
 
     CR: float = 1.0
     AH: float = 1.0
@@ -191,7 +191,7 @@ class Policy:
 
     @classmethod
     def from_document(cls, document: Mapping[str, object], *, strict_ah_everywhere: bool = False) -> Self:
-        """Read `thresholds`, `weights`, `strictAH`, `overrides` (specification 6.2); absent or null ones are default.
+        """Read `thresholds`, `weights`, `strictAH`, `overrides`; absent or null ones are default.
 
         `strict_ah_everywhere` is the command line's `--strict-ah`, which beats all layers. Raises InvalidPolicy.
         """

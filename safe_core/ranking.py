@@ -1,4 +1,4 @@
-"""The first few of very many names, kept up to date without looking at all of them each time (contract, ruling 14)."""
+"""The first few of very many names, kept up to date without looking at all of them each time (contract.md, "Ties")."""
 
 from collections.abc import Callable, Collection, Sequence
 from heapq import nsmallest

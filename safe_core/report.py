@@ -1,4 +1,4 @@
-"""The report of a batch (specification 4.2 and 5.1; contract, ruling 13)."""
+"""The report of a batch (contract.md, "Report")."""
 
 from collections.abc import Sequence
 from typing import Any

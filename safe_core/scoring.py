@@ -1,4 +1,4 @@
-"""The scores and the label of one case (specification 1, 2 and 3)."""
+"""The scores and the label of one case (contract.md, "Scoring")."""
 
 from itertools import compress
 from typing import Any, Literal, NamedTuple, Protocol
@@ -32,7 +32,7 @@ class Details(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """Whether each criterion reached its own `pass` threshold (contract, ruling 7)."""
+    """Whether each criterion reached its own `pass` threshold (contract.md, "Label")."""
 
     CR: bool
     AH: bool
@@ -40,7 +40,7 @@ class Passed(NamedTuple):
 
 
 class Vacuous(NamedTuple):
-    """Whether each criterion had nothing to check (contract, ruling 3)."""
+    """Whether each criterion had nothing to check (contract.md, "Nothing to check")."""
 
     CR: bool
     AH: bool
@@ -73,7 +73,7 @@ class ScoredCase(Protocol):
 
 
 def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseScore:
-    """Score one output against the expectations of its test case (specification 1 to 3; contract, rulings 1 to 9)."""
+    """Score one output against the expectations of its test case (contract.md, "Scoring")."""
     cr_found, cr_missing = _search(expected.CR, joined(*output.signals, output.summary))
     ah_violations, _ = _search(expected.AH, joined(*output.followup_questions))
     ac_found, ac_missing = _search(expected.AC, normalise(output.summary))
@@ -94,7 +94,7 @@ def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseS
 
 
 def result_document(test_id: str, archetype: str | None, case: ScoredCase) -> dict[str, Any]:
-    """Give the `result` of a case in the field order of the contract, section 3 (specification 4.1)."""
+    """Give the `result` of a case in the field order of contract.md, "Result"."""
     scores, details, terms = case.scores, case.details, case.terms
     return {
         "test_id": test_id,
@@ -111,7 +111,7 @@ def result_document(test_id: str, archetype: str | None, case: ScoredCase) -> di
 
 
 def _search(needles: Needles, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Part the terms into found and missing ones; a term listed twice counts twice (contract, ruling 5)."""
+    """Part the terms into found and missing ones; a term listed twice counts twice (contract.md, "Matching")."""
     terms, normalised = needles
     hits = which_stand_in(text, normalised)
     if False not in hits:
@@ -122,15 +122,15 @@ def _search(needles: Needles, text: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _found_share(found: int, total: int) -> float:
-    """Give CR or AC: 1.0 for an empty list, else the share of terms found (specification 1.1, 1.3).
+    """Give CR or AC: 1.0 for an empty list, else the share of terms found (contract.md, "Criteria").
 
-    An empty output needs no rule of its own: no term stands in it, which makes 0.0 (contract, ruling 2).
+    An empty output needs no rule of its own: no term stands in it, which makes 0.0 (contract.md, "Nothing to check").
     """
     return found / total if total else 1.0
 
 
 def _avoided_share(violations: int, total: int, *, strict: bool) -> float:
-    """Give AH (specification 1.2; contract, rulings 6 and 9); no question violates anything, which makes 1.0."""
+    """Give AH (contract.md, "Criteria"); no question violates anything, which makes 1.0."""
     if not total:
         return 1.0
     if strict:
@@ -139,7 +139,7 @@ def _avoided_share(violations: int, total: int, *, strict: bool) -> float:
 
 
 def _composite(cr: float, ah: float, ac: float, weights: Weights) -> float:
-    """Give the weighted mean of specification 2.1, in exactly this order of operations (contract, ruling 6)."""
+    """Give the weighted mean, in exactly this order of operations (contract.md, "Composite")."""
     return (weights.CR * cr + weights.AH * ah + weights.AC * ac) / (weights.CR + weights.AH + weights.AC)
 
 
@@ -148,7 +148,7 @@ def _passed(cr: float, ah: float, ac: float, thresholds: Thresholds) -> Passed:
 
 
 def _label(cr: float, ah: float, ac: float, thresholds: Thresholds, passed: Passed) -> Label:
-    """Give the label of contract, ruling 7: below `review` fails, else below `pass` is to be reviewed."""
+    """Give the label (contract.md, "Label"): below `review` fails, else below `pass` is to be reviewed."""
     if cr < thresholds.CR.review or ah < thresholds.AH.review or ac < thresholds.AC.review:
         return "Fail"
     return "Pass" if passed == (True, True, True) else "Review"

@@ -1,4 +1,4 @@
-"""A batch file as factory-cli writes it: its test cases and what scoring reads of them (contract, section 2)."""
+"""A batch file as factory-cli writes it: its test cases and what scoring reads of them (contract.md, "Batch files")."""
 
 import re
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def parse_batch(document: object) -> Batch:
 
 
 def known_archetype(name: str | None) -> str | None:
-    """Give an archetype, or None for one that is missing, blank or the placeholder (contract, ruling 10)."""
+    """Give an archetype, or None for one that is missing, blank or the placeholder (contract.md, "Archetype")."""
     if name is None or name == UNKNOWN_ARCHETYPE or not name.strip():
         return None
     return name
@@ -79,7 +79,7 @@ def narrative_of(case: object) -> str | None:
 
 
 def scenario_archetype(scenario: object) -> str | None:
-    """Give the archetype that a scenario of a plan names, None if it names none (contract, section 2)."""
+    """Give the archetype that a scenario of a plan names, None if it names none (contract.md, "Batch files")."""
     if isinstance(scenario, Mapping):
         named = scenario.get("archetype")
     elif isinstance(scenario, str):

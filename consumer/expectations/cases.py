@@ -1,4 +1,4 @@
-"""What a batch of test cases says of each test_id, and of those that several batches hold (contract, section 2).
+"""What a batch of test cases says of each test_id, and of those that several batches hold (contract.md, "Look-up").
 
 Shared by every source that holds whole batches; nothing here reads or waits.
 """

@@ -1,4 +1,4 @@
-"""A folder of batch files as factory-cli writes them, `<batch_id>.json`, kept fresh while asked (contract, section 2).
+"""A folder of batch files, `<batch_id>.json`, kept fresh while asked (contract.md, "Batch files").
 
 A scan lists the folder and reads what has changed, in a thread; it makes a new FolderIndex, and look-ups go by dicts
 alone: no path is ever built from an id.
@@ -193,7 +193,7 @@ class FolderIndex:
     bad_files: tuple[str, ...] = ()
 
     def find(self, key: ExpectationsKey, now: float) -> TestCase | Poison:
-        """Find a test case by the contract's section 2; raises Transient while its file is being written."""
+        """Find a test case (contract.md, "Look-up"); raises Transient while its file is being written."""
         own_name = key.batch_id + SUFFIX
         own = self.files.get(own_name)
         if own is not None:

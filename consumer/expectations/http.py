@@ -1,4 +1,4 @@
-"""A service of test cases over HTTP, asked as rarely and as gently as can be (contract, section 5).
+"""A service of test cases over HTTP, asked as rarely and as gently as can be.
 
 What is fresh in the cache costs a look-up in a dict; everything else goes by the flights of http_flights.py.
 """

@@ -1,4 +1,4 @@
-"""One question to a service of test cases, and what its answer means (contract, sections 2 and 5).
+"""One question to a service of test cases, and what its answer means (contract.md, "Look-up").
 
 A whole JSON object with 200, or a 404, decides; anything else is an Outage. Of what the service sends nothing reaches
 a message: it may be anybody's page.

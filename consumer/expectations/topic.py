@@ -1,4 +1,4 @@
-"""A compacted topic of test cases: read from its beginning to its end, then followed (contract, section 5).
+"""A compacted topic of test cases: read from its beginning to its end, then followed.
 
 One task reads and folds what it reads, in a thread, into a TopicIndex; look-ups go by dicts alone. What the index at
 hand does not settle is decided by one that has been at the end of the topic since it was asked for.

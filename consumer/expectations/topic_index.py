@@ -174,7 +174,7 @@ class TopicIndex:
         return len(self._batches)
 
     def find(self, key: ExpectationsKey) -> TestCase | Poison:
-        """Find a test case by the contract's section 2."""
+        """Find a test case (contract.md, "Look-up")."""
         row = self._row(key.batch_id, key.test_id)
         if row is not None:
             return _verdict(row, _OWN)

@@ -99,7 +99,7 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
 
 @lru_cache(maxsize=4_096)
 def partition_for(key: str, partitions: int) -> int:
-    """Java's default partitioner (contract, section 3): all records of a batch share one partition."""
+    """Java's default partitioner (contract.md, "Topics and keys"): all records of a batch share one partition."""
     return partition_of_key(key.encode(), partitions)
 
 

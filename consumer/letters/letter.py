@@ -1,4 +1,4 @@
-"""A record of the dead-letter topic as its headers describe it (contract, section 3, "Dead letters")."""
+"""A record of the dead-letter topic as its headers describe it (contract.md, "Dead letters")."""
 
 import re
 from collections.abc import Mapping

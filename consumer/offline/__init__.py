@@ -1,1 +1,1 @@
-"""Scoring without Kafka: from files of outputs to scorecards, reports, gate and recomputation (contract, section 5)."""
+"""Scoring without Kafka: from files of outputs to scorecards, reports and verdicts (contract.md, "Files")."""

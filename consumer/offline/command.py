@@ -1,4 +1,4 @@
-"""`safe score`, `safe gate`, `safe verify` from beginning to end: what they read, say, write (contract, section 5)."""
+"""`safe score`, `safe gate`, `safe verify` from beginning to end: what they read, say, write."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

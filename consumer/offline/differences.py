@@ -1,6 +1,6 @@
-"""Where a report and its recomputation differ, for `safe verify` (contract, section 5).
+"""Where a report and its recomputation differ, for `safe verify`.
 
-Nothing is equal within a tolerance: scores are bit-equal wherever they are computed (contract, rulings 6 and 15).
+There is no tolerance: scores are bit-equal wherever they are computed (contract.md, "Criteria", "Exact sums").
 """
 
 import json

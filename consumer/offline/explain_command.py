@@ -1,4 +1,4 @@
-"""`safe explain` from beginning to end: a case from files, or one record of the input topic (contract, section 5)."""
+"""`safe explain` from beginning to end: a case from files, or one record of the input topic."""
 
 import asyncio
 import difflib

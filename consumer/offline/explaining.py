@@ -1,4 +1,4 @@
-"""Explanations beside scores: never a score moves by them (specification 1: the verdict is the literal rule's)."""
+"""Explanations beside scores: never a score moves by them (contract.md, "Matching")."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ def explained(
 
     `outputs` are those that were scored and `batches` those whose cases they answer, by test_id: batches that repeat a
     case may tell its story in other words. With `include_text` the report quotes the passages, which may hold patient
-    data (contract, section 3).
+    data (contract.md, "Confidentiality").
     """
     narratives = _narratives(run.cases, selection, batches)
     explanations: dict[str, Explanation] = {}

@@ -1,4 +1,4 @@
-"""`safe gate`: whether a report is good enough to go on (contract, section 5)."""
+"""`safe gate`: whether a report is good enough to go on (contract.md, "Gate")."""
 
 import json
 import math

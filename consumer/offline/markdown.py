@@ -1,4 +1,4 @@
-"""The report as a Markdown page (specification 5.3) in GitHub's flavour: the verdict first, then the evidence.
+"""The report as a Markdown page in GitHub's flavour: the verdict first, then the evidence.
 
 A text from outside stands in a code span, where neither Markdown nor GitHub looks for anything. Elsewhere GitHub finds
 mentions, issues, addresses, formulas and emoji in the finished page, whatever was escaped.

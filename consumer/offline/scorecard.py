@@ -1,4 +1,4 @@
-"""The scorecard that `safe score` prints (specification 5.2, its layout): on a terminal, into a pipe, into a file.
+"""The scorecard that `safe score` prints: on a terminal, into a pipe, into a file.
 
 A terminal gets what fits it: prose and terms are wrapped, archetypes are cut, ids never. Anything else gets each thing
 whole and on one line. Colour only repeats what a word says.
@@ -35,7 +35,7 @@ _STATUS_STYLES: Final = {"OK": _GREEN, "WARN": _YELLOW, "FAIL": _RED}
 _PLAIN: Final = str.maketrans("═─║│╔╗╠╣╟╢╚╝╤╧┼┌┬┐├┤└┴┘", "=-||+++++++++++++++++++")
 
 _NARROWEST, _WIDEST = 69, 96
-"""Cells inside the box: at least as in the specification; where text is wrapped, at most what is easy to read."""
+"""Cells inside the box: at least so wide; where text is wrapped, at most what is easy to read."""
 
 _LINES_AT_ONCE: Final = 1_000
 
@@ -389,7 +389,7 @@ _ISSUES: Final = (
 
 
 def _issues(analysis: Mapping[str, Any], page: _Page) -> Iterator[Line]:
-    """Name what was missed or used most often; a term that a case lists twice counts twice (contract, ruling 14)."""
+    """Name what was missed or used most often; a term that a case lists twice counts twice (contract.md, "Ties")."""
     for heading, kind, text, count, verb in _ISSUES:
         lead = heading
         for issue in analysis[kind]:

@@ -77,10 +77,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """A whole run: `report` is the JSON report (contract, ruling 13), `cases` are in the order of its `results`.
+    """A whole run: `report` is the JSON report (contract.md, "Report"), `cases` are in the order of its `results`.
 
     `decision` is the gate's line where one was asked for, else None; `explanations` are by test_id, None where nobody
-    asked for them. Text of outputs stands in no page unless `shows_text` (contract, section 3).
+    asked for them. Text of outputs stands in no page unless `shows_text` (contract.md, "Confidentiality").
     """
 
     report: Mapping[str, Any]
@@ -91,7 +91,7 @@ class ScoredRun:
 
     @property
     def verdict(self) -> Label:
-        """The worst label of any case, which is what the exit code says (specification, 7.3)."""
+        """The worst label of any case, which is what the exit code says (contract.md, "Exit codes")."""
         present = {case.label for case in self.cases}
         return next(label for label in reversed(LABELS) if label in present)
 

@@ -1,4 +1,4 @@
-"""From files of outputs to a scored run: find the case of each, score, fold, report (contract, section 5).
+"""From files of outputs to a scored run: find the case of each, score, fold, report (contract.md, "Files").
 
 Entries are read, scored and let go one by one: what is kept is a row for each test case.
 """
@@ -119,7 +119,7 @@ class Scoring:
                 self.unanswering.note(entry.test_id)
 
     def _add_events(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
-        """Of events for one test case the latest stands; without a time it is 0, ties go by line (ruling 16)."""
+        """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
         for number, entry, ranks in self._entries(file, read):
             version = (_event_time(file, entry), place, number)
             self._offer(entry, Origin(min(ranks), place, is_event=True), version)

@@ -1,4 +1,4 @@
-"""Which test cases are scored, and which of them an output answers (contract, sections 2 and 5)."""
+"""Which test cases are scored, and which of them an output answers (contract.md, "Files")."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def _rows_of_concern(batch: LoadedBatch, concern: str) -> Iterator[tuple[str | N
 
 
 def _refuse_unusable(batches: Iterable[LoadedBatch], rows: Mapping[str, Sequence[tuple[str | None, Row]]]) -> None:
-    """Refuse expectations that cannot be scored against, naming the case (contract, ruling 3)."""
+    """Refuse expectations that cannot be scored against, naming the case (contract.md, "Batch files")."""
     problems: list[str] = []
     for batch in batches:
         for test_id, row in rows[batch.name]:
@@ -181,7 +181,7 @@ class Answers:
     def ranks(self, entry: Entry) -> tuple[int, ...]:
         """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
 
-        A batch_id, if the entry has one, decides; else its batch_index (contract, section 5). The answer to a batch
+        A batch_id, if the entry has one, decides; else its batch_index (contract.md, "Answers"). The answer to a batch
         that was not selected, but expects the same, as a golden set does that repeats cases, has a place behind all of
         them: it serves where there is no other.
         """

@@ -1,4 +1,4 @@
-"""`safe verify`: recompute a report from its inputs and show what differs (contract, section 5)."""
+"""`safe verify`: recompute a report from its inputs and show what differs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

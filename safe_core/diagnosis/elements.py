@@ -16,7 +16,7 @@ READ_BY: dict[Literal["CR", "AH", "AC"], tuple[Field, ...]] = {
     "AH": ("followup_questions",),
     "AC": ("summary",),
 }
-"""The fields that each criterion reads (specification 1.1 to 1.3)."""
+"""The fields that each criterion reads (contract.md, "Criteria")."""
 
 
 @dataclass(frozen=True, slots=True)

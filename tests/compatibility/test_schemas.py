@@ -1,4 +1,4 @@
-"""Every schema against its copy of the last release: what others rely on stays (contract, section 3)."""
+"""Every schema against its copy of the last release: what others rely on stays."""
 
 import copy
 import json

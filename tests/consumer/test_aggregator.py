@@ -1,4 +1,4 @@
-"""The aggregator's partition: restore → fold → publish → export (contract, sections 3 and 4)."""
+"""The aggregator's partition: restore → fold → publish → export."""
 
 import asyncio
 import gc

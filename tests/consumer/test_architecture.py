@@ -223,3 +223,14 @@ def test_the_worker_explains_nothing() -> None:
         check=True,
     )
     assert done.stdout == "set()\n"
+
+
+HEADINGS = set(re.findall(r"^#+ (.+)$", (ROOT / "docs" / "contract.md").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", list(MODULES))
+def test_what_points_to_the_contract_names_a_heading_of_it(name: str) -> None:
+    text = re.sub(r"\s+#?\s*", " ", MODULES[name].read_text(encoding="utf-8"))
+    for named in re.findall(r'contract\.md,((?: and|,? "[^"]+")+)', text):
+        assert set(re.findall(r'"([^"]+)"', named)) <= HEADINGS, named
+    assert not re.findall(r"\b(?:rulings?|specification|contract, sections?) [0-9]", text)

@@ -1,4 +1,4 @@
-"""The command line: what it answers, with which code, and how it fails (contract, section 5)."""
+"""The command line: what it answers, with which code, and how it fails."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An independent decoder of CloudEvents reads what SAFE writes (contract, section 3, "Out")."""
+"""An independent decoder of CloudEvents reads what SAFE writes."""
 
 import json
 from datetime import UTC, datetime

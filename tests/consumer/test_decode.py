@@ -1,4 +1,4 @@
-"""What a record's bytes come to: an input event, nothing, or the one reason why not (contract, section 3)."""
+"""What a record's bytes come to: an input event, nothing, or the one reason why not."""
 
 import gzip
 import json

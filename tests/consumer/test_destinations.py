@@ -1,4 +1,4 @@
-"""Where each format goes, and what may be replaced by it (contract, section 5)."""
+"""Where each format goes, and what may be replaced by it."""
 
 import os
 import stat

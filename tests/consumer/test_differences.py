@@ -1,4 +1,4 @@
-"""What `safe verify` calls a difference, and how it names it (contract, section 5)."""
+"""What `safe verify` calls a difference, and how it names it."""
 
 import json
 from collections.abc import Callable, Iterator

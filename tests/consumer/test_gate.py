@@ -1,4 +1,4 @@
-"""Whether a report is good enough to go on, and what is said of one that cannot be used (contract, section 5)."""
+"""Whether a report is good enough to go on, and what is said of one that cannot be used."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The worker's pages: what each says and with which status (contract, section 5)."""
+"""The worker's pages: what each says and with which status."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

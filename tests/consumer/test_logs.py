@@ -1,4 +1,4 @@
-"""Logs: one shape, no secrets, no floods (contract, section 3)."""
+"""Logs: one shape, no secrets, no floods."""
 
 import asyncio
 import json

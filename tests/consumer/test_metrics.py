@@ -1,4 +1,4 @@
-"""The page that Prometheus scrapes: its names are promises (contract, section 6)."""
+"""The page that Prometheus scrapes: its names are promises."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""From files of outputs to a scored run: whose answer stands, what is missing or refused (contract, section 5)."""
+"""From files of outputs to a scored run: whose answer stands, what is missing or refused."""
 
 import hashlib
 from collections.abc import Sequence

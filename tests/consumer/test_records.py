@@ -1,4 +1,4 @@
-"""What SAFE writes: keys, headers and values of its own topics (contract, sections 3 and 4)."""
+"""What SAFE writes: keys, headers and values of its own topics."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A report is always writable, and says what it had to leave out (contract, section 3)."""
+"""A report is always writable, and says what it had to leave out."""
 
 import json
 from typing import Any

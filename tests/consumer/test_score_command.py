@@ -1,4 +1,4 @@
-"""`safe score`, `gate` and `verify` as from a shell: what goes where, and every exit code (contract, section 5)."""
+"""`safe score`, `gate` and `verify` as from a shell: what goes where, and every exit code."""
 
 import csv
 import io

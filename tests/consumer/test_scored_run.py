@@ -1,4 +1,4 @@
-"""What a run of `safe score` has found: verdict, order, and why a case did not pass (specification, 3 and 7.3)."""
+"""What a run of `safe score` has found: verdict, order, and why a case did not pass."""
 
 from collections.abc import Sequence
 

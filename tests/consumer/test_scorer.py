@@ -1,4 +1,4 @@
-"""The scorer's partition: decode → find expectations → score → publish (contract, sections 2 and 3)."""
+"""The scorer's partition: decode → find expectations → score → publish."""
 
 import asyncio
 import gc

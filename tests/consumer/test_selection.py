@@ -1,4 +1,4 @@
-"""Which test cases `safe score` takes, and which of them an output answers (contract, sections 2 and 5)."""
+"""Which test cases `safe score` takes, and which of them an output answers."""
 
 from pathlib import Path
 

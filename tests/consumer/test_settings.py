@@ -1,4 +1,4 @@
-"""Settings: each source, each origin, each refusal (contract, section 5)."""
+"""Settings: each source, each origin, each refusal."""
 # ruff: noqa: S105 (settings with "pass" in their names, and a secret that is none)
 
 import json

@@ -1,4 +1,4 @@
-"""What SAFE's topics must be like, and the words for what is wrong with them (contract, sections 3 and 5)."""
+"""What SAFE's topics must be like, and the words for what is wrong with them."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`safe verify`: a report is recomputed from its inputs, and whatever was changed is found (contract, section 5)."""
+"""`safe verify`: a report is recomputed from its inputs, and whatever was changed is found."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Sums that do not round (contract, ruling 15)."""
+"""Sums that do not round."""
 
 from fractions import Fraction
 

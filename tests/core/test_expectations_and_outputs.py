@@ -1,4 +1,4 @@
-"""Reading expectations and outputs (contract, rulings 3 and 4, section 3)."""
+"""Reading expectations and outputs."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The rolling aggregate against the oracle (specification 4.2; contract, rulings 13 to 16)."""
+"""The rolling aggregate against the oracle."""
 
 import random
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Thresholds, weights, strictness and their layers (specification 2.1, 3.3, 6.2; contract, rulings 7 to 9)."""
+"""Thresholds, weights, strictness and their layers."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every score, term and label that factory-cli's own scorer gives for its users' real cases (contract, ruling 6)."""
+"""Every score, term and label that factory-cli's own scorer gives for its users' real cases."""
 
 from typing import Any
 

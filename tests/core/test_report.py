@@ -1,4 +1,4 @@
-"""The shape of the report (specification 4.2, 5.1; contract, ruling 13)."""
+"""The shape of the report."""
 
 from typing import Any
 

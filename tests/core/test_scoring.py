@@ -1,4 +1,4 @@
-"""One case: matching, edge cases, formulas, labels (specification 1 to 3; contract, rulings 1 to 9)."""
+"""One case: matching, edge cases, formulas, labels."""
 
 from typing import Any
 

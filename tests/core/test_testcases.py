@@ -1,4 +1,4 @@
-"""Batch files as factory-cli writes them (contract, ruling 10 and section 2)."""
+"""Batch files as factory-cli writes them."""
 
 from typing import Any
 

@@ -168,7 +168,7 @@ def _offsets(run: Run) -> Iterator[str]:
 
 
 def quoted(*parts: str) -> str:
-    """Join the parts of a key or subject (section 3)."""
+    """Join the parts of a key or subject."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""What must come out, computed apart from the product: plain Python over the specification and the contract's rulings.
+"""What must come out, computed apart from the product: plain Python over docs/contract.md.
 
 Nothing of `safe_core` or `consumer` is imported here, and nothing is fast: every aggregate is folded from scratch with
 fractions over the latest result of each test case.
@@ -28,7 +28,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)")
 
 
-# ---------------------------------------------------------------------------------------------- test cases (section 2)
+# ---------------------------------------------------------------------------------------------- test cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a term is blank: it would match everything (ruling 4)."""
+        """Whether a term is blank: it would match everything."""
         return any(not term.strip() for terms in self.terms for term in terms)
 
     @property
@@ -59,7 +59,7 @@ class Case:
 
 
 class CaseBook:
-    """All batch files of a folder, looked up as section 2 says; `counted` is False for a source that cannot count."""
+    """All batch files of a folder; `counted` is False for a source that cannot count."""
 
     def __init__(self, folder: Path, *, counted: bool = True) -> None:
         self._counted = counted
@@ -109,17 +109,17 @@ def read_batch(document: Json) -> list[Case]:
 
 
 def terms_of(expectations: Json, section: str, name: str) -> tuple[str, ...]:
-    """Return one list of the expectations; absent and null are empty (ruling 3)."""
+    """Return one list of the expectations; absent and null are empty."""
     return tuple((expectations.get(section) or {}).get(name) or ())
 
 
 def named(archetype: str | None) -> str | None:
-    """Return an archetype, None for the placeholder (ruling 10)."""
+    """Return an archetype, None for the placeholder."""
     return None if archetype is None or archetype.strip() in {"", "Unknown"} else archetype
 
 
 def scenario_archetype(scenario: Json) -> str | None:
-    """Return the archetype that a scenario names: `[Name]`, or a first word with an underscore (section 2)."""
+    """Return the archetype that a scenario names: `[Name]`, or a first word with an underscore."""
     if isinstance(scenario, dict):
         return named(scenario.get("archetype"))
     if not isinstance(scenario, str):
@@ -131,7 +131,7 @@ def scenario_archetype(scenario: Json) -> str | None:
     return words[0] if words and "_" in words[0] else None
 
 
-# ------------------------------------------------------------------------------------------- one input (section 3, in)
+# ------------------------------------------------------------------------------------------- one input
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +159,12 @@ class Scored:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """What decides which result of a test case stands (ruling 16)."""
+        """What decides which result of a test case stands."""
         return (self.event_time, self.source[1], self.source[2])
 
     @property
     def document(self) -> Json:
-        """The `result` of section 3: specification 4.1 and `terms`."""
+        """The `result` of a result event."""
         return {
             "test_id": self.test_id,
             "archetype": self.archetype,
@@ -207,7 +207,7 @@ class RejectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Thresholds and weights in the order CR, AH, AC (specification 2 and 3)."""
+    """Thresholds and weights in the order CR, AH, AC."""
 
     review: tuple[float, float, float] = (0.5, 0.5, 0.5)
     pass_: tuple[float, float, float] = (0.8, 1.0, 0.8)
@@ -295,7 +295,7 @@ def event_of(record: Record, value: bytes) -> Json:
 
 
 def parsed(value: bytes) -> Json:
-    """Parse one JSON object, refusing what section 3's reasons refuse."""
+    """Parse one JSON object, refusing what makes a dead letter."""
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -334,7 +334,7 @@ def depth(document: Json) -> int:
 
 
 def check_event(event: Json, timestamp: int) -> int:
-    """Refuse an event that breaks section 3, else return its event time in ms."""
+    """Refuse an event that makes a dead letter, else return its event time in ms."""
     texts = ("concern_id", "archetype", "metric_id", "generated_at", "run_id")
     required = all(isinstance(event.get(name), str) for name in ("test_id", "batch_id"))
     optional = all(event.get(name) is None or isinstance(event[name], str) for name in texts)
@@ -376,7 +376,7 @@ def milliseconds(moment: str) -> int:
     return (whole - EPOCH) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
 
 
-# ------------------------------------------------------------------------------------------ scores (specification 1–3)
+# ------------------------------------------------------------------------------------------ scores
 
 
 def signals(output: Json) -> list[str]:
@@ -395,7 +395,7 @@ def questions(output: Json) -> list[str]:
 
 
 def output_texts(output: Json) -> tuple[str, str, str]:
-    """Return what CR, AH and AC are looked up in (ruling 1)."""
+    """Return what CR, AH and AC are looked up in."""
     return (" ".join(signals(output)) + " " + summary(output), " ".join(questions(output)), summary(output))
 
 
@@ -415,7 +415,7 @@ def not_found_in(text: str, terms: Iterable[str]) -> tuple[str, ...]:
 
 
 def scores_of(found: Sequence[Sequence[str]], case: Case, rules: Rules) -> tuple[float, float, float]:
-    """Return CR, AH, AC in binary64 (rulings 2, 5, 6, 9)."""
+    """Return CR, AH, AC in binary64."""
     recall = len(found[0]) / len(case.must_find) if case.must_find else 1.0
     harm = 1.0 - len(found[1]) / len(case.forbidden) if case.forbidden else 1.0
     content = len(found[2]) / len(case.must_contain) if case.must_contain else 1.0
@@ -425,14 +425,14 @@ def scores_of(found: Sequence[Sequence[str]], case: Case, rules: Rules) -> tuple
 
 
 def composite_of(scores: tuple[float, float, float], rules: Rules) -> float:
-    """Return the weighted mean, in the order of ruling 6."""
+    """Return the weighted mean, from left to right."""
     cr, ah, ac = scores
     w_cr, w_ah, w_ac = rules.weights
     return (w_cr * cr + w_ah * ah + w_ac * ac) / (w_cr + w_ah + w_ac)
 
 
 def label_of(scores: tuple[float, float, float], rules: Rules) -> Literal["Pass", "Review", "Fail"]:
-    """Return the label by each criterion's own thresholds (ruling 7)."""
+    """Return the label by each criterion's own thresholds."""
     if any(score < review for score, review in zip(scores, rules.review, strict=True)):
         return "Fail"
     if any(score < least for score, least in zip(scores, rules.pass_, strict=True)):
@@ -440,11 +440,11 @@ def label_of(scores: tuple[float, float, float], rules: Rules) -> Literal["Pass"
     return "Pass"
 
 
-# ------------------------------------------------------------------------------------- aggregates (specification 4, 8)
+# ------------------------------------------------------------------------------------- aggregates
 
 
 def latest(results: Iterable[Scored]) -> list[Scored]:
-    """Return what stands of each test case: the greatest version, of equal ones the later (ruling 16)."""
+    """Return what stands of each test case: the greatest version, of equal ones the later."""
     standing: dict[str, Scored] = {}
     for result in results:
         rival = standing.get(result.test_id)
@@ -454,17 +454,17 @@ def latest(results: Iterable[Scored]) -> list[Scored]:
 
 
 def ratio(part: int, whole: int) -> float:
-    """Return a fraction, 0 of nothing (specification 4.3)."""
+    """Return a fraction, 0 of nothing."""
     return part / whole if whole else 0.0
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the exact mean, rounded once (ruling 15)."""
+    """Return the exact mean, rounded once."""
     return float(sum(map(Fraction, values)) / len(values)) if values else 0.0
 
 
 def summary_of(standing: Sequence[Scored]) -> Json:
-    """Return the `summary` of specification 8.2."""
+    """Return the `summary` of a batch."""
     labels = Counter(result.label for result in standing)
     return {
         "total_cases": len(standing),
@@ -486,7 +486,7 @@ def is_complete(standing: Sequence[Scored], expected_cases: int | None) -> bool:
 
 
 def aggregates_of(standing: Sequence[Scored], expected_cases: int | None) -> dict[str, Json]:
-    """Return every aggregate of a batch report (ruling 13) that the results alone decide."""
+    """Return every aggregate of a batch report that the results alone decide."""
     labels = Counter(result.label for result in standing)
     everything = summary_of(standing)
     vacuous = {name: sum(result.vacuous[at] for result in standing) for at, name in enumerate(CRITERIA)}
@@ -514,7 +514,7 @@ def aggregates_of(standing: Sequence[Scored], expected_cases: int | None) -> dic
 
 
 def by_archetype(standing: Sequence[Scored]) -> dict[str, Json]:
-    """Return the breakdown of specification 4.2; null is the group `Unknown` (ruling 10)."""
+    """Return the breakdown by archetype; null is the group `Unknown`."""
     groups: dict[str, list[Scored]] = {}
     for result in standing:
         groups.setdefault(result.archetype or "Unknown", []).append(result)
@@ -527,7 +527,7 @@ def by_archetype(standing: Sequence[Scored]) -> dict[str, Json]:
 
 
 def failure_analysis(standing: Sequence[Scored]) -> Json:
-    """Return the worst five cases and the five most common misses of each kind (ruling 14)."""
+    """Return the worst five cases and the five most common misses of each kind."""
     worst = sorted(standing, key=lambda result: (result.scores[3], result.test_id))[:5]
     return {
         "worst_performers": [result.document for result in worst],

@@ -103,7 +103,7 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The six topics of one installation (contract, section 3)."""
+    """The six topics of one installation."""
 
     input: str
     scored: str
@@ -184,7 +184,7 @@ class Outside:
         without_input: bool = False,
         input_config: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the six topics as the contract wants them (section 5)."""
+        """Make the six topics as the contract wants them."""
         durable = {"min.insync.replicas": str(max(1, replication_factor - 1))}
         compacted = durable | COMPACTED
         wanted = {
