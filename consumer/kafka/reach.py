@@ -40,17 +40,15 @@ async def reach(options: Mapping[str, Any]) -> None:
     servers = options["bootstrap_servers"].split(",")
     attempts = [asyncio.ensure_future(_failure(server, options)) for server in servers]
     try:
-        failures = []
         for attempt in asyncio.as_completed(attempts):
-            failure = await attempt
-            if failure is None:
+            if await attempt is None:
                 return
-            failures.append(failure)
     finally:
         for task in attempts:
             task.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
-    raise _of_all(failures)
+    # In the order of the servers, so that the same troubles make the same sentence.
+    raise _of_all([failure for attempt in attempts if (failure := attempt.result()) is not None])
 
 
 def _of_all(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
