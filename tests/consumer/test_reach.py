@@ -274,17 +274,23 @@ async def test_a_peer_that_ends_a_handshake_may_be_on_its_way_down(
 
 REFUSED, CLOSED, AWAY = SaslAuthenticationFailed("no"), ConnectionResetError(), ConnectionRefusedError()
 # How each of several servers fails, and what that comes to: Fatal ends a start, TurnedAway does after a while.
+# A server that is away says nothing against a refusal; one that closes the connection may be the one that is right.
 TOGETHER: list[tuple[list[Exception], type[Exception]]] = [
+    ([REFUSED], Fatal),
     ([REFUSED, REFUSED], Fatal),
+    ([REFUSED, AWAY], Fatal),
     ([REFUSED, CLOSED], TurnedAway),
-    ([REFUSED, AWAY], Transient),
-    ([CLOSED, AWAY], Transient),
+    ([CLOSED], TurnedAway),
     ([CLOSED, CLOSED], TurnedAway),
+    ([REFUSED, CLOSED, AWAY], Transient),
+    ([CLOSED, AWAY], Transient),
+    ([AWAY], Transient),
+    ([AWAY, AWAY], Transient),
 ]
 
 
 @pytest.mark.parametrize(("errors", "kind"), TOGETHER)
-async def test_as_long_as_one_may_come_back_nobody_gives_up(
+async def test_a_start_ends_where_all_that_answer_refuse_and_waits_where_one_may_come_back(
     errors: list[Exception], kind: type[Exception], refused: Callable[[str, Exception], None]
 ) -> None:
     servers = [f"127.0.0.1:{port}" for port in range(7, 7 + len(errors))]
