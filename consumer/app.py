@@ -116,7 +116,8 @@ class Worker:
             verified = await self._unless_stopped(self._verify())
             if verified is not None:
                 cleanup.push_async_callback(self._cluster.stop)
-                await self._start(verified, pages.address, cleanup)
+                if not self._stopping.is_set():  # a signal may come with the last answer
+                    await self._start(verified, pages.address, cleanup)
         _log.info("stopped")
         return _EXIT_OK
 

@@ -1,7 +1,7 @@
 """What becomes of the topics while a worker runs: gone, refused, grown, or partitions without a leader.
 
 A broker that lags behind the others may say anything once, so nothing is believed before it was seen again: what is
-fatal three times in a row, a leader that went or came twice.
+fatal three times in a row, an id, or a leader that went or came, twice.
 """
 
 from collections.abc import Iterable, Mapping

@@ -34,30 +34,29 @@ class TurnedAway(Transient):
 async def reach(options: Mapping[str, Any]) -> None:
     """Speak with one of the brokers of a client's options, as that client would; messages name the servers.
 
-    Raises, if none of them answers as it should: Transient where one of them is merely away; else TurnedAway where one
-    closes the connection; else Fatal, as all of them refuse our credentials, or we their certificates.
+    Raises, if none of them answers as it should: Fatal where all that answer at all refuse our credentials, or we their
+    certificates; TurnedAway where none is away, and one closes the connection; else Transient.
     """
     servers = options["bootstrap_servers"].split(",")
     attempts = [asyncio.ensure_future(_failure(server, options)) for server in servers]
     try:
-        failures = []
         for attempt in asyncio.as_completed(attempts):
-            failure = await attempt
-            if failure is None:
+            if await attempt is None:
                 return
-            failures.append(failure)
     finally:
         for task in attempts:
             task.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
-    raise _of_all(failures)
+    # In the order of the servers, so that the same troubles make the same sentence.
+    raise _of_all([failure for attempt in attempts if (failure := attempt.result()) is not None])
 
 
 def _of_all(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
     reasons = "; ".join(map(str, failures))
-    if all(isinstance(failure, Fatal) for failure in failures):
+    answers = [failure for failure in failures if isinstance(failure, Fatal | TurnedAway)]
+    if answers and all(isinstance(answer, Fatal) for answer in answers):
         return Fatal(reasons)
-    if all(isinstance(failure, Fatal | TurnedAway) for failure in failures):
+    if len(answers) == len(failures):
         return TurnedAway(reasons)
     return Transient(reasons)
 

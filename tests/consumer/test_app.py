@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -134,27 +135,85 @@ async def test_whoever_wants_to_stop_is_not_kept_waiting(worker: Worker, doubts:
     assert cast("Silent", worker._cluster).connected == 0
 
 
-class Slow(FolderSource):
-    """A folder that takes for ever to be read."""
+class Unanswered(Silent):
+    """A cluster that takes for ever to connect to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
 
     @override
-    async def start(self) -> None:
+    async def connect(self) -> None:
+        await super().connect()
+        self.asked.set()
         await asyncio.get_running_loop().create_future()
 
 
+class Slow(FolderSource):
+    """A folder that takes for ever to be read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.begun = asyncio.Event()
+
+    @override
+    async def start(self) -> None:
+        self.begun.set()
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """The test cases of the worker."""
+    source = Slow(tmp_path)
+    monkeypatch.setattr(app_module, "expectations_source", lambda _settings: source)
+    return source
+
+
+@asynccontextmanager
+async def ending_in_order(worker: Worker, begun: asyncio.Event) -> AsyncIterator[None]:
+    """A worker that has begun something, and is then told to stop."""
+    with capture_logs() as logs:
+        running = asyncio.create_task(worker.run())
+        async with asyncio.timeout(5.0):
+            await begun.wait()
+            yield
+            worker._on_signal("SIGTERM")
+            assert await running == 0
+    assert [each["event"] for each in logs][-2:] == ["draining", "stopped"]
+    assert cast("Silent", worker._cluster).connected == 0
+
+
+async def test_a_worker_that_is_stopped_while_no_broker_answers_ends_in_order(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", -1.0)
+    cluster = worker._cluster = Unanswered()
+    async with ending_in_order(worker, cluster.asked):
+        assert worker._not_ready() == ["the cluster has not answered for 0 s"]
+
+
 async def test_a_worker_that_is_stopped_while_it_reads_test_cases_ends_in_order(
-    worker: Worker, doubts: deque[SafeError], monkeypatch: pytest.MonkeyPatch
+    worker: Worker, doubts: deque[SafeError], slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not doubts
-    monkeypatch.setattr(app_module, "expectations_source", lambda settings: Slow(Path(settings.expectations)))
     monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", -1.0)
-    running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(5.0):
-        while not worker._reading:  # noqa: ASYNC110 - the worker offers no event for it
-            await asyncio.sleep(0)
-    assert worker._not_ready() == ["starting: reading the test cases"]
-    worker._on_signal("SIGTERM")
-    assert await asyncio.wait_for(running, 5.0) == 0
+    async with ending_in_order(worker, slow.begun):
+        assert worker._not_ready() == ["starting: reading the test cases"]
+
+
+async def test_a_worker_that_is_stopped_as_the_brokers_answer_begins_nothing_more(
+    worker: Worker, doubts: deque[SafeError], slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not doubts
+
+    async def input_start(*_arguments: object) -> str:
+        worker._on_signal("SIGTERM")
+        return "earliest"
+
+    monkeypatch.setattr(app_module, "input_start", input_start)
+    assert await asyncio.wait_for(worker.run(), 5.0) == 0
+    assert not slow.begun.is_set()
     assert cast("Silent", worker._cluster).connected == 0
 
 

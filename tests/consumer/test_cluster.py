@@ -86,6 +86,19 @@ async def test_where_none_is_up_the_cluster_does_not_answer(nodes: MakeNodes) ->
     assert sorted(cluster.asked) == list(NODES)
 
 
+async def test_of_many_brokers_three_are_asked_so_that_each_has_time_to_answer(
+    nodes: MakeNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = nodes({})
+    dozen = {node: f"broker-{node}:9092" for node in range(12)}
+    monkeypatch.setattr(cluster_module, "nodes_of", lambda _admin: dozen)
+    for _ in range(20):
+        cluster.asked.clear()
+        with pytest.raises(Transient, match="NodeNotReadyError"):
+            await cluster.look(["input"])
+        assert len(set(cluster.asked)) == len(cluster.asked) == 3
+
+
 async def test_every_broker_is_asked_what_it_lacks(nodes: MakeNodes) -> None:
     whole = metadata(topic("one", 1), topic("two", 2))
     assert await nodes(dict.fromkeys(NODES, whole)).lacking(["one", "two"]) == {}

@@ -18,7 +18,7 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka import TurnedAway
+from consumer.kafka import Cluster, Connection, TableReader, TurnedAway
 from consumer.kafka import reach as module
 from consumer.kafka.reach import reach
 from tests.support.kafka_broker import free_port
@@ -84,6 +84,10 @@ def plain(*servers: str) -> dict[str, Any]:
     return {"bootstrap_servers": ",".join(servers), "client_id": "safe", "security_protocol": "PLAINTEXT"}
 
 
+def over_tls(*servers: str) -> dict[str, Any]:
+    return plain(*servers) | {"security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
+
+
 async def test_one_that_answers_is_enough(someone: Callable[..., Awaitable[str]]) -> None:
     await reach(plain(f"127.0.0.1:{free_port()}", await someone(say_nothing), await someone(answer)))
 
@@ -99,6 +103,16 @@ async def test_where_nobody_answers_each_server_is_told_with_its_reason(
     assert f"{away}: nobody listens there" in words
     assert f"{mute} does not answer" in words
     assert f"{unknown}: " in words
+
+
+async def test_the_reasons_come_in_the_order_of_the_servers_whoever_fails_first(
+    someone: Callable[..., Awaitable[str]],
+) -> None:
+    mute, away = await someone(say_nothing), f"127.0.0.1:{free_port()}"
+    for servers in ([mute, away], [away, mute]):
+        with pytest.raises(Transient) as raised:
+            await reach(plain(*servers))
+        assert sorted(servers, key=str(raised.value).index) == servers
 
 
 async def test_one_that_hangs_up_does_not_speak_for_those_that_are_away(
@@ -119,12 +133,8 @@ async def test_what_can_be_no_host_is_fatal(host: str) -> None:
 
 
 async def test_one_that_speaks_no_tls_hangs_up(someone: Callable[..., Awaitable[str]]) -> None:
-    options = plain(await someone(hang_up)) | {
-        "security_protocol": "SSL",
-        "ssl_context": ssl.create_default_context(),
-    }
     with pytest.raises(TurnedAway):
-        await reach(options)
+        await reach(over_tls(await someone(hang_up)))
 
 
 @pytest.fixture
@@ -145,9 +155,65 @@ async def test_a_certificate_of_an_unknown_authority_is_fatal(
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(own_certificate / "cert.pem", own_certificate / "key.pem")
     server = await someone(hang_up, ssl=theirs)
-    options = plain(server) | {"security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
     with pytest.raises(Fatal, match=f"^{server}: its certificate is not trusted.*SAFE_V0_KAFKA_SSL_CAFILE"):
-        await reach(options)
+        await reach(over_tls(server))
+
+
+async def test_a_refusal_ends_a_first_start_and_whoever_runs_already_waits(
+    someone: Callable[..., Awaitable[str]], own_certificate: Path
+) -> None:
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(own_certificate / "cert.pem", own_certificate / "key.pem")
+    server = await someone(hang_up, ssl=theirs)
+    options = over_tls(server)
+    connection = Connection(server, {name: options[name] for name in ("security_protocol", "ssl_context")})
+    with pytest.raises(Fatal, match="its certificate is not trusted"):
+        await Cluster(connection).connect()
+    table = TableReader(connection, "cases")
+    for _ in range(2):
+        with pytest.raises(Transient):
+            await table.open()
+    await table.close()
+
+
+def saying(words: bytes) -> Conversation:
+    """Answer the first that comes with these words, and close."""
+
+    async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1024)
+        writer.write(words)
+        await writer.drain()
+        writer.close()
+
+    return conversation
+
+
+def tls_alert(level: int, description: int) -> bytes:
+    return bytes((21, 3, 3, 0, 2, level, description))
+
+
+WARNING, FATAL = 1, 2
+CLOSE_NOTIFY, HANDSHAKE_FAILURE, UNKNOWN_CA, INTERNAL_ERROR = 0, 40, 48, 80
+# What a server says to a greeting by TLS, and what that comes to.
+SAID: dict[str, tuple[bytes, type[Exception]]] = {
+    "internal error": (tls_alert(FATAL, INTERNAL_ERROR), TurnedAway),
+    "close notify": (tls_alert(WARNING, CLOSE_NOTIFY), TurnedAway),
+    "nothing": (b"", TurnedAway),
+    "handshake failure": (tls_alert(FATAL, HANDSHAKE_FAILURE), Fatal),
+    "unknown authority": (tls_alert(FATAL, UNKNOWN_CA), Fatal),
+    "words of another protocol": (b"HTTP/1.1 400 Bad Request\r\n\r\n", Fatal),
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_an_alert_tells_a_server_in_trouble_from_one_that_wants_other_settings(
+    said: str, someone: Callable[..., Awaitable[str]]
+) -> None:
+    words, kind = SAID[said]
+    server = await someone(saying(words))
+    with pytest.raises(kind, match=f"^{server}:? ") as raised:
+        await reach(over_tls(server))
+    assert type(raised.value) is kind
 
 
 @pytest.fixture
@@ -208,17 +274,23 @@ async def test_a_peer_that_ends_a_handshake_may_be_on_its_way_down(
 
 REFUSED, CLOSED, AWAY = SaslAuthenticationFailed("no"), ConnectionResetError(), ConnectionRefusedError()
 # How each of several servers fails, and what that comes to: Fatal ends a start, TurnedAway does after a while.
+# A server that is away says nothing against a refusal; one that closes the connection may be the one that is right.
 TOGETHER: list[tuple[list[Exception], type[Exception]]] = [
+    ([REFUSED], Fatal),
     ([REFUSED, REFUSED], Fatal),
+    ([REFUSED, AWAY], Fatal),
     ([REFUSED, CLOSED], TurnedAway),
-    ([REFUSED, AWAY], Transient),
-    ([CLOSED, AWAY], Transient),
+    ([CLOSED], TurnedAway),
     ([CLOSED, CLOSED], TurnedAway),
+    ([REFUSED, CLOSED, AWAY], Transient),
+    ([CLOSED, AWAY], Transient),
+    ([AWAY], Transient),
+    ([AWAY, AWAY], Transient),
 ]
 
 
 @pytest.mark.parametrize(("errors", "kind"), TOGETHER)
-async def test_as_long_as_one_may_come_back_nobody_gives_up(
+async def test_a_start_ends_where_all_that_answer_refuse_and_waits_where_one_may_come_back(
     errors: list[Exception], kind: type[Exception], refused: Callable[[str, Exception], None]
 ) -> None:
     servers = [f"127.0.0.1:{port}" for port in range(7, 7 + len(errors))]
