@@ -62,7 +62,7 @@ class TermsShape(Struct, frozen=True):
 
 
 class ResultShape(Struct, frozen=True):
-    """One case (contract.md, "Result")."""
+    """The scores of one case."""
 
     test_id: str
     archetype: str | None
