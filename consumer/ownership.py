@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 
 from consumer.decode import Record
@@ -10,6 +11,11 @@ from consumer.kafka import Cluster, Connection, read_tail
 from consumer.records import MARK_KEY, PROGRESS_KEY, Undecodable, ce_source, decode_progress_row, group_of
 from consumer.settings import Settings
 from consumer.topics import Name, topic_specs
+
+_RECOVERING_SECONDS = 6.0
+"""For so long after all brokers were down, a group coordinator may know of no offset, and not say that it is behind."""
+
+_ASK_AGAIN_SECONDS = 0.5
 
 
 async def check_ownership(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> None:
@@ -55,7 +61,11 @@ async def check_input_offsets(
     # The mark of a partition that was taken up comes before anything was scored.
     if not any(_state_owner(record) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
         return
-    if not await _input_offsets(cluster, settings, partitions):
+    deadline = time.monotonic() + _RECOVERING_SECONDS
+    while not await _input_offsets(cluster, settings, partitions):
+        if time.monotonic() < deadline:
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+            continue
         raise ConfigurationError(
             f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they "
             "have expired or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go "

@@ -1,20 +1,22 @@
 """Whose the topics are: what becomes of the looks at the other partitions when one of them fails."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from consumer import ownership
 from consumer.decode import Record
-from consumer.errors import SafeError, Transient
-from consumer.kafka import Connection
-from consumer.ownership import check_ownership
+from consumer.errors import ConfigurationError, SafeError, Transient
+from consumer.kafka import Cluster, Connection
+from consumer.ownership import check_input_offsets, check_ownership
 from consumer.settings import Settings, load
 
-PARTITIONS: Mapping[Any, int] = {"scored": 8, "state": 8}
+PARTITIONS: Mapping[Any, int] = {"input": 2, "scored": 8, "state": 8}
 
 
 @pytest.fixture
@@ -42,3 +44,49 @@ async def test_where_one_partition_cannot_be_read_the_others_are_left_alone(
         await check_ownership(Connection("127.0.0.1:1", {}), settings, PARTITIONS)
     assert type(raised.value) is Transient
     assert not reading
+
+
+@dataclass
+class Row:
+    """The last record of a partition of the state topic."""
+
+    headers: Sequence[tuple[str, bytes | None]]
+    topic: str = "state"
+    partition: int = 0
+    offset: int = 5
+    timestamp: int = 0
+    key: bytes | None = b"I25/b/1"
+    value: bytes | None = b"{}"
+
+
+class Recovering(Cluster):
+    """Brokers that were all down: at first their coordinator knows of no offset."""
+
+    def __init__(self, empty_answers: int) -> None:
+        self.empty_answers = empty_answers
+
+    @override
+    async def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        self.empty_answers -= 1
+        return {} if self.empty_answers >= 0 else dict.fromkeys(partitions, 41)
+
+
+@pytest.fixture
+def scored_before(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state topic that holds a row of ours."""
+    row = Row(headers=(("safe.group", settings.kafka_group_id.encode()),))
+
+    async def read_tail(_connection: Connection, _topic: str, _partition: int) -> Sequence[Record]:
+        return (row,)
+
+    monkeypatch.setattr(ownership, "read_tail", read_tail)
+    monkeypatch.setattr(ownership, "_ASK_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(ownership, "_RECOVERING_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("scored_before")
+async def test_offsets_have_expired_only_if_there_are_none_for_seconds(settings: Settings) -> None:
+    connection = Connection("127.0.0.1:1", {})
+    await check_input_offsets(connection, Recovering(3), settings, PARTITIONS)
+    with pytest.raises(ConfigurationError, match="have expired or were deleted"):
+        await check_input_offsets(connection, Recovering(1_000_000), settings, PARTITIONS)
