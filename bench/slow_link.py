@@ -1,4 +1,4 @@
-"""How long a worker takes over a backlog when the brokers let it write only so many bytes a second.
+"""How long a worker takes over a backlog when a quota limits how many bytes a second it may write.
 
     python -m bench.slow_link [--events 12000] [--kib 256 64] [--other PATH]
 

@@ -83,7 +83,7 @@ def _turn(site: Site, checkout: Path) -> dict[str, float]:
 
 
 def _events(worker: Worker, event: str) -> list[tuple[str, float]]:
-    """The role and time of each line of the log that tells of this."""
+    """The role and time of each log line with this event."""
     lines = [line for line in worker.log_lines() if line.get("event") == event and line.get("partitions") != []]
     return [(line["role"], datetime.fromisoformat(line["timestamp"]).timestamp()) for line in lines]
 

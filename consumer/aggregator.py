@@ -314,7 +314,7 @@ class AggregatorPartition:
             self._mixed.append(batch)
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:
-        """Add due reports, the rows of touched batches, whatever is to be forgotten, and the progress row.
+        """Add due reports, the rows of touched batches, tombstones for what is forgotten, and the progress row.
 
         Returns the note of the offset that is committed with them.
         """

@@ -112,7 +112,7 @@ class Worker:
             pages = Pages(
                 self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
             )
-            await cleanup.enter_async_context(pages)  # first, so that whoever asks is told what is waited for
+            await cleanup.enter_async_context(pages)  # first, so that /readyz says what a start waits for
             verified = await self._unless_stopped(self._verify())
             if verified is not None:
                 cleanup.push_async_callback(self._cluster.stop)
@@ -166,7 +166,7 @@ class Worker:
             except Transient as error:
                 await self._cluster.stop()
                 patience.note_failure(error)
-            except BaseException:
+            except BaseException:  # cancelled, or fatal: either way the connections are closed first
                 await self._cluster.stop()
                 raise
             else:

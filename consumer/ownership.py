@@ -13,7 +13,7 @@ from consumer.settings import Settings
 from consumer.topics import Name, topic_specs
 
 _RECOVERING_SECONDS = 6.0
-"""For so long after all brokers were down, a group coordinator may know of no offset, and not say that it is behind."""
+"""After all brokers were down, a coordinator may for seconds answer that no offset exists, though it is only behind."""
 
 _ASK_AGAIN_SECONDS = 0.5
 

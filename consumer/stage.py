@@ -418,7 +418,7 @@ class Stage:
         return {partition: now - self._waiting_since.get(partition, now) for partition in self.runners}
 
     def lags(self) -> dict[int, int]:
-        """The lag of each partition of which it is known: without a leader nobody can tell where one ends."""
+        """The lag of each partition whose lag is known: without a leader nobody can tell where one ends."""
         known = {at: runner.lag for at, runner in self.runners.items() if at not in self.leaderless}
         return {partition: lag for partition, lag in known.items() if lag is not None}
 

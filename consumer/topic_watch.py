@@ -63,14 +63,15 @@ class TopicWatch:
             )
         if self._gone_for >= _FATAL_ANSWERS:
             raise Fatal(
-                f"{', '.join(gone)} disappeared while in use: whatever it held is gone; see why, then start anew"
+                f"{', '.join(gone)} disappeared while in use, and its records are gone. See 'Starting over' in "
+                "docs/operate.md before you create it again"
             )
         self._check_ids(seen)
         self._note_leaders(seen)
         self._check_counts(seen)
 
     def _check_ids(self, seen: TopicsSeen) -> None:
-        """A topic may be deleted and created again between two looks: its id alone tells."""
+        """A topic may be deleted and created again between two looks: only its id shows that."""
         remade = [topic for topic, topic_id in seen.ids.items() if self._ids.get(topic, topic_id) != topic_id]
         for topic, topic_id in seen.ids.items():
             if self._ids_seen.get(topic) == topic_id:
@@ -79,8 +80,8 @@ class TopicWatch:
         self._remade_for = self._remade_for + 1 if remade else 0
         if self._remade_for >= _FATAL_ANSWERS:
             raise Fatal(
-                f"{', '.join(remade)} was deleted and created again while in use: whatever it held is gone, and no "
-                "offset means anything in it. See 'Starting over' in docs/operate.md"
+                f"{', '.join(remade)} was deleted and created again while in use: its records are gone, and "
+                "earlier offsets are not valid for it. See 'Starting over' in docs/operate.md"
             )
 
     def _note_leaders(self, seen: TopicsSeen) -> None:

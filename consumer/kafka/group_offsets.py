@@ -3,7 +3,7 @@
 Why an answer alone proves nothing. After a broker was killed, the next coordinator answers for up to a second from what
 it had replicated, which may lag behind what the dead one had acknowledged. A broker that is cut off from the other
 brokers, but not from its clients, or that wakes from a long pause, believes that it still is the coordinator, and
-answers from the past for as long as it is asked. Whoever reads on from such an offset publishes everything twice.
+answers from the past for as long as it is asked. A worker that reads on from such an offset publishes everything twice.
 
 What proves it. A commit is acknowledged only once it is replicated, and only by the coordinator that the other brokers
 follow; a coordinator of the past never gets that far. And a commit of a member that the group no longer has is refused.

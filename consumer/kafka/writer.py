@@ -158,7 +158,7 @@ class PartitionWriter(Protocol):
         """Write a tombstone that means nothing, once, before any commit; return its offset when it is replicated.
 
         Everything that an earlier owner wrote has a smaller offset, and a leader of the past will never show this one:
-        whoever reads up to behind it has read all. Raises PartitionLost, after which the writer is finished.
+        a reader that has reached it has read all of that. Raises PartitionLost, after which the writer is finished.
         """
         ...
 
