@@ -292,7 +292,7 @@ class Worker:
         return self._make_role(
             "aggregator",
             topic=settings.scored_topic,
-            group=f"{settings.kafka_group_id}.aggregator",
+            group=settings.aggregator_group_id,
             assignor="sticky",
             aligned=frozenset({settings.state_topic, settings.result_topic, settings.report_topic}),
             scattered=frozenset({settings.dead_letter_topic}),
@@ -402,7 +402,9 @@ class Worker:
             troubles.append(f"expectations: {source_trouble}")
         if not self._stages and not troubles:
             return ["starting: reading the test cases" if self._reading else "starting"]
-        return troubles + [trouble for stage in self._stages for trouble in stage.troubles()]
+        troubles += [trouble for stage in self._stages for trouble in stage.troubles()]
+        missing = self._topic_watch.missing_brokers()
+        return [missing, *troubles] if troubles and missing is not None else troubles  # alone it is no trouble
 
     def _leaderless(self) -> list[str]:
         """What cannot be read or written for the partitions that are ours."""

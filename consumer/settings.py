@@ -333,6 +333,11 @@ class Settings(BaseSettings):
     ] = Field(("console",), description="What safe score writes where no --format is given.")
 
     @property
+    def aggregator_group_id(self) -> str:
+        """The group of the aggregators; `kafka_group_id` is that of the scorers."""
+        return f"{self.kafka_group_id}.aggregator"
+
+    @property
     def expectations_folder(self) -> Path | None:
         """The folder that `expectations` names, None where it names a service, a topic or nothing."""
         if self.expectations is None or "://" in self.expectations or self.expectations.startswith("topic:"):

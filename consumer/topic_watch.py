@@ -1,10 +1,11 @@
-"""What becomes of the topics while a worker runs: gone, refused, grown, or partitions without a leader.
+"""What becomes of the topics while a worker runs: gone, refused, grown, partitions without a leader, brokers missing.
 
 A broker that lags behind the others may say anything once, so nothing is believed before it was seen again: what is
-fatal three times in a row, an id, or a leader that went or came, twice.
+fatal three times in a row; an id, or a leader or a broker that went or came, twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -17,8 +18,25 @@ _log = structlog.get_logger("safe.worker")
 _FATAL_ANSWERS = 3
 _MOST_NAMED = 20
 
-_Places = frozenset[tuple[str, int]]
+_Place = tuple[str, int]
 _NONE: frozenset[int] = frozenset()
+
+T = TypeVar("T")
+
+
+class _SeenTwice(Generic[T]):
+    """A set to which nothing is added, and from which nothing goes, before it was seen so twice in a row."""
+
+    def __init__(self) -> None:
+        self.now: frozenset[T] = frozenset()
+        self._last: frozenset[T] = frozenset()
+
+    def note(self, seen: frozenset[T]) -> tuple[frozenset[T], frozenset[T]]:
+        """Take what was seen; returns what came and what went by that."""
+        before = self.now
+        self.now = (seen & self._last) | (before & (seen | self._last))
+        self._last = seen
+        return self.now - before, before - self.now
 
 
 class TopicWatch:
@@ -37,8 +55,9 @@ class TopicWatch:
         self._recounted_for = 0
         self._ids: dict[str, str] = {}
         self._ids_seen: Mapping[str, str] = {}
-        self._last_seen: _Places = frozenset()
-        self._leaderless: _Places = frozenset()
+        self._leaderless = _SeenTwice[_Place]()
+        self._missing_brokers = _SeenTwice[int]()
+        self._addresses: dict[int, str] = {}
 
     @property
     def topics(self) -> list[str]:
@@ -47,7 +66,15 @@ class TopicWatch:
 
     def leaderless(self, topic: str) -> frozenset[int]:
         """The partitions of a topic that have no leader: nothing of them can be read or written."""
-        return frozenset(partition for name, partition in self._leaderless if name == topic) or _NONE
+        return frozenset(partition for name, partition in self._leaderless.now if name == topic) or _NONE
+
+    def missing_brokers(self) -> str | None:
+        """The sentence for brokers that hold replicas of the topics and are not up; None if there are none."""
+        missing = self._named_brokers(self._missing_brokers.now)
+        if not missing:
+            return None
+        are = "broker {} is" if len(missing) == 1 else "brokers {} are"
+        return f"{are.format(named(missing, _MOST_NAMED))} missing from the cluster"
 
     def note(self, seen: TopicsSeen) -> None:
         """Take an answer of the cluster; raises Fatal where no waiting helps."""
@@ -67,6 +94,7 @@ class TopicWatch:
                 "docs/operate.md before you create it again"
             )
         self._check_ids(seen)
+        self._note_brokers(seen)
         self._note_leaders(seen)
         self._check_counts(seen)
 
@@ -84,14 +112,25 @@ class TopicWatch:
                 "earlier offsets are not valid for it. See 'Starting over' in docs/operate.md"
             )
 
+    def _note_brokers(self, seen: TopicsSeen) -> None:
+        self._addresses |= seen.brokers
+        came, went = self._missing_brokers.note(seen.holders - seen.brokers.keys())
+        if came:
+            _log.warning("brokers are missing from the cluster", brokers=self._named_brokers(came))
+        if went:
+            _log.info("brokers are no longer missing", brokers=self._named_brokers(went))
+
+    def _named_brokers(self, numbers: Collection[int]) -> list[str]:
+        addresses = self._addresses
+        return [f"{each} ({addresses[each]})" if each in addresses else str(each) for each in sorted(numbers)]
+
     def _note_leaders(self, seen: TopicsSeen) -> None:
-        now: _Places = frozenset((topic, partition) for topic, at in seen.leaderless.items() for partition in at)
-        before = self._leaderless
-        self._leaderless = (now & self._last_seen) | (before & (now | self._last_seen))
-        self._last_seen = now
-        for topic, partitions in _by_topic(self._leaderless - before).items():
+        came, went = self._leaderless.note(
+            frozenset((topic, partition) for topic, at in seen.leaderless.items() for partition in at)
+        )
+        for topic, partitions in _by_topic(came).items():
             _log.warning("partitions have no leader", topic=topic, partitions=partitions)
-        for topic, partitions in _by_topic(before - self._leaderless).items():
+        for topic, partitions in _by_topic(went).items():
             _log.info("partitions have a leader again", topic=topic, partitions=partitions)
 
     def _check_counts(self, seen: TopicsSeen) -> None:
@@ -112,7 +151,7 @@ def _trouble(gone: list[str], refused: list[str]) -> str | None:
     return f"missing topic: {', '.join(gone)}" if gone else None
 
 
-def _by_topic(places: _Places) -> dict[str, list[int]]:
+def _by_topic(places: Iterable[_Place]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for topic, partition in sorted(places):
         found.setdefault(topic, []).append(partition)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from consumer.errors import ConfigurationError, Transient
+from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka import Cluster, Connection, TopicDescription
 from consumer.settings import Settings
 
@@ -274,6 +274,7 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
     cluster = Cluster(Connection.from_settings(settings))
     await connect(cluster, settings)
     try:
+        await _refuse_to_replace_a_lost_state(cluster, settings)
         made = {
             name: await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
             for name, spec in specs.items()
@@ -293,6 +294,24 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
         raise ConfigurationError(f"topics cannot be created: {error}") from error
     finally:
         await cluster.stop()
+
+
+async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) -> None:
+    """An empty state topic beside offsets that are still there is no fresh start: no worker would begin with it."""
+    counts = await cluster.partition_counts([settings.scored_topic, settings.state_topic])
+    if settings.scored_topic not in counts or settings.state_topic in counts:
+        return
+    group, scored = settings.aggregator_group_id, settings.scored_topic
+    try:
+        offsets = await cluster.committed_offsets(group, scored, range(counts[scored]))
+    except Fatal:
+        return  # this user may not ask about the group: the workers will
+    if offsets:
+        raise ConfigurationError(
+            f"{settings.state_topic} (SAFE_V0_STATE_TOPIC) is missing, but group {group} has read {scored} by now: the "
+            "totals that it held are lost, and an empty one would not bring them back. Nothing was made; see "
+            "'Starting over' in docs/operate.md"
+        )
 
 
 def _line(spec: TopicSpec, made: bool, partitions: int) -> str:  # noqa: FBT001 - a fact, not an option

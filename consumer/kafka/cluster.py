@@ -59,14 +59,16 @@ class TopicsSeen:
     """What one broker says of some topics: brokers learn of changes one after the other.
 
     `partitions` counts those of each topic that exists, `leaderless` names those without a leader; `refused` are topics
-    that this user may not see, and `brokers` is how many of them are up. `ids` tell a topic from an earlier one of the
-    same name; older brokers do not say them.
+    that this user may not see. `brokers` are those that are up, with their addresses, and `holders` those that hold a
+    replica of these topics, up or not. `ids` tell a topic from an earlier one of the same name; older brokers do not
+    say them.
     """
 
     partitions: Mapping[str, int]
     leaderless: Mapping[str, frozenset[int]]
     refused: frozenset[str]
-    brokers: int
+    brokers: Mapping[int, str]
+    holders: frozenset[int] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def lacks(self, topics: Sequence[str]) -> str | None:
@@ -91,7 +93,8 @@ def _seen(metadata: Mapping[str, Any]) -> TopicsSeen:
         frozenset(
             topic["topic"] for topic in metadata["topics"] if topic["error_code"] == TopicAuthorizationFailedError.errno
         ),
-        len(metadata["brokers"]),
+        {broker["node_id"]: f"{broker['host']}:{broker['port']}" for broker in metadata["brokers"]},
+        frozenset(node for partitions in existing.values() for each in partitions for node in each["replicas"]),
         _ids(metadata),
     )
 
@@ -144,7 +147,7 @@ class Cluster:
 
     async def broker_count(self) -> int:
         """How many brokers are up."""
-        return (await self.look([])).brokers
+        return len((await self.look([])).brokers)
 
     async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
         """Ask each broker for some topics: which of them do not have them yet with all leaders, and what they lack."""

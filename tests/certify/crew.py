@@ -130,6 +130,19 @@ class Crew:
         """Say of each worker what it says of itself."""
         return [f"{worker.name}: {_readiness(worker)}" for worker in self.active]
 
+    def await_told(self, told: str, *, within_seconds: float) -> None:
+        """Wait until a worker gives this as a reason for not being ready."""
+        said: list[str] = []
+
+        def is_told() -> bool:
+            said[:] = self.readiness()
+            return told in str(said)
+
+        try:
+            wait_until(is_told, within_seconds=within_seconds, what=f"a worker says: {told}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; instead: {said}") from error
+
 
 def _readiness(worker: Worker) -> tuple[int, str]:
     with suppress(OSError):

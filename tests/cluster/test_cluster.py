@@ -16,7 +16,6 @@ from tests.certify.load import Load, under_load
 from tests.conftest import missing
 from tests.support.kafka_broker import BrokerUnavailableError
 from tests.support.kafka_cluster import QUICK, KafkaCluster
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.cluster]
 
@@ -116,7 +115,7 @@ def test_a_worker_says_which_partition_has_no_leader_and_serves_the_others(field
     field.cluster.await_missed(only)
 
     told = f"partition 0 of {topic} has no leader"
-    wait_until(lambda: told in str(field.crew.readiness()), within_seconds=TOLD_SECONDS, what=f"a worker says: {told}")
+    field.crew.await_told(told, within_seconds=TOLD_SECONDS)
     field.await_progress(without=[(topic, 0)])
     field.cluster.start_broker(only)
     field.cluster.place({(topic, 0): replicas})

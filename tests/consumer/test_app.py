@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from consumer.stage import Runner
 from consumer.topic_watch import TopicWatch, no_leader
 from consumer.topics import Verified
 
+BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
 VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), None, ("a note",))
 
@@ -242,8 +244,22 @@ async def test_a_worker_is_not_ready_where_what_it_needs_has_no_leader(
     assert worker._not_ready() == []
     worker._topic_watch = TopicWatch(counts)
     for _ in range(2):
-        worker._topic_watch.note(TopicsSeen(counts, places, frozenset(), 3))
+        worker._topic_watch.note(TopicsSeen(counts, places, frozenset(), BROKERS))
     assert worker._not_ready() == [no_leader(names[name], partitions) for name, partitions in concerned.items()]
+
+
+async def test_a_missing_broker_comes_before_what_follows_from_it_and_alone_is_no_trouble(worker: Worker) -> None:
+    input_topic = worker._settings.input_topic
+    leaderless = {input_topic: frozenset({0})}
+    serve(worker)
+    worker._topic_watch = TopicWatch({input_topic: 2})
+    seen = TopicsSeen({input_topic: 2}, {}, frozenset(), {1: "a:9092"}, frozenset({1, 2}))
+    for _ in range(2):
+        worker._topic_watch.note(seen)
+    assert worker._not_ready() == []
+    for _ in range(2):
+        worker._topic_watch.note(replace(seen, leaderless=leaderless))
+    assert worker._not_ready() == ["broker 2 is missing from the cluster", no_leader(input_topic, {0})]
 
 
 class Torn(Cluster):
@@ -264,7 +280,7 @@ class Torn(Cluster):
         if self.looks % 2:
             raise Transient("no answer about the topics: TimeoutError")
         torn = {self._topic: frozenset({0})} if self.is_torn else {}
-        return TopicsSeen({topic: self._counts[topic] for topic in topics}, torn, frozenset(), 3)
+        return TopicsSeen({topic: self._counts[topic] for topic in topics}, torn, frozenset(), BROKERS)
 
     async def looked_at(self, times: int) -> None:
         """Wait until so many looks have been taken in: until the next one comes."""

@@ -25,7 +25,8 @@ def topic(name: str, *leaders: int, error: int = 0) -> dict[str, Any]:
 
 
 def metadata(*topics: dict[str, Any]) -> dict[str, Any]:
-    return {"brokers": [{"node_id": node} for node in NODES], "topics": list(topics)}
+    brokers = [{"node_id": node, "host": address[0], "port": 9092} for node, address in NODES.items()]
+    return {"brokers": brokers, "topics": list(topics)}
 
 
 class Nodes(Cluster):
@@ -69,7 +70,9 @@ async def test_partitions_without_a_leader_and_topics_that_are_refused_are_told_
         topic("gone", error=UNKNOWN),
     )
     seen = await nodes(dict.fromkeys(NODES, everywhere)).look(["whole", "torn", "secret", "gone"])
-    assert seen == TopicsSeen({"whole": 2, "torn": 3}, {"torn": frozenset({1, 2})}, frozenset({"secret"}), 3)
+    assert seen == TopicsSeen(
+        {"whole": 2, "torn": 3}, {"torn": frozenset({1, 2})}, frozenset({"secret"}), NODES, frozenset(NODES)
+    )
 
 
 @pytest.mark.parametrize("up", NODES)

@@ -10,13 +10,18 @@ from consumer.kafka import TopicsSeen
 from consumer.topic_watch import TopicWatch, no_leader
 
 COUNTS = {"input": 2, "scored": 8}
+BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 
 
-def seen(leaderless: dict[str, set[int]] | None = None, refused: str = "", **counts: int) -> TopicsSeen:
+def seen(
+    leaderless: dict[str, set[int]] | None = None, refused: str = "", up: tuple[int, ...] = (1, 2, 3), **counts: int
+) -> TopicsSeen:
     """An answer: everything is as it was, but for what is said."""
     places = {topic: frozenset(partitions) for topic, partitions in (leaderless or {}).items()}
     known = {topic: count for topic, count in {**COUNTS, **counts}.items() if count and topic != refused}
-    return TopicsSeen(known, places, frozenset({refused} - {""}), 3)
+    return TopicsSeen(
+        known, places, frozenset({refused} - {""}), {each: BROKERS[each] for each in up}, frozenset(BROKERS)
+    )
 
 
 @pytest.fixture
@@ -61,6 +66,38 @@ def test_it_is_logged_once_when_it_begins_and_once_when_it_ends(watch: TopicWatc
         ("warning", "partitions have no leader", "scored", [3, 5]),
         ("info", "partitions have a leader again", "scored", [3, 5]),
     ]
+
+
+def test_a_broker_is_missing_when_two_looks_say_so_and_is_named_with_its_address(watch: TopicWatch) -> None:
+    watch.note(seen())
+    for up in [(1, 2), (1, 2, 3), (1, 2)]:
+        watch.note(seen(up=up))
+        assert watch.missing_brokers() is None
+    with capture_logs() as logs:
+        for up in [(1, 2)] * 5 + [(1,)] * 5:
+            watch.note(seen(up=up))
+    assert watch.missing_brokers() == "brokers 2 (b:9092), 3 (c:9092) are missing from the cluster"
+    with capture_logs() as logs_of_the_end:
+        for _ in range(5):
+            watch.note(seen(up=(1, 3)))
+    assert watch.missing_brokers() == "broker 2 (b:9092) is missing from the cluster"
+    assert [(each["log_level"], each["event"], each["brokers"]) for each in (*logs, *logs_of_the_end)] == [
+        ("warning", "brokers are missing from the cluster", ["3 (c:9092)"]),
+        ("warning", "brokers are missing from the cluster", ["2 (b:9092)"]),
+        ("info", "brokers are no longer missing", ["3 (c:9092)"]),
+    ]
+
+
+def test_a_broker_that_was_missing_from_the_start_has_no_address(watch: TopicWatch) -> None:
+    for _ in range(2):
+        watch.note(seen(up=(1, 3)))
+    assert watch.missing_brokers() == "broker 2 is missing from the cluster"
+
+
+def test_a_broker_that_holds_nothing_of_the_topics_is_not_missed(watch: TopicWatch) -> None:
+    for _ in range(3):
+        watch.note(replace(seen(up=(1,)), holders=frozenset({1})))
+    assert watch.missing_brokers() is None
 
 
 def test_a_topic_that_is_missing_is_told_at_once_and_fatal_the_third_time(watch: TopicWatch) -> None:

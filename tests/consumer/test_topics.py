@@ -1,7 +1,7 @@
 """What SAFE's topics must be like, and the words for what is wrong with them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +46,9 @@ class Broker:
     blind: int = 0
     """How many more questions are answered by a broker that does not know of any topic yet."""
     looks: int = 0
+    offsets: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
+    """What groups have committed, by group and topic."""
+    refuses_offsets: bool = False
 
 
 class InMemoryCluster(Cluster):
@@ -71,7 +74,7 @@ class InMemoryCluster(Cluster):
         broker.looks += 1
         is_blind, broker.blind = broker.blind > 0, max(0, broker.blind - 1)
         known = {} if is_blind else {name: broker.topics[name].partitions for name in topics if name in broker.topics}
-        return TopicsSeen(known, {}, frozenset(), broker.brokers)
+        return TopicsSeen(known, {}, frozenset(), dict.fromkeys(range(broker.brokers), ""))
 
     @override
     async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
@@ -81,6 +84,13 @@ class InMemoryCluster(Cluster):
     @override
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
         return {name: self._broker.topics[name] for name in (await self.look(topics)).partitions}
+
+    @override
+    async def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        if self._broker.refuses_offsets:
+            raise Fatal(f"group {group}: not authorised")
+        committed = self._broker.offsets.get((group, topic), {})
+        return {partition: committed[partition] for partition in partitions if partition in committed}
 
     @override
     async def create(self, topic: str, partitions: int, replication_factor: int, settings: Mapping[str, str]) -> bool:
@@ -388,6 +398,26 @@ async def test_making_them_twice_is_fine(site: Settings, broker: Broker) -> None
         f"{name}: already there with 8 partitions" for name in DEFAULT_NAMES.values()
     ]
     assert broker.stopped == 2
+
+
+async def test_a_state_topic_that_was_lost_is_not_made_again(site: Settings, broker: Broker) -> None:
+    await create_topics(site, 8, 3)
+    del broker.topics["safe.v0.state"], broker.topics["safe.v0.report"]
+    broker.offsets["safe-v0.aggregator", "safe.v0.scored"] = {0: 12, 3: 4}
+    with pytest.raises(ConfigurationError, match=r"(?s)safe\.v0\.state .* is missing, but .*Starting over"):
+        await create_topics(site, 8, 3)
+    assert "safe.v0.report" not in broker.topics
+    assert broker.stopped == 2
+
+    broker.offsets.clear()  # as "Starting over" says
+    assert "safe.v0.state: created with 8 partitions" in await create_topics(site, 8, 3)
+
+
+async def test_who_may_not_ask_about_groups_may_make_topics(site: Settings, broker: Broker) -> None:
+    await create_topics(site, 8, 3)
+    del broker.topics["safe.v0.state"]
+    broker.refuses_offsets = True
+    assert "safe.v0.state: created with 8 partitions" in await create_topics(site, 8, 3)
 
 
 async def test_one_that_is_there_and_wrong_is_named(site: Settings, broker: Broker) -> None:
