@@ -58,6 +58,9 @@ _POLL_STALLED_SECONDS = 300.0
 _TRANSACTION_SHARE = 0.8
 """A transaction must end before the session does: its owner may be gone by then."""
 
+_ONE_SIGNAL_SECONDS = 0.5
+"""What comes so soon after the first signal is the same wish: a supervisor may tell the process and its whole group."""
+
 _MIDDLE_EVERY = 40
 """Collections of garbage come with the watch, not with every so many objects: records and rows hold no cycles, and
 looking for some in each slice costs a tenth of the throughput. The oldest generation would take a third of a second
@@ -99,6 +102,8 @@ class Worker:
         self._source: ExpectationsSource | None = None
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
+        self._first_signal_at = 0.0
+        self._patience: Patience | None = None
         self._cluster_answered_at = time.monotonic()
         self._reading = False
         self._topic_watch = TopicWatch({})
@@ -158,7 +163,7 @@ class Worker:
         Raises ConfigurationError for what is wrong with it, and where no broker answers, or none that knows, for longer
         than our patience.
         """
-        patience = Patience(self._settings)
+        patience = self._patience = Patience(self._settings)
         while True:
             try:
                 await self._cluster.connect()
@@ -210,9 +215,13 @@ class Worker:
             loop.add_signal_handler(signal_, self._on_signal, signal_.name)
 
     def _on_signal(self, name: str) -> None:
+        now = time.monotonic()
         if self._stopping.is_set():
+            if now - self._first_signal_at < _ONE_SIGNAL_SECONDS:
+                return
             _log.warning("second signal: stopping at once", signal=name)
             os._exit(_EXIT_FORCED)
+        self._first_signal_at = now
         _log.info("draining", signal=name, deadline_seconds=self._settings.shutdown_seconds)
         self._stopping.set()
 
@@ -392,7 +401,9 @@ class Worker:
     def _not_ready(self) -> Sequence[str]:
         troubles = ["draining"] if self._stopping.is_set() else []
         silent = time.monotonic() - self._cluster_answered_at
-        if silent > _CLUSTER_SILENT_SECONDS and not self._reading:
+        if self._patience is not None and self._patience.reason is not None:
+            troubles.append(f"waiting for the brokers: {self._patience.reason}")
+        elif silent > _CLUSTER_SILENT_SECONDS and not self._reading:
             troubles.append(f"the cluster has not answered for {silent:.0f} s")
         if self._topic_watch.trouble is not None:
             troubles.append(self._topic_watch.trouble)

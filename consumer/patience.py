@@ -5,9 +5,8 @@ import time
 import structlog
 
 from consumer.errors import Transient
-from consumer.kafka import TurnedAway
+from consumer.kafka import TurnedAway, unusable
 from consumer.settings import Settings
-from consumer.topics import no_broker
 
 _log = structlog.get_logger("safe.start")
 
@@ -19,9 +18,13 @@ _TURNED_AWAY_SECONDS = 10.0
 
 
 class Patience:
-    """Of one start. The first failure is logged, then each that has another reason; the one that is too late raises."""
+    """Of one start. The first failure is logged, then each that has another reason; the one that is too late raises.
+
+    `reason` is what it waits for just now, None once the brokers have answered.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        self.reason: str | None = None
         self._settings = settings
         self._seconds = settings.start_patience_seconds
         self._began = time.monotonic()
@@ -31,7 +34,7 @@ class Patience:
 
     def note_failure(self, error: Transient) -> None:
         """Note one more failure; raises ConfigurationError if that is enough."""
-        now = time.monotonic()
+        now, self.reason = time.monotonic(), str(error)
         if not isinstance(error, TurnedAway):
             self._turned_away_since = None
         elif self._turned_away_since is None:
@@ -40,13 +43,14 @@ class Patience:
             self._turned_away_since is not None and now - self._turned_away_since > _TURNED_AWAY_SECONDS
         )
         if settings_are_wrong or now - self._began > self._seconds:
-            raise no_broker(self._settings, error) from error
-        if str(error) != self._told and now - self._told_at >= _TOLD_AGAIN_SECONDS:
-            self._told, self._told_at = str(error), now
+            raise unusable(self._settings.kafka_bootstrap_servers, error) from error
+        if self.reason != self._told and now - self._told_at >= _TOLD_AGAIN_SECONDS:
+            self._told, self._told_at = self.reason, now
             servers = self._settings.kafka_bootstrap_servers
             _log.warning("waiting for the brokers", servers=servers, why=self._told, up_to_seconds=self._seconds)
 
     def note_answer(self) -> None:
         """Note that the brokers have answered."""
+        self.reason = None
         if self._told is not None:
             _log.info("the brokers answer", after_seconds=round(time.monotonic() - self._began, 1))

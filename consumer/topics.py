@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from consumer.errors import ConfigurationError, Fatal, Transient
-from consumer.kafka import Cluster, Connection, TopicDescription
+from consumer.kafka import Cluster, Connection, TopicDescription, unusable
 from consumer.settings import Settings
 
 Name = Literal["input", "scored", "state", "result", "report", "dead_letter"]
@@ -336,12 +336,4 @@ async def connect(cluster: Cluster, settings: Settings) -> None:
     try:
         await cluster.connect()
     except Transient as error:
-        raise no_broker(settings, error) from error
-
-
-def no_broker(settings: Settings, error: Transient) -> ConfigurationError:
-    """What to say where nobody answers, or nobody who knows."""
-    return ConfigurationError(
-        f"the brokers at {settings.kafka_bootstrap_servers} cannot be used ({error}): check "
-        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS and the security settings (SAFE_V0_KAFKA_SECURITY_PROTOCOL)"
-    )
+        raise unusable(settings.kafka_bootstrap_servers, error) from error

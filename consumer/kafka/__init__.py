@@ -10,7 +10,7 @@ from consumer.kafka.follow import Follower
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
 from consumer.kafka.publisher import EventPublisher, TableRecord, TableWriter
-from consumer.kafka.reach import TurnedAway
+from consumer.kafka.reach import TurnedAway, unusable
 from consumer.kafka.reader import read_partition, read_record, read_tail
 from consumer.kafka.republisher import Copy, Refused, Republisher
 from consumer.kafka.scan import Span, TopicScan, scanning
@@ -52,4 +52,5 @@ __all__ = [
     "read_tail",
     "scanning",
     "size_of",
+    "unusable",
 ]

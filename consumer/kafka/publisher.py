@@ -9,10 +9,11 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from consumer.errors import Fatal
+from consumer.errors import Fatal, Transient
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import closed
+from consumer.kafka.failures import answered, closed
 from consumer.kafka.internals import dispose
+from consumer.kafka.reach import reach, unusable
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, FENCED, MAX_BATCH_BYTES, Outgoing, causes
 from consumer.settings import Settings
 
@@ -25,7 +26,7 @@ _TRANSACTION_SECONDS = 60.0
 class EventPublisher:
     """Publishes records in order; leaving the context waits until every one of them is acknowledged.
 
-    Raises Fatal naming the remedy if the broker does not answer or refuses.
+    Raises Fatal naming the remedy if no broker answers, or one refuses.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -35,20 +36,25 @@ class EventPublisher:
         self._failure: BaseException | None = None
 
     async def __aenter__(self) -> "EventPublisher":
-        self._producer = AIOKafkaProducer(
+        try:
+            await self._start()
+        except Transient as error:
+            raise unusable(self._connection.bootstrap_servers, error) from error
+        return self
+
+    async def _start(self) -> None:
+        await reach(self._connection.client())
+        producer = AIOKafkaProducer(
             **self._connection.client(
                 acks="all", linger_ms=5, max_batch_size=256 * 1024, max_request_size=8 * 1024 * 1024
             )
         )
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                await self._producer.start()
-        except (KafkaError, OSError, TimeoutError) as error:
-            await dispose(self._producer)
-            raise Fatal(
-                f"no broker answers at {self._connection.bootstrap_servers}: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"
-            ) from error
-        return self
+            await answered(producer.start(), "the brokers", _TIMEOUT_SECONDS)
+        except (Fatal, Transient):
+            await dispose(producer)
+            raise
+        self._producer = producer
 
     async def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Hand one record over; returns when it is in the buffer. Raises Fatal once any record has failed."""

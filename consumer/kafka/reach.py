@@ -16,7 +16,7 @@ from aiokafka.errors import (
 )
 from aiokafka.protocol.metadata import MetadataRequest
 
-from consumer.errors import Fatal, Transient
+from consumer.errors import ConfigurationError, Fatal, Transient
 
 _SERVER_SECONDS = 5.0
 _OF_A_CONNECTION = (
@@ -49,6 +49,14 @@ async def reach(options: Mapping[str, Any]) -> None:
         await asyncio.gather(*attempts, return_exceptions=True)
     # In the order of the servers, so that the same troubles make the same sentence.
     raise _of_all([failure for attempt in attempts if (failure := attempt.result()) is not None])
+
+
+def unusable(servers: str, error: Transient) -> ConfigurationError:
+    """What to say where nobody answers, or nobody who knows."""
+    return ConfigurationError(
+        f"the brokers at {servers} cannot be used ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS and the security "
+        "settings (SAFE_V0_KAFKA_SECURITY_PROTOCOL)"
+    )
 
 
 def _of_all(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:

@@ -1,6 +1,7 @@
 """A worker's start where the cluster is in doubt, and what its pages say of partitions without a leader."""
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -217,6 +218,17 @@ async def test_a_worker_that_is_stopped_as_the_brokers_answer_begins_nothing_mor
     assert await asyncio.wait_for(worker.run(), 5.0) == 0
     assert not slow.begun.is_set()
     assert cast("Silent", worker._cluster).connected == 0
+
+
+def test_two_signals_at_once_are_one_and_a_later_one_ends_it(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    worker._on_signal("SIGTERM")
+    worker._on_signal("SIGINT")
+    assert exits == []
+    worker._first_signal_at -= 0.5
+    worker._on_signal("SIGTERM")
+    assert exits == [1]
 
 
 # --- partitions without a leader --------------------------------------------------------------------------------------
