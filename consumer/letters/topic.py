@@ -11,6 +11,7 @@ from consumer.kafka import Cluster, Connection, Span, TopicDescription, scanning
 from consumer.letters.letter import Letter, Place, read_letter
 from consumer.letters.selection import Selection
 from consumer.settings import Settings
+from consumer.topic_watch import no_leader
 from consumer.topics import connect
 
 
@@ -82,10 +83,17 @@ async def dead_letter_topic(settings: Settings) -> AsyncIterator[ReadableTopic]:
 
 
 async def described(settings: Settings, topics: Sequence[str]) -> dict[str, TopicDescription]:
-    """What the cluster knows of some topics, those that it does not have left out."""
+    """What the cluster knows of some topics, those that it does not have left out.
+
+    Raises ConfigurationError if a partition has no leader: nothing could be read from it or written to it.
+    """
     cluster = Cluster(Connection.from_settings(settings))
     await connect(cluster, settings)
     try:
-        return await cluster.describe(topics)
+        found = await cluster.describe(topics)
+        leaderless = (await cluster.look(topics)).leaderless
     finally:
         await cluster.stop()
+    if leaderless:
+        raise ConfigurationError("; ".join(no_leader(topic, partitions) for topic, partitions in leaderless.items()))
+    return found

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from consumer.cli import main
 from consumer.errors import ConfigurationError, Transient
-from consumer.kafka import Copy, Refused, Span, TopicDescription
+from consumer.kafka import Cluster, Copy, Refused, Span, TopicDescription, TopicsSeen
+from consumer.letters import topic as topic_module
 from consumer.letters.letter import Letter, Place, Source, read_letter, read_name
 from consumer.letters.listing import ListRequest, print_letters
 from consumer.letters.replay import Pace, Repeats, Replay, ReplayRequest, conclude, telling_how_to_go_on
@@ -429,6 +431,38 @@ async def test_a_letter_is_found_by_its_source_the_last_of_several() -> None:
     assert found is not None
     assert found.place == Place(0, 5)
     assert await find_letter(Shelf(twice), Source(INPUT, 0, 9)) is None
+
+
+class Torn(Cluster):
+    """A cluster in which some partitions have no leader."""
+
+    def __init__(self, leaderless: Mapping[str, frozenset[int]]) -> None:
+        self._leaderless = leaderless
+
+    @override
+    async def connect(self) -> None:
+        """It answers."""
+
+    @override
+    async def stop(self) -> None:
+        """Nothing was started."""
+
+    @override
+    async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
+        return {name: TopicDescription(name, 4, 1, {}) for name in topics}
+
+    @override
+    async def look(self, topics: Sequence[str], timeout_seconds: float = 1.0) -> TopicsSeen:
+        return TopicsSeen(dict.fromkeys(topics, 4), self._leaderless, frozenset(), {1: "a:9092"})
+
+
+async def test_a_partition_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load({}, {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}, Path("/nonexistent")).settings
+    monkeypatch.setattr(topic_module, "Cluster", lambda _connection: Torn({"letters": frozenset({2, 3})}))
+    with pytest.raises(ConfigurationError, match="partitions 2, 3 of letters have no leader: too few"):
+        await topic_module.described(settings, ["letters"])
+    monkeypatch.setattr(topic_module, "Cluster", lambda _connection: Torn({}))
+    assert list(await topic_module.described(settings, ["letters"])) == ["letters"]
 
 
 # --- replay -----------------------------------------------------------------------------------------------------------
