@@ -377,6 +377,8 @@ class Worker:
             await asyncio.sleep(_WATCH_SECONDS)
             gc.collect(1 if round_ % _MIDDLE_EVERY == 0 else 0)
             try:
+                if self._cluster_silence() > _CLUSTER_SILENT_SECONDS:
+                    await self._cluster.start_again()
                 seen = await self._cluster.look(watch.topics, _CLUSTER_TIMEOUT_SECONDS)
             except Transient:
                 continue
@@ -398,9 +400,13 @@ class Worker:
             if stage.role.name == "aggregator"
         )
 
+    def _cluster_silence(self) -> float:
+        """For how many seconds the cluster has not answered."""
+        return time.monotonic() - self._cluster_answered_at
+
     def _not_ready(self) -> Sequence[str]:
         troubles = ["draining"] if self._stopping.is_set() else []
-        silent = time.monotonic() - self._cluster_answered_at
+        silent = self._cluster_silence()
         if self._patience is not None and self._patience.reason is not None:
             troubles.append(f"waiting for the brokers: {self._patience.reason}")
         elif silent > _CLUSTER_SILENT_SECONDS and not self._reading:
@@ -427,9 +433,9 @@ class Worker:
 
     def _not_live(self) -> Sequence[str]:
         """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
-        now = time.monotonic()
-        if now - self._cluster_answered_at > _CLUSTER_SILENT_SECONDS:
+        if self._cluster_silence() > _CLUSTER_SILENT_SECONDS:
             return []
+        now = time.monotonic()
         return [
             f"{stage.role.name}: no poll for {now - stage.polled_at:.0f} s"
             for stage in self._stages

@@ -13,6 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     KafkaError,
+    NodeNotReadyError,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
@@ -137,6 +138,15 @@ class Cluster:
         """Close the connections."""
         await closed(self._admin.close(), 1.0)
 
+    async def start_again(self) -> None:
+        """Ask the servers that we were told of, as at first: all brokers known by now may be away. Raises Transient.
+
+        The client keeps asking the brokers of its last answer alone. Where that was given while all others were down,
+        and then the one that gave it goes, it would never hear that they are back.
+        """
+        await self.stop()
+        await self.start()
+
     async def look(self, topics: Sequence[str], timeout_seconds: float = CALL_SECONDS) -> TopicsSeen:
         """What a broker says of some topics; a cheap question that also tells whether the cluster answers."""
         return _seen(await self._metadata(topics, timeout_seconds))
@@ -170,6 +180,8 @@ class Cluster:
     async def _first_answer(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
         """Ask one broker after the other, in any order: one that is down or frozen must not speak for the cluster."""
         known = list(nodes_of(self._admin))
+        if not known:
+            raise NodeNotReadyError("no broker is known")
         nodes = random.sample(known, min(_NODES_ASKED, len(known)))
         for node in nodes[:-1]:
             with contextlib.suppress(*FAILURES):

@@ -321,6 +321,41 @@ async def test_the_watch_tells_the_role_that_reads_it(worker: Worker, monkeypatc
         await asyncio.wait({watching})
 
 
+class OfThePast(Torn):
+    """A client that knows only brokers that are gone, until it starts again; the first servers to answer are late."""
+
+    def __init__(self, topic: str, counts: Mapping[str, int]) -> None:
+        super().__init__(topic, counts)
+        self.starts = 0
+
+    @override
+    async def start_again(self) -> None:
+        self.starts += 1
+        if self.starts == 1:
+            raise Transient("no answer about the cluster: KafkaConnectionError")
+
+    @override
+    async def look(self, topics: Sequence[str], timeout_seconds: float = 1.0) -> TopicsSeen:
+        self.looks = 2 * self.starts - 1 if self.starts > 1 else 0
+        return await super().look(topics, timeout_seconds)
+
+
+async def test_a_client_whose_brokers_are_all_gone_starts_again(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_WATCH_SECONDS", 0.001)
+    monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", 0.05)
+    names = {name: getattr(worker._settings, f"{name}_topic") for name in COUNTS}
+    cluster = worker._cluster = OfThePast(names["input"], {names[name]: count for name, count in COUNTS.items()})
+    watching = asyncio.create_task(worker._watch_cluster(VERIFIED))
+    try:
+        await cluster.looked_at(2)
+        assert cluster.starts >= 2
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
 class Serving(Runner):
     """A partition that is served."""
 
