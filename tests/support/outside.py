@@ -37,7 +37,12 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 Headers = tuple[tuple[str, bytes | None], ...]
 Place = tuple[str, int]  # a topic and a partition of it
 CALL_SECONDS = 30.0
-NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+NO_LEADER_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+)
 # What a commit may take on a busy machine.
 DECIDED_SECONDS = 15.0
 # What a reader is told whose leader has just changed: it looks for the new one by itself.
