@@ -49,6 +49,7 @@ class Installation:
                 "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
                 "SAFE_V0_KAFKA_GROUP_ID": self.group,
                 "SAFE_V0_EXPECTATIONS": self.expectations,
+                "SAFE_V0_HTTP_ADDRESS": "127.0.0.1:0",  # a worker listens before it looks for anything else
                 "SAFE_V0_LOG_FORMAT": "json",
             }
             | self.topics.environment()
