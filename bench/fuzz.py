@@ -41,12 +41,12 @@ POOL = 20_000
 """Cases kept as seeds of others, the oldest of those found on the way going first."""
 
 INSTRUMENTED = (
-    "consumer.decode",
-    "consumer.dead_letters",
+    "consumer.wire.input",
+    "consumer.worker.dead_letters",
     "consumer.expectations.cases",
-    "consumer.records",
-    "consumer.scored",
-    "consumer.scorer",
+    "consumer.wire.headers",
+    "consumer.wire.scored",
+    "consumer.worker.scorer",
     "safe_core.expectations",
     "safe_core.ids",
     "safe_core.matching",

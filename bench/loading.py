@@ -27,9 +27,9 @@ from typing import Any
 from bench.throughput import bootstrap_servers
 from consumer.errors import Transient
 from consumer.expectations.folder import FolderSource, list_folder
+from consumer.expectations.port import ExpectationsKey, ExpectationsSource
 from consumer.expectations.topic import TopicSource
 from consumer.kafka import Connection, TableReader
-from consumer.ports import ExpectationsKey, ExpectationsSource
 from consumer.settings import load
 from tests.support.cases import WrittenCase, make_batches
 from tests.support.outside import Outside

@@ -2,7 +2,7 @@
 
 import sys
 
-from consumer.cli import main
+from consumer.cli.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

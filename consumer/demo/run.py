@@ -13,7 +13,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from consumer.consoles import PipedConsole
 from consumer.demo.processes import (
     Child,
     ChildEnded,
@@ -29,8 +28,9 @@ from consumer.demo.scorecard import Scorecard
 from consumer.demo.screen import Screen, closing, tell
 from consumer.errors import Fatal, SafeError
 from consumer.kafka import Connection, EventPublisher, Follower
+from consumer.kafka.topics import create_topics
 from consumer.settings import Settings
-from consumer.topics import create_topics
+from consumer.terminal import PipedConsole
 
 _TIMEOUT_SECONDS = 60.0
 _SECONDS_BETWEEN_EVENTS = 0.22

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from consumer.decode import Record
-from consumer.records import parts_of
 from consumer.settings import Settings
+from consumer.wire.keys import parts_of
+from consumer.wire.record import Record
 
 LABELS = ("Pass", "Review", "Fail")
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.demo.scorecard import LABELS, Arrival, BatchCard, Scorecard
-from consumer.logs import printable
+from consumer.text import printable
 
 _STYLES = {"Pass": "green", "Review": "yellow", "Fail": "red", None: "magenta"}
 _TERMS_SHOWN = 3

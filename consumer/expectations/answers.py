@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from consumer.errors import Poison
-from consumer.ports import FoundExpectations
+from consumer.expectations.port import FoundExpectations
 from safe_core import Expectations, PreparedExpectations, TestCase, prepare
 
 CACHED_ANSWERS = 30_000

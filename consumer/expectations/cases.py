@@ -13,7 +13,7 @@ import orjson
 from typing_extensions import override
 
 from consumer.errors import Poison, Reason
-from consumer.naming import named
+from consumer.text import named
 from safe_core import BadTestCase, Batch, Expectations, InvalidBatch, TestCase
 
 _DETAIL_BYTES = 512

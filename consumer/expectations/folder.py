@@ -32,9 +32,9 @@ from consumer.expectations.cases import (
     rows_of,
     verdict,
 )
-from consumer.naming import named, shown
-from consumer.ports import ExpectationsKey, FoundExpectations
-from consumer.turns import Turns
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.loop_budget import Turns
+from consumer.text import named, shown
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"

@@ -15,8 +15,8 @@ from consumer.expectations.answers import Answer, count, no_requests
 from consumer.expectations.http_cache import AnswerCache, anew
 from consumer.expectations.http_client import CaseClient, address
 from consumer.expectations.http_flights import Flight, Flights
-from consumer.ports import ExpectationsKey
-from consumer.turns import Turns
+from consumer.expectations.port import ExpectationsKey
+from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0
 """So long it stands that a key has no test case, or none that can be used."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from consumer.errors import Poison
 from consumer.expectations.answers import Answer
-from consumer.ports import ExpectationsKey, FoundExpectations
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 
 
 @dataclass(slots=True)

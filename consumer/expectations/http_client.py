@@ -25,7 +25,7 @@ from consumer import __version__
 from consumer.errors import ConfigurationError, Poison, Transient
 from consumer.expectations.answers import Preparer
 from consumer.expectations.cases import parse_document, poison
-from consumer.ports import ExpectationsKey, FoundExpectations
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from safe_core import BadTestCase, InvalidBatch, TestCase, parse_batch
 
 MAX_BODY_BYTES = 4 * 1024 * 1024

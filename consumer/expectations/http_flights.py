@@ -16,7 +16,7 @@ from consumer.errors import Transient
 from consumer.expectations.answers import Answer
 from consumer.expectations.breaker import Breaker
 from consumer.expectations.http_client import Outage
-from consumer.ports import ExpectationsKey
+from consumer.expectations.port import ExpectationsKey
 
 TRIES_IN_A_DEADLINE = 2
 """A request gets its share of the deadline, so that one that hangs leaves time for another."""

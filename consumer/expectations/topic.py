@@ -13,12 +13,12 @@ from typing import Protocol
 
 import structlog
 
-from consumer.decode import Record
 from consumer.errors import ConfigurationError, Fatal, Poison, SafeError, Transient
 from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.expectations.topic_index import Survey, TopicIndex
-from consumer.ports import ExpectationsKey, FoundExpectations
-from consumer.turns import Turns
+from consumer.loop_budget import Turns
+from consumer.wire.record import Record
 
 ASK_EVERY_SECONDS = 0.2
 """The end of the topic is asked for no more often, however many wait for it."""

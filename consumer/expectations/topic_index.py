@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from consumer.decode import Record
 from consumer.errors import Poison, Reason
 from consumer.expectations.cases import (
     Holders,
@@ -25,8 +24,9 @@ from consumer.expectations.cases import (
     rows_of,
     verdict,
 )
-from consumer.naming import named
-from consumer.ports import ExpectationsKey
+from consumer.expectations.port import ExpectationsKey
+from consumer.text import named
+from consumer.wire.record import Record
 from safe_core import BadTestCase, Expectations, InvalidBatch, TestCase, id_problem, parse_batch
 
 RECORD_BYTES = 8 * 1024 * 1024

@@ -5,10 +5,11 @@ and guarded by a test, so that a new release of the library fails there and not 
 """
 
 from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
-from consumer.kafka.connection import Connection, partition_for, partition_of_key
+from consumer.kafka.connection import Connection
 from consumer.kafka.follow import Follower
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
+from consumer.kafka.partitioner import partition_for, partition_of_key
 from consumer.kafka.publisher import EventPublisher, TableRecord, TableWriter
 from consumer.kafka.reach import TurnedAway, unusable
 from consumer.kafka.reader import read_partition, read_record, read_tail

@@ -26,7 +26,7 @@ from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
 from consumer.kafka.internals import find_nodes, metadata_of, nodes_of
 from consumer.kafka.metadata import NO_ID
 from consumer.kafka.reach import reach
-from consumer.naming import named
+from consumer.text import named
 
 _RETRY_SECONDS = 0.05
 _NODE_SECONDS = 2.0

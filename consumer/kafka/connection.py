@@ -2,11 +2,9 @@
 
 import ssl
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from aiokafka.helpers import create_ssl_context
-from aiokafka.partitioner import murmur2
 
 from consumer.errors import ConfigurationError
 from consumer.kafka.decompression import Decompression
@@ -95,14 +93,3 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
         "sasl_plain_username": settings.kafka_sasl_username,
         "sasl_plain_password": password.get_secret_value(),
     }
-
-
-@lru_cache(maxsize=4_096)
-def partition_for(key: str, partitions: int) -> int:
-    """Java's default partitioner (contract.md, "Topics and keys"): all records of a batch share one partition."""
-    return partition_of_key(key.encode(), partitions)
-
-
-def partition_of_key(key: bytes | None, partitions: int) -> int:
-    """Where Java's default partitioner would put a key; a record without one goes to the first partition."""
-    return 0 if key is None else (int(murmur2(key)) & 0x7FFFFFFF) % partitions

@@ -6,10 +6,10 @@ from types import TracebackType
 
 from aiokafka import AIOKafkaConsumer
 
-from consumer.decode import Record
 from consumer.errors import SafeError
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import FAILURES, answered, closed, translated
+from consumer.wire.record import Record
 
 _FETCH_WAIT_MS = 100
 

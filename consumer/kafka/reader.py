@@ -11,12 +11,12 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CorruptRecordException
 
-from consumer.decode import Record
 from consumer.errors import Fatal, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
 from consumer.kafka.internals import position_of
+from consumer.wire.record import Record
 
 _SLICE_RECORDS = 500
 """Records handed over between two turns of the event loop."""

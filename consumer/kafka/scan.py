@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from consumer.decode import Record
 from consumer.errors import Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import FAILURES, answered, closed, translated
 from consumer.kafka.internals import position_of
+from consumer.wire.record import Record
 
 _SLICE_RECORDS = 500
 _POLL_MS = 500

@@ -18,7 +18,6 @@ from aiokafka.errors import (
     OffsetOutOfRangeError,
 )
 
-from consumer.decode import Record
 from consumer.errors import SafeError, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
@@ -39,6 +38,7 @@ from consumer.kafka.internals import (
     refresh_metadata,
     take,
 )
+from consumer.wire.record import Record
 
 Assignor = Literal["sticky", "round_robin"]
 

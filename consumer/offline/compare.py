@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from consumer.errors import ConfigurationError
-from consumer.logs import printable
 from consumer.offline.gate import Decision, checked_summary
+from consumer.offline.pages.words import count_of, settings_of
 from consumer.offline.scored_run import LABELS
-from consumer.offline.wording import count_of, settings_of
+from consumer.text import printable
 from safe_core import CRITERIA, Criterion, Details, ExactSum, Label, Scores, id_problem
 from safe_core.intervals import mcnemar, sign_test
 

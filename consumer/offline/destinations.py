@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from consumer.errors import ConfigurationError
-from consumer.naming import shown
-from consumer.offline import comparison_text, html_page, junit, markdown, table_csv
-from consumer.reports import is_own_report
+from consumer.files.outputs import is_own_report
+from consumer.offline.pages import comparison as comparison_text
+from consumer.offline.pages import csv_table as table_csv
+from consumer.offline.pages import html as html_page
+from consumer.offline.pages import junit, markdown
+from consumer.text import shown
 
 Format = Literal["json", "console", "markdown", "junit", "csv", "html"]
 

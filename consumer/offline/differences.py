@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from consumer.logs import printable
+from consumer.text import printable
 
 
 class Absence(Enum):

@@ -12,27 +12,20 @@ from typing import Final, NamedTuple, Self
 
 from typing_extensions import override
 
-from consumer.consoles import PipedConsole
-from consumer.decode import InputEvent, InputRules, decode
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
-from consumer.logs import printable, said
-from consumer.naming import named, shown
-from consumer.offline.explain_text import print_explanation
+from consumer.expectations.port import ExpectationsKey
+from consumer.files.batches import LoadedBatch, batch_names, load_batch, load_batches, narratives_of
+from consumer.files.outputs import open_outputs, output_files
+from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.offline.scoring import OnDuplicate, score_files
 from consumer.offline.selection import Selection, select_batches
-from consumer.ports import ExpectationsKey
-from consumer.reports import (
-    LoadedBatch,
-    batch_names,
-    load_batch,
-    load_batches,
-    narratives_of,
-    open_outputs,
-    output_files,
-)
 from consumer.settings import Settings
+from consumer.telemetry.logs import said
+from consumer.terminal import PipedConsole
+from consumer.text import named, printable, shown
+from consumer.wire.input import InputEvent, InputRules, decode
 from safe_core import MAX_ID_LENGTH, BadTestCase, CaseRow, Policy, TestCase, known_archetype, prepare, score
 from safe_core.diagnosis import diagnose
 

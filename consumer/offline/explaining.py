@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from consumer.offline.passages import text_of
+from consumer.files.batches import LoadedBatch, narratives_of
+from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.selection import Selection
-from consumer.reports import LoadedBatch, narratives_of
 from safe_core import EMPTY_OUTPUT, Output
 from safe_core.diagnosis import KINDS, Miss, diagnose, miss_document
 from safe_core.lint import NarratedCase, ceiling

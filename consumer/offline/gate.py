@@ -8,9 +8,9 @@ from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from consumer.decode import parse_json
 from consumer.errors import ConfigurationError, Poison
-from consumer.logs import printable
+from consumer.text import printable
+from consumer.wire.input import parse_json
 from safe_core import REPORT_TYPE
 from safe_core.intervals import cases_needed, passes_needed, wilson
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 from consumer.errors import ConfigurationError
 from consumer.expectations.cases import parse_document
 from consumer.expectations.folder import SUFFIX, list_folder, read_whole
-from consumer.naming import named, shown
-from consumer.offline.wording import count_of
-from consumer.reports import Batches, CaseKey, glob, is_own_report, load_batch, open_outputs, output_files
+from consumer.files.batches import Batches, CaseKey, glob, load_batch
+from consumer.files.outputs import is_own_report, open_outputs, output_files
+from consumer.offline.pages.words import count_of
+from consumer.text import named, shown
 from safe_core import (
     CRITERIA,
     Criterion,

@@ -12,16 +12,15 @@ from typing import Final, Literal, NamedTuple
 from typing_extensions import override
 
 from consumer import __version__
-from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
-from consumer.logs import printable
-from consumer.naming import named, shown
+from consumer.files.batches import LoadedBatch
+from consumer.files.outputs import Entry, OutputFile
 from consumer.offline.explaining import explained
+from consumer.offline.pages.words import count_of
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.offline.wording import count_of
-from consumer.records import rfc_3339
-from consumer.reports import Entry, LoadedBatch, OutputFile
+from consumer.text import named, printable, shown
+from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
     MAX_ID_LENGTH,

@@ -7,8 +7,9 @@ from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import Row, rows_of, verdict
-from consumer.naming import named, shown
-from consumer.reports import Batches, Entry, LoadedBatch, batch_names, differ, glob, has_wildcard, load_batch
+from consumer.files.batches import Batches, LoadedBatch, batch_names, differ, glob, has_wildcard, load_batch
+from consumer.files.outputs import Entry
+from consumer.text import named, shown
 from safe_core import MAX_ID_LENGTH, BadTestCase, Batch, PreparedExpectations, TestCase, id_problem, prepare
 
 _NAMED: Final = 20

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from consumer import __version__
-from consumer.decode import milliseconds_of
 from consumer.errors import ConfigurationError, Poison
-from consumer.naming import shown
+from consumer.files.outputs import open_outputs, output_files
 from consumer.offline.differences import Difference, differences
 from consumer.offline.explaining import FIELDS
+from consumer.offline.pages.words import count_of, own_rules
 from consumer.offline.scoring import Explain, OnDuplicate, score_files
 from consumer.offline.selection import Selection, select_batches
-from consumer.offline.wording import count_of, own_rules
-from consumer.reports import open_outputs, output_files
+from consumer.text import shown
+from consumer.wire.times import milliseconds_of
 from safe_core import InvalidPolicy, Policy, id_problem
 
 _NEEDED: Final = ("concern_id", "configuration", "generated_at", "inputs", "results", "scorer", "selection")

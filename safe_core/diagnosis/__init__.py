@@ -6,10 +6,7 @@ from typing import Literal
 from safe_core.diagnosis.elements import READ_BY, Element, elements
 from safe_core.diagnosis.evidence import Evidence
 from safe_core.diagnosis.kinds import decide
-from safe_core.diagnosis.occurrences import occurrences
-from safe_core.diagnosis.passages import Term, similarity
-from safe_core.diagnosis.places import Places
-from safe_core.diagnosis.records import (
+from safe_core.diagnosis.model import (
     KINDS,
     AbsentWord,
     Diagnosis,
@@ -22,6 +19,9 @@ from safe_core.diagnosis.records import (
     WordType,
     miss_document,
 )
+from safe_core.diagnosis.occurrences import occurrences
+from safe_core.diagnosis.passages import Term, similarity
+from safe_core.diagnosis.places import Places
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
 from safe_core.matching import normalise

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from safe_core.diagnosis.items import Item
+from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.places import Places
-from safe_core.diagnosis.records import Passage
 
 
 @dataclass(frozen=True)

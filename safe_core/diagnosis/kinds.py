@@ -22,8 +22,8 @@ from safe_core.diagnosis.comparison import (
     tells_two_things,
 )
 from safe_core.diagnosis.evidence import Evidence, Finding
+from safe_core.diagnosis.model import Field, Kind
 from safe_core.diagnosis.passages import Match, lookalike
-from safe_core.diagnosis.records import Field, Kind
 from safe_core.matching import normalise
 
 _SAME_EVENT = 0.6  # of the other words of the term stand beside a value that differs

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from safe_core.diagnosis.elements import READ_BY, Element
-from safe_core.diagnosis.records import Occurrence
+from safe_core.diagnosis.model import Occurrence
 from safe_core.diagnosis.stretch import Stretch
 from safe_core.matching import normalise
 from safe_core.scoring import Details

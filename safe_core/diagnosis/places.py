@@ -7,7 +7,7 @@ from functools import cached_property
 
 from safe_core.diagnosis.elements import Element
 from safe_core.diagnosis.items import Item
-from safe_core.diagnosis.records import Passage
+from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.stretch import Stretch
 from safe_core.diagnosis.words import Word, run_together
 

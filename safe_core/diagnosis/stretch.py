@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from safe_core.diagnosis.elements import Element
-from safe_core.diagnosis.records import Passage
+from safe_core.diagnosis.model import Passage
 
 
 class Stretch:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from safe_core.diagnosis.items import Item
-from safe_core.diagnosis.records import AbsentWord, WordType
+from safe_core.diagnosis.model import AbsentWord, WordType
 from safe_core.diagnosis.words import listed, stem
 
 _OF_VALUES: dict[str, WordType] = {

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from consumer.app import Worker
 from consumer.errors import Poison
-from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.settings import load
+from consumer.worker.main import Worker
 from tests.support.cases import encoded, event_stream, make_batches, write_batches
 from tests.support.outside import Outgoing, Outside
 from tests.support.site import Site
@@ -118,7 +118,7 @@ def outcomes(site: Site) -> list[tuple[str, int]]:
 async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_more(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from consumer import app  # noqa: PLC0415 - patched below
+    from consumer.worker import main as app  # noqa: PLC0415 - patched below
 
     make_source = app.expectations_source
     gates: list[Gate] = []

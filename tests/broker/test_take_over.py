@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from consumer import stage as stage_module
-from consumer.app import Worker
 from consumer.errors import Fatal
 from consumer.settings import load
+from consumer.worker import stage as stage_module
+from consumer.worker.main import Worker
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.outside import COMPACTED, Outgoing, Outside, Record, Topics
 from tests.support.site import Site

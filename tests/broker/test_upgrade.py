@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 
 from consumer import __version__
-from consumer.records import SCHEMA
+from consumer.wire.headers import SCHEMA
 from tests.compatibility.frozen import GROUP, HERE, NAMES, TOPICS, Frozen, load, runs, save, versions
 from tests.support.cases import START, WrittenCase, encoded, event_stream, make_batches, make_event, write_batches
 from tests.support.checker import check, partition_of, quoted

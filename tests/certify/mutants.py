@@ -22,9 +22,10 @@ GROUP_OFFSETS = "consumer/kafka/group_offsets.py"
 WRITER = "consumer/kafka/writer.py"
 SUBSCRIPTION = "consumer/kafka/subscription.py"
 INTERNALS = "consumer/kafka/internals.py"
-STAGE = "consumer/stage.py"
-AGGREGATOR = "consumer/aggregator.py"
-STATE = "consumer/state.py"
+STAGE = "consumer/worker/stage.py"
+PARTITION = "consumer/worker/partition.py"
+AGGREGATOR = "consumer/worker/aggregator.py"
+STATE = "consumer/worker/state.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,11 @@ MUTANTS = (
     ),
     # --- the take-up
     Mutant(
-        "fence_without_confirmation", STAGE,
+        "fence_without_confirmation", PARTITION,
         "        await self._asked(self._subscription.confirm)\n", "        await self._granted.wait()\n", "test_stage",
     ),
     Mutant(
-        "offset_before_the_restore", STAGE,
+        "offset_before_the_restore", PARTITION,
         "        await self._logic.restore(self._writer)\n"
         "        committed = await self._asked(self._subscription.committed)\n",
         "        committed = await self._asked(self._subscription.committed)\n"
@@ -130,15 +131,15 @@ MUTANTS = (
         "test_stage",
     ),
     Mutant(
-        "frozen_answer_taken", STAGE,
+        "frozen_answer_taken", PARTITION,
         "if self._granted.is_set() and self._subscription.heartbeat_is_fresh():", "if self._granted.is_set():",
         "test_stage",
     ),
     Mutant(
-        "less_than_committed_here", STAGE, "        self._check_not_less(committed)\n", "", "test_stage",
+        "less_than_committed_here", PARTITION, "        self._check_not_less(committed)\n", "", "test_stage",
     ),
     Mutant(
-        "contradictions_for_ever", STAGE,
+        "contradictions_for_ever", PARTITION,
         "if now - since > _CONTRADICTION_SECONDS:", "if now < since:", "test_stage",
     ),
     Mutant(
@@ -146,7 +147,7 @@ MUTANTS = (
         "generation == self._generation + 1", "generation > self._generation", "test_stage",
     ),
     Mutant(
-        "writer_kept_after_a_failure", STAGE,
+        "writer_kept_after_a_failure", PARTITION,
         "            await self._writer.dispose()  # if we are cancelled here, the next call awaits it\n", "",
         "test_stage",
     ),
@@ -155,10 +156,10 @@ MUTANTS = (
         "if gap.offset < beginning:", "if gap.offset != beginning:", "test_stage",
     ),
     Mutant(
-        "fences_not_counted", STAGE, "        self._count_fence(self._writer.epoch)\n", "", "test_stage",
+        "fences_not_counted", PARTITION, "        self._count_fence(self._writer.epoch)\n", "", "test_stage",
     ),
     Mutant(
-        "refusals_taken_for_another_producer", STAGE,
+        "refusals_taken_for_another_producer", PARTITION,
         " or not now.tells_of_another_since(before)", "", "test_stage",
     ),
     Mutant(

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from consumer import __version__
-from consumer.configuration_file import without_comments
-from consumer.options import Role
+from consumer.cli.options import Role
 from consumer.settings import FILE_KEYS, Loaded, Settings, load
+from consumer.settings.file import without_comments
 from tests.support.chart import CHART, NAMESPACE, SETS, Manifests, Values, rendered, run, with_values
 from tests.support.kafka_broker import PROJECT
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from consumer.config_schema import configuration_schema
+from consumer.settings.schema import configuration_schema
 from tests.support.chart import CHART, SETS, Values, refused, rendered, with_values
 from tests.support.chart_schema import values_schema
 from tests.support.golden import UPDATE

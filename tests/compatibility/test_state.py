@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from consumer import aggregator as aggregator_module
-from consumer.aggregator import AggregatorPartition, AggregatorSettings
-from consumer.dead_letters import DeadLetterTopic
 from consumer.errors import Fatal
 from consumer.kafka import Committed, Outgoing, Subscription
-from consumer.metrics import BatchGauges, Metrics
-from consumer.records import SCHEMA
+from consumer.telemetry.metrics import BatchGauges, Metrics
+from consumer.wire.headers import SCHEMA
+from consumer.worker import aggregator as aggregator_module
+from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker.dead_letters import DeadLetterTopic
 from tests.compatibility.frozen import GROUP, TOPICS, Frozen, load, versions
 from tests.support.checker import Run, check
 from tests.support.marker import Marker

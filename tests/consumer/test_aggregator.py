@@ -16,16 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from consumer import aggregator as aggregator_module
-from consumer.aggregator import AggregatorPartition, AggregatorSettings
-from consumer.dead_letters import DeadLetterTopic
-from consumer.decode import InputEvent, Record
 from consumer.errors import Contradiction, Fatal, Transient
+from consumer.expectations.port import FoundExpectations
 from consumer.kafka import Committed, Outgoing, Subscription
-from consumer.metrics import BatchGauges, ExportedBatch, Metrics
-from consumer.ports import FoundExpectations
-from consumer.records import PROGRESS_KEY, SCHEMA, BatchRow, ProgressRow, own_headers, parts_of
-from consumer.scored import ScoredBy, encode_scored
+from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
+from consumer.wire.changelog import BatchRow, ProgressRow
+from consumer.wire.headers import SCHEMA, own_headers
+from consumer.wire.input import InputEvent
+from consumer.wire.keys import PROGRESS_KEY, parts_of
+from consumer.wire.record import Record
+from consumer.wire.scored import ScoredBy, encode_scored
+from consumer.worker import aggregator as aggregator_module
+from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.scorer import scored_record
 from safe_core import (
     CaseScore,
     Details,
@@ -194,15 +198,17 @@ def scored(
 ) -> Fetched:
     """A scored record; `at` and `offset` are event time and offset of its source, and `offset` is its own too."""
     value = encode_scored(
-        Fetched(None, b"{}", (), offset, NOW - 250, "input", 0),
-        InputEvent(test_id, batch, concern, None, None, run, at, Output()),
-        concern,
-        None,
-        replace(FOUND, expected_cases=expected),
-        case_of(label),
-        "sha256:" + "d" * 64,
-        ScoredBy("0.1.0", fingerprint),
-        NOW,
+        scored_record(
+            Fetched(None, b"{}", (), offset, NOW - 250, "input", 0),
+            InputEvent(test_id, batch, concern, None, None, run, at, Output()),
+            concern,
+            None,
+            replace(FOUND, expected_cases=expected),
+            case_of(label),
+            output_digest="sha256:" + "d" * 64,
+            scored_by=ScoredBy("0.1.0", fingerprint),
+            scored_at=NOW,
+        )
     )
     return Fetched(f"{concern}/{batch}/{test_id}".encode(), value, own_headers(group), offset, timestamp)
 

@@ -13,16 +13,16 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from consumer import app as app_module
-from consumer import patience
-from consumer.app import Worker
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.expectations.folder import FolderSource
 from consumer.kafka import Cluster, Subscription, TopicsSeen, TurnedAway
+from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
-from consumer.stage import Runner
-from consumer.topic_watch import TopicWatch, no_leader
-from consumer.topics import Verified
+from consumer.worker import main as app_module
+from consumer.worker import patience
+from consumer.worker.main import Worker
+from consumer.worker.partition import Runner
+from consumer.worker.watch import TopicWatch
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}

@@ -65,31 +65,13 @@ def test_the_rule_book_imports_nothing_of_the_consumer_and_hardly_a_library(name
 
 # From the command line down to the ports: each may import what stands further down, and nothing above it.
 LAYERS: list[set[str]] = [
-    {"consumer.__main__"},
-    {"consumer.cli"},
-    {"consumer.app", "consumer.demo", "consumer.publish", "consumer.publish_cases"}
-    | {"consumer.letters", "consumer.offline"},
-    {"consumer.patience"},
-    {"consumer.ownership", "consumer.topics", "consumer.topic_watch"},
-    {"consumer.stage", "consumer.scorer", "consumer.aggregator", "consumer.http"},
-    {"consumer.state", "consumer.event_schemas"},
-    {"consumer.event_shapes", "consumer.event_examples"},
-    {"consumer.scored"},
-    {"consumer.dead_letters", "consumer.records", "consumer.metrics", "consumer.report_size", "consumer.kafka"},
-    {"consumer.occasional", "consumer.pace", "consumer.poison_limit"},
-    {"consumer.expectations", "consumer.reports"},
-    {"consumer.ports", "consumer.decode"},
-    {
-        "consumer.settings",
-        "consumer.config_schema",
-        "consumer.settings_page",
-        "consumer.logs",
-        "consumer.consoles",
-        "consumer.options",
-    },
-    {"consumer.configuration_file"},
-    {"consumer.errors", "consumer.naming", "consumer.turns"},
-    {"consumer"},
+    {"consumer.__main__", "consumer.cli"},
+    {"consumer.worker", "consumer.offline", "consumer.dead_letters", "consumer.demo"},
+    {"consumer.files"},
+    {"consumer.expectations", "consumer.kafka"},
+    {"consumer.wire"},
+    {"consumer.settings", "consumer.telemetry"},
+    {"consumer.errors", "consumer.text", "consumer.terminal", "consumer.loop_budget", "consumer"},
     {"safe_core"},
 ]
 
@@ -113,12 +95,22 @@ def test_imports_run_one_way_from_the_command_line_down_to_the_ports(name: str) 
     assert not upwards
 
 
-CORE_OF_THE_WORKER = ["scorer", "aggregator", "stage", "decode", "records", "metrics", "ports", "errors"]
+CORE_OF_THE_WORKER = [
+    *(f"worker.{name}" for name in ("scorer", "aggregator", "stage", "partition", "backlog", "role", "state")),
+    *(f"wire.{name}" for name in ("input", "headers", "keys", "changelog", "dead_letter", "scored")),
+    "telemetry.metrics", "expectations.port", "errors",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CORE_OF_THE_WORKER)
 def test_the_work_itself_knows_neither_settings_nor_who_put_it_together(name: str) -> None:
-    forbidden = {"consumer.settings", "consumer.cli", "consumer.app", "consumer.logs", "consumer.publish"}
+    forbidden = {
+        "consumer.settings",
+        "consumer.cli.commands",
+        "consumer.worker.main",
+        "consumer.telemetry.logs",
+        "consumer.files.publish_outputs",
+    }
     assert not forbidden & set(imported(MODULES[f"consumer.{name}"]))
 
 
@@ -158,7 +150,7 @@ def reads_environment(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in a.name for a in node.names)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name != "consumer.settings"])
+@pytest.mark.parametrize("name", [name for name in MODULES if not within(name, "consumer.settings")])
 def test_only_the_settings_read_the_environment(name: str) -> None:
     # The demo starts a broker of its own, which needs an environment to run in.
     if within(name, "consumer.demo"):
@@ -214,7 +206,7 @@ def test_every_module_has_its_layer() -> None:
 def test_the_worker_explains_nothing() -> None:
     """Explanations are for people with files: no score, and no event, may wait for one."""
     kept_out = "{'safe_core.diagnosis', 'safe_core.lint', 'rapidfuzz', 'jinja2'}"
-    program = f"import sys, consumer.app, consumer.scorer, consumer.aggregator; print({kept_out} & set(sys.modules))"
+    program = f"import sys, consumer.worker.main; print({kept_out} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

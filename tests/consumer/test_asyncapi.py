@@ -8,9 +8,9 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from consumer.event_schemas import EVENTS, event_schema
-from consumer.records import REPORT_TYPE, RESULT_TYPE
 from consumer.settings import Settings
+from consumer.wire.headers import REPORT_TYPE, RESULT_TYPE
+from consumer.wire.schemas.make import EVENTS, event_schema
 from tests.support.cases import event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of, with_headers
 from tests.support.node import node_project, run

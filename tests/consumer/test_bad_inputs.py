@@ -10,14 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from consumer.dead_letters import DeadLetterTopic
-from consumer.decode import InputRules
 from consumer.errors import REASONS
 from consumer.expectations.folder import FolderSource
 from consumer.kafka import Outgoing
-from consumer.metrics import Metrics
-from consumer.poison_limit import PoisonLimits
-from consumer.scorer import ScorerPartition, ScorerSettings
+from consumer.telemetry.metrics import Metrics
+from consumer.wire.input import InputRules
+from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Policy
 from tests.support.bad_inputs import (
     BAD_INPUTS,

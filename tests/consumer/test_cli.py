@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from consumer import __version__
-from consumer.cli import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, app, main
+from consumer.cli.commands import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, app, main
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-never-shown"  # noqa: S105 (it is none)

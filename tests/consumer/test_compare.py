@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumer.errors import ConfigurationError
-from consumer.logs import printable
 from consumer.offline.compare import (
     ONE_RUN_EACH,
     Change,
@@ -23,8 +22,9 @@ from consumer.offline.compare import (
     fails,
     remarks,
 )
-from consumer.offline.comparison_text import MARK, comparison_markdown, console_lines, verdict
 from consumer.offline.gate import read_report
+from consumer.offline.pages.comparison import MARK, comparison_markdown, console_lines, verdict
+from consumer.text import printable
 from safe_core import DEFAULT_POLICY, EMPTY_OUTPUT, Expectations, Output, Policy
 from tests.support.golden import matches_golden
 from tests.support.pages import Page

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from consumer.cli import main
-from consumer.config_schema import configuration_schema
-from consumer.configuration_file import FILE_NAME, without_comments
+from consumer.cli.commands import main
 from consumer.errors import ConfigurationError
 from consumer.settings import FILE_KEYS, Loaded, Settings, load
+from consumer.settings.file import FILE_NAME, without_comments
+from consumer.settings.schema import configuration_schema
 from safe_core import DEFAULT_POLICY
 
 CONFIG = Path(__file__).parents[2] / "config"

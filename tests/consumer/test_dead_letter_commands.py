@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from consumer.cli import main
+from consumer.cli.commands import main
+from consumer.dead_letters import topic as topic_module
+from consumer.dead_letters.list import ListRequest, print_letters
+from consumer.dead_letters.replay import Pace, Repeats, Replay, ReplayRequest, conclude, telling_how_to_go_on
+from consumer.dead_letters.routes import Routes
+from consumer.dead_letters.selection import Selection, moment_of, read_selection
+from consumer.dead_letters.show import ShowRequest, find_letter, print_letter
 from consumer.errors import ConfigurationError, Transient
 from consumer.kafka import Cluster, Copy, Refused, Span, TopicDescription, TopicsSeen
-from consumer.letters import topic as topic_module
-from consumer.letters.letter import Letter, Place, Source, read_letter, read_name
-from consumer.letters.listing import ListRequest, print_letters
-from consumer.letters.replay import Pace, Repeats, Replay, ReplayRequest, conclude, telling_how_to_go_on
-from consumer.letters.routes import Routes
-from consumer.letters.selection import Selection, moment_of, read_selection
-from consumer.letters.showing import ShowRequest, find_letter, print_letter
-from consumer.records import DeadLetter, rfc_3339, value_omitted
 from consumer.settings import load
+from consumer.wire.dead_letter import DeadLetter, Letter, Place, Source, read_letter, read_name, value_omitted
+from consumer.wire.times import rfc_3339
 
 INPUT, SCORED = "factory.generation.output", "safe.v0.scored"
 GROUP = "safe-v0"

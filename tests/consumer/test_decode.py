@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer import decode as decode_module
-from consumer.decode import DEPTH_LIMIT, InputEvent, InputRules, decode, parse_json
 from consumer.errors import REASONS, Poison
+from consumer.wire import input as decode_module
+from consumer.wire.input import DEPTH_LIMIT, InputEvent, InputRules, decode, parse_json
 from safe_core import EMPTY_OUTPUT, Output
 
 RULES = InputRules()

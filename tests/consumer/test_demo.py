@@ -17,7 +17,7 @@ import orjson
 import pytest
 import typer
 
-from consumer.cli import app
+from consumer.cli.commands import app
 from consumer.demo.run import NEXT_STEPS
 from consumer.demo.samples import Samples
 from safe_core import TestCase, parse_batch

@@ -14,11 +14,11 @@ from consumer.offline.destinations import (
     destinations,
     write_whole,
 )
-from consumer.offline.html_page import render_html
-from consumer.offline.junit import render_junit
-from consumer.offline.markdown import render_markdown
-from consumer.offline.scorecard import scorecard_text
-from consumer.offline.table_csv import render_csv
+from consumer.offline.pages.console import scorecard_text
+from consumer.offline.pages.csv_table import render_csv
+from consumer.offline.pages.html import render_html
+from consumer.offline.pages.junit import render_junit
+from consumer.offline.pages.markdown import render_markdown
 from tests.support.scored_runs import SMALL, scored_run
 
 AUTOMATIC = Path("reports/SAFE_v0_K07_2026-03-02T080000.000Z")

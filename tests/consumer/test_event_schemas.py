@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from consumer.cli import main
-from consumer.decode import InputRules, decode
+from consumer.cli.commands import main
 from consumer.errors import REASONS, Poison
-from consumer.event_schemas import EVENTS, event_schema
+from consumer.wire.input import InputRules, decode
+from consumer.wire.schemas.make import EVENTS, event_schema
 from safe_core import Policy
 from tests.support.cases import event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of

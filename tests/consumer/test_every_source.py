@@ -12,9 +12,9 @@ import pytest
 from consumer.errors import Poison, Transient
 from consumer.expectations.folder import FolderSource
 from consumer.expectations.http import HttpOptions, HttpSource
+from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.expectations.topic import TopicSource
-from consumer.ports import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.records import case_key
+from consumer.wire.keys import case_key
 from safe_core import Expectations
 from tests.support.case_files import a_case, write_batch
 from tests.support.case_service import CaseService

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from consumer.consoles import PipedConsole
-from consumer.offline.explain_text import print_explanation
-from consumer.offline.kinds_wording import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
-from consumer.offline.markdown import render_markdown
-from consumer.offline.passages import differences
-from consumer.offline.scorecard import scorecard_text
+from consumer.offline.pages.console import scorecard_text
+from consumer.offline.pages.explanation import print_explanation
+from consumer.offline.pages.kinds import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
+from consumer.offline.pages.markdown import render_markdown
+from consumer.offline.pages.quotes import differences
 from consumer.offline.scored_run import Explanation, ScoredRun
+from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output
 from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Kind, Miss, Passage, diagnose
 from tests.support.golden import matches_golden

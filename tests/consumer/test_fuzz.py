@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from consumer import scorer as scorer_module
-from consumer.dead_letters import append_dead_letter
-from consumer.decode import InputEvent
-from consumer.decode import decode as real_decode
 from consumer.errors import REASONS, Poison
+from consumer.wire.input import InputEvent
+from consumer.wire.input import decode as real_decode
+from consumer.worker import scorer as scorer_module
+from consumer.worker.dead_letters import append_dead_letter
 from safe_core import CaseScore
 from safe_core import score as real_score
 from tests.support.drawing import cases
@@ -171,7 +171,7 @@ def test_a_dead_letter_that_is_not_its_input_is_found(examiner: Examiner, monkey
     def altered(outgoing: Any, record: Case, *rest: Any) -> None:
         append_dead_letter(outgoing, replace(record, value=(record.value or b"")[:-1]), *rest)
 
-    monkeypatch.setattr("consumer.scorer.append_dead_letter", altered)
+    monkeypatch.setattr("consumer.worker.scorer.append_dead_letter", altered)
     with pytest.raises(Finding, match="the value was altered"):
         examiner.examine(BAD)
 
@@ -181,7 +181,7 @@ def test_a_dead_letter_written_twice_is_found(examiner: Examiner, monkeypatch: p
         append_dead_letter(*given)
         append_dead_letter(*given)
 
-    monkeypatch.setattr("consumer.scorer.append_dead_letter", doubled)
+    monkeypatch.setattr("consumer.worker.scorer.append_dead_letter", doubled)
     with pytest.raises(Finding, match="2 records were written"):
         examiner.examine(BAD)
 

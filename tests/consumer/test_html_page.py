@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from consumer.logs import printable
-from consumer.offline.html_page import MARK, render_html, slug
-from consumer.offline.kinds_wording import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE
-from consumer.offline.rates import pass_rate
+from consumer.offline.pages.html import MARK, render_html, slug
+from consumer.offline.pages.kinds import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE
+from consumer.offline.pages.rates import pass_rate
 from consumer.offline.scored_run import Explanation, ScoredRun
+from consumer.text import printable
 from safe_core import EMPTY_OUTPUT, Expectations, Output, Policy
 from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Miss, Occurrence, Passage, diagnose
 from tests.support.golden import matches_golden

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from consumer.errors import ConfigurationError
-from consumer.http import Pages
-from consumer.metrics import Metrics
+from consumer.telemetry.metrics import Metrics
+from consumer.worker.pages import Pages
 
 ANY_PORT = "127.0.0.1:0"
 

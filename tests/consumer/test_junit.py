@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from consumer.offline.junit import MARK, render_junit
+from consumer.offline.pages.junit import MARK, render_junit
 from safe_core import Expectations, Output
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run

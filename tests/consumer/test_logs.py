@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import structlog
 
-from consumer import logs
+from consumer import text
 from consumer.errors import Fatal, Poison
+from consumer.telemetry import logs
 
 Written = Callable[[], str]
 
@@ -63,7 +64,7 @@ def caught(error: Exception) -> Exception:
 
 def test_our_records_and_those_of_libraries_have_one_shape(written: Written) -> None:
     logs.configure("info", "json")
-    logs.get_logger("consumer.app").info("started", role="all", partitions=3)
+    logs.get_logger("consumer.worker.main").info("started", role="all", partitions=3)
     logging.getLogger("aiohttp.server").warning("slow: %d ms", 12)
     ours, theirs = lines(written)
     assert list(ours) == ["timestamp", "level", "event", "logger", "role", "partitions"]
@@ -197,7 +198,7 @@ def test_strangers_words_are_not_repeated(error: BaseException, words: str) -> N
 
 
 @pytest.mark.parametrize("format_", ["json", "console"])
-@pytest.mark.parametrize("logger", ["consumer.stage", "aiokafka.consumer", "aiohttp.server"])
+@pytest.mark.parametrize("logger", ["consumer.worker.stage", "aiokafka.consumer", "aiohttp.server"])
 def test_an_exception_is_told_by_types_and_frames(written: Written, format_: logs.Format, logger: str) -> None:
     logs.configure("info", format_)
     error = Fatal("stopped")
@@ -263,8 +264,8 @@ def test_a_circle_of_causes_and_a_deep_recursion_end() -> None:
 def test_the_place_of_a_defect_is_in_our_own_files() -> None:
     value: Any = 5
     with pytest.raises(TypeError) as raised:
-        logs.printable(value)  # fails there, called from here
-    assert logs.raised_at(raised.value).startswith("consumer/logs.py:")
+        text.printable(value)  # fails there, called from here
+    assert logs.raised_at(raised.value).startswith("consumer/text.py:")
     assert logs.raised_at(ValueError()) == "an unknown place"
 
 
@@ -285,9 +286,9 @@ def test_a_warning_is_logged_without_its_source_line(written: Written) -> None:
 
 LEVELS = [
     # (configured, logger, level, whether it is written)
-    ("debug", "consumer.stage", "debug", True),
+    ("debug", "consumer.worker.stage", "debug", True),
     ("debug", "safe.stage", "debug", True),
-    ("info", "consumer.stage", "debug", False),
+    ("info", "consumer.worker.stage", "debug", False),
     ("debug", "aiokafka.conn", "debug", False),  # passwords and payloads
     ("debug", "aiokafka.conn", "info", True),
     ("info", "aiokafka.conn", "info", False),
@@ -337,7 +338,7 @@ def test_a_client_says_the_same_five_times_and_then_how_often_more() -> None:
 
 def test_our_own_records_are_never_suppressed() -> None:
     throttle = logs.Throttle(limit=1)
-    assert all(throttle.admits(record("consumer.stage", "x"), now=0) for _ in range(3))
+    assert all(throttle.admits(record("consumer.worker.stage", "x"), now=0) for _ in range(3))
 
 
 def test_a_flood_of_different_messages_is_a_flood() -> None:
@@ -354,8 +355,8 @@ def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Writte
     for n in range(9):
         handler.handle(record("aiokafka", "no node %d", n))
     now = 11.0
-    handler.handle(record("consumer.stage", "connected"))
+    handler.handle(record("consumer.worker.stage", "connected"))
     assert written().splitlines()[-2:] == [
         "aiokafka 4 more were suppressed of: no node %d",
-        "consumer.stage connected",
+        "consumer.worker.stage connected",
     ]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from consumer.logs import printable
-from consumer.offline.markdown import MARK, literal, render_markdown, table_row
+from consumer.offline.pages.markdown import MARK, literal, render_markdown, table_row
 from consumer.offline.scored_run import ScoredRun
+from consumer.text import printable
 from safe_core import EMPTY_OUTPUT, Expectations, Output, Policy
 from tests.support.golden import matches_golden
 from tests.support.pages import Page

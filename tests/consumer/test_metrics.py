@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from consumer.errors import REASONS
-from consumer.metrics import (
+from consumer.telemetry.metrics import (
     MAX_ARCHETYPES,
     SERIES_PER_BATCH,
     BatchGauges,

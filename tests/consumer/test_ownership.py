@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from consumer import ownership
-from consumer.decode import Record
 from consumer.errors import ConfigurationError, SafeError, Transient
 from consumer.kafka import Cluster, Connection
-from consumer.ownership import check_input_offsets, check_ownership
 from consumer.settings import Settings, load
+from consumer.wire.record import Record
+from consumer.worker import ownership
+from consumer.worker.ownership import check_input_offsets, check_ownership
 
 PARTITIONS: Mapping[Any, int] = {"input": 2, "scored": 8, "state": 8}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from consumer.pace import Pace
+from consumer.worker.pace import Pace
 
 DEADLINE = 8.0
 

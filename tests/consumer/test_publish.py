@@ -11,11 +11,11 @@ import orjson
 import pytest
 from rich.console import Console
 
-from consumer import publish
-from consumer.cli import EXIT_INTERRUPTED, main
+from consumer.cli.commands import EXIT_INTERRUPTED, main
 from consumer.errors import ConfigurationError
-from consumer.publish import Destination, OnDuplicate, OutgoingEvent, event_key, plan, published, send
-from consumer.reports import open_outputs
+from consumer.files import publish_outputs as publish
+from consumer.files.outputs import open_outputs
+from consumer.files.publish_outputs import Destination, OnDuplicate, OutgoingEvent, event_key, plan, published, send
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}
 PATIENT = "An eight-year-old girl arrived by ambulance."

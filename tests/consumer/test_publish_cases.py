@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from consumer.cli import EXIT_ERROR, main
+from consumer.cli.commands import EXIT_ERROR, main
 from consumer.errors import ConfigurationError, Fatal
+from consumer.expectations.port import ExpectationsKey
 from consumer.expectations.topic_index import TopicIndex
-from consumer.kafka import TableRecord, partition_for
-from consumer.ports import ExpectationsKey
-from consumer.publish_cases import (
+from consumer.files.publish_cases import (
     CasesPlan,
     Changes,
     Standing,
@@ -28,6 +27,7 @@ from consumer.publish_cases import (
     send_changes,
     standing_in,
 )
+from consumer.kafka import TableRecord, partition_for
 from safe_core import TestCase
 from tests.support.case_files import a_case, write_batch
 from tests.support.tables import InMemoryTopic, StoredRecord

@@ -13,33 +13,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from consumer.dead_letters import DeadLetterTopic, append_dead_letter
-from consumer.decode import InputEvent
 from consumer.errors import Poison
+from consumer.expectations.port import FoundExpectations
 from consumer.kafka import Outgoing
-from consumer.ports import FoundExpectations
-from consumer.records import (
-    PROGRESS_KEY,
+from consumer.wire.changelog import BatchRow, ProgressRow, decode_batch_row, decode_progress_row, transactions_of
+from consumer.wire.dead_letter import DeadLetter
+from consumer.wire.headers import (
     SCHEMA,
-    BatchRow,
-    DeadLetter,
     NewerSchema,
-    ProgressRow,
     Undecodable,
-    batch_key,
-    case_key,
     ce_source,
     check_schema,
-    decode_batch_row,
-    decode_progress_row,
     group_of,
     own_headers,
-    parts_of,
     report_headers,
-    rfc_3339,
-    transactions_of,
 )
-from consumer.scored import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
+from consumer.wire.input import InputEvent
+from consumer.wire.keys import PROGRESS_KEY, batch_key, case_key, parts_of
+from consumer.wire.scored import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
+from consumer.wire.times import rfc_3339
+from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
+from consumer.worker.scorer import scored_record
 from safe_core import (
     CaseScore,
     Details,
@@ -119,8 +113,11 @@ def scored_value(
     case: CaseScore = CASE, event: InputEvent = EVENT, archetype: str | None = "Delay_Driver_Profiler", **record: Any
 ) -> bytes:
     return encode_scored(
-        Fetched(**record), event, "I25", archetype, FOUND, case, DIGEST, ScoredBy("0.1.0", FINGERPRINT), SCORED_AT
-    )
+        scored_record(
+            Fetched(**record), event, "I25", archetype, FOUND, case,
+            output_digest=DIGEST, scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
+        )
+    )  # fmt: skip
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from consumer.report_size import fit_report
+from consumer.worker.report_size import fit_report
 
 NO_DETAILS: dict[str, Any] = {
     "CR": {"found": [], "missing": []},

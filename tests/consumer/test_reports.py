@@ -8,18 +8,8 @@ from pathlib import Path
 import pytest
 
 from consumer.errors import ConfigurationError
-from consumer.reports import (
-    Batches,
-    CaseKey,
-    Entry,
-    answered_twice,
-    answers_by_case,
-    differ,
-    glob,
-    load_batches,
-    open_outputs,
-    output_files,
-)
+from consumer.files.batches import Batches, CaseKey, answered_twice, answers_by_case, differ, glob, load_batches
+from consumer.files.outputs import Entry, open_outputs, output_files
 from safe_core import EMPTY_OUTPUT, Output
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}

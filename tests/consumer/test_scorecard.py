@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from consumer.consoles import PipedConsole
-from consumer.offline.scorecard import print_scorecard, scorecard_text
+from consumer.offline.pages.console import print_scorecard, scorecard_text
 from consumer.offline.scored_run import ScoredRun
+from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output, Policy, id_problem
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import SMALL, Sample, nasty_samples, scored_run

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from consumer import scorer as scorer_module
-from consumer.dead_letters import DeadLetterTopic
-from consumer.decode import InputRules
 from consumer.errors import Poison, Transient
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.kafka import Committed, Outgoing, Subscription, partition_for
-from consumer.metrics import Metrics
-from consumer.poison_limit import PoisonLimits
-from consumer.ports import ExpectationsKey, FoundExpectations
-from consumer.scored import ScoredBy, decode_scored, row_of
-from consumer.scorer import ScorerPartition, ScorerSettings
+from consumer.telemetry.metrics import Metrics
+from consumer.wire.input import InputRules
+from consumer.wire.scored import ScoredBy, decode_scored, row_of
+from consumer.worker import scorer as scorer_module
+from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Expectations, Policy, prepare
 from tests.support.marker import Marker
 

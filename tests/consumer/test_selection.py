@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from consumer.errors import ConfigurationError
+from consumer.files.outputs import Entry
 from consumer.offline.selection import Answers, Selection, select, select_batches
-from consumer.reports import Entry
 from safe_core import EMPTY_OUTPUT
 from tests.support.case_files import a_case, write_batch
 

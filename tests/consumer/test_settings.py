@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from consumer.configuration_file import FILE_NAME, without_comments
 from consumer.errors import ConfigurationError
 from consumer.settings import (
     FILE_KEYS,
@@ -19,6 +18,7 @@ from consumer.settings import (
     split_address,
     surroundings,
 )
+from consumer.settings.file import FILE_NAME, without_comments
 from safe_core import DEFAULT_POLICY
 
 ROOT = Path(__file__).parents[2]

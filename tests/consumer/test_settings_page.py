@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from consumer.cli import main
-from consumer.configuration_file import FILE_NAME
+from consumer.cli.commands import main
 from consumer.settings import FILE_KEYS, VARIABLES, load
-from consumer.settings_page import settings_page
+from consumer.settings.file import FILE_NAME
+from consumer.settings.page import settings_page
 from safe_core import DEFAULT_POLICY
 
 PAGE = Path(__file__).parents[2] / "docs" / "configure.md"

@@ -13,8 +13,6 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from consumer import stage as stage_module
-from consumer.decode import Record
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
 from consumer.kafka import (
     Committed,
@@ -27,7 +25,13 @@ from consumer.kafka import (
     Subscription,
     size_of,
 )
-from consumer.stage import Backlog, Backoff, Role, Shares, Stage
+from consumer.wire.record import Record
+from consumer.worker import backlog as backlog_module
+from consumer.worker import partition as partition_module
+from consumer.worker import stage as stage_module
+from consumer.worker.backlog import Backlog, Backoff, Shares
+from consumer.worker.role import Role
+from consumer.worker.stage import Stage
 
 WITHIN_SECONDS = 10.0
 
@@ -349,9 +353,9 @@ class Writer:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a stage waits for by the clock, it waits for briefly."""
     monkeypatch.setattr(stage_module, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(stage_module, "_MARKERS_SECONDS", 0.01)
-    monkeypatch.setattr(stage_module, "_FIRST_BACKOFF_SECONDS", 0.001)
-    monkeypatch.setattr(stage_module, "_LONGEST_BACKOFF_SECONDS", 0.002)
+    monkeypatch.setattr(partition_module, "_MARKERS_SECONDS", 0.01)
+    monkeypatch.setattr(backlog_module, "_FIRST_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr(backlog_module, "_LONGEST_BACKOFF_SECONDS", 0.002)
 
 
 @pytest.fixture
@@ -470,7 +474,7 @@ async def test_what_contradicts_itself_is_taken_up_again_and_then_ends_the_run_w
         await until(lambda: site.processed == [0])
     assert site.steps.count("restores") == 4
 
-    monkeypatch.setattr(stage_module, "_CONTRADICTION_SECONDS", 0.05)
+    monkeypatch.setattr(partition_module, "_CONTRADICTION_SECONDS", 0.05)
     site.contradictions.extend([Contradiction("41 here, 146 there: set it to 146")] * 1_000)
 
     async def serve() -> None:
@@ -485,7 +489,7 @@ async def test_what_contradicts_itself_is_taken_up_again_and_then_ends_the_run_w
 async def test_time_in_which_nobody_answered_does_not_count_as_asking(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage_module, "_CONTRADICTION_SECONDS", 0.0)
+    monkeypatch.setattr(partition_module, "_CONTRADICTION_SECONDS", 0.0)
     site.contradictions.extend([Contradiction("41 here, 146 there"), Transient("the brokers are away")] * 3)
     site.publish(1)
     async with running(stage_of(site)):
@@ -531,8 +535,8 @@ async def test_what_arrives_during_a_commit_is_the_next_slice(site: Site) -> Non
 
 
 async def test_a_slice_has_its_bounds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 4)
-    monkeypatch.setattr(stage_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 4)
+    monkeypatch.setattr(backlog_module, "_SLICE_BYTES", 1_000)
     site.publish(10)
     site.publish(3, size=600)
     async with running(stage_of(site)):
@@ -572,8 +576,8 @@ async def test_a_chore_is_done_without_a_record_when_it_is_due(site: Site) -> No
 
 
 async def test_a_full_backlog_pauses_fetching_and_loses_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_BACKLOG_RECORDS", 10)
-    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 3)
+    monkeypatch.setattr(backlog_module, "_BACKLOG_RECORDS", 10)
+    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 3)
     site.publish(1)
     site.commit_gate.clear()
     async with running(stage_of(site)):
@@ -607,7 +611,7 @@ async def test_while_a_slice_waits_the_partition_is_in_trouble_and_nothing_is_co
 async def test_another_reason_to_wait_is_told_too_but_not_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = ["it answers with a web page", "it redirects", "it redirects", "it refuses the credentials"]
     for seconds, told in ((0.0, [reasons[0], reasons[1], reasons[3]]), (1_000.0, reasons[:1])):
-        monkeypatch.setattr(stage_module, "_TELL_AGAIN_SECONDS", seconds)
+        monkeypatch.setattr(partition_module, "_TELL_AGAIN_SECONDS", seconds)
         site.troubles.extend(map(Transient, reasons))
         with capture_logs() as logs:
             site.publish(1)
@@ -812,7 +816,7 @@ async def test_one_fence_or_any_number_of_other_failures_are_not(site: Site) -> 
 
 
 async def test_fences_a_minute_apart_are_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_FENCES_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr(partition_module, "_FENCES_WITHIN_SECONDS", 0.0)
     site.publish(3)
     site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 3)
     async with running(stage_of(site)):
@@ -839,7 +843,7 @@ async def test_what_could_not_be_committed_in_time_is_tried_again_in_halves(site
 
 
 async def test_its_bytes_are_halved_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_SLICE_BYTES", 16_000)
+    monkeypatch.setattr(backlog_module, "_SLICE_BYTES", 16_000)
     site.publish(16, size=1_000)
     site.most_records = 5
     async with running(stage_of(site)):
@@ -895,7 +899,7 @@ async def test_what_a_chore_may_write_is_halved_like_a_slice(site: Site) -> None
 
 
 async def test_slow_commits_make_slices_smaller_before_any_is_lost(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 4)
+    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 4)
     stage = stage_of(site, commit_seconds=0.02)
     site.publish(4)
     site.commit_gate.clear()
@@ -966,7 +970,8 @@ async def test_an_offset_beyond_the_end_is_no_reason_to_jump_whatever_the_settin
     site: Site, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.setattr(stage_module, "_BEYOND_SECONDS", 0.05)
-    monkeypatch.setattr(stage_module, "_LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(stage_module, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(partition_module, "LOOK_AGAIN_SECONDS", 0.01)
 
     async def serve() -> None:
         async with running(stage_of(site, offset_out_of_range=setting)) as task:
@@ -983,8 +988,9 @@ async def test_an_offset_beyond_the_end_is_no_reason_to_jump_whatever_the_settin
 
 
 async def test_a_leader_that_learns_its_end_in_time_is_read_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_LOOK_AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(stage_module, "_BEYOND_QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(stage_module, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(partition_module, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(partition_module, "_BEYOND_QUIET_SECONDS", 0.05)
     stage = stage_of(site)
     site.publish(2)
     async with running(stage):
@@ -1087,8 +1093,8 @@ async def disturb(site: Site, stage: Stage, dice: random.Random) -> None:
 async def test_whatever_happens_each_record_is_processed_once_and_in_order(
     site: Site, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(stage_module, "_BACKLOG_RECORDS", 6)
-    monkeypatch.setattr(stage_module, "_SLICE_RECORDS", 5)
+    monkeypatch.setattr(backlog_module, "_BACKLOG_RECORDS", 6)
+    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 5)
     dice = random.Random(seed)
     site.take = lambda count: dice.randint(1, count)
     site.publish(5)
@@ -1141,8 +1147,8 @@ async def test_a_partition_that_is_taken_up_anew_forgets_what_could_not_be_read(
 
 
 def test_backoff_grows_to_its_bound_and_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_FIRST_BACKOFF_SECONDS", 0.1)
-    monkeypatch.setattr(stage_module, "_LONGEST_BACKOFF_SECONDS", 5.0)
+    monkeypatch.setattr(backlog_module, "_FIRST_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr(backlog_module, "_LONGEST_BACKOFF_SECONDS", 5.0)
     backoff = Backoff()
     ceilings = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     assert all(ceiling / 2 <= backoff.next() <= ceiling for ceiling in ceilings)

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from consumer.records import DeadLetter
 from consumer.settings import Settings
+from consumer.wire.dead_letter import DeadLetter
 from tests.support.chain import Written
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from consumer.offline.table_csv import HEADER, render_csv
+from consumer.offline.pages.csv_table import HEADER, render_csv
 from safe_core import Expectations, Output
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run

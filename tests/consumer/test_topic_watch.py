@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 
 from consumer.errors import Fatal
 from consumer.kafka import TopicsSeen
-from consumer.topic_watch import TopicWatch, no_leader
+from consumer.kafka.topics import no_leader
+from consumer.worker.watch import TopicWatch
 
 COUNTS = {"input": 2, "scored": 8}
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}

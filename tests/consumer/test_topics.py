@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from consumer import topics as topics_module
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka import Cluster, Connection, TopicDescription, TopicsSeen
+from consumer.kafka import topics as topics_module
+from consumer.kafka.topics import cases_topic, connect, create_topics, topic_specs, verify_topics
 from consumer.settings import Settings
-from consumer.topics import cases_topic, connect, create_topics, topic_specs, verify_topics
 
 DEFAULT_NAMES = {
     "input": "factory.generation.output",

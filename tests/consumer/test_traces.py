@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.records import own_headers, traced
+from consumer.wire.headers import own_headers, traced
 from tests.support.cases import event_stream, make_batches
 from tests.support.chain import Chain, Headers, Written, inputs_of, with_headers
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from consumer import turns
+from consumer import loop_budget as turns
 from consumer.expectations.folder import FolderSource
-from consumer.ports import ExpectationsKey
-from consumer.turns import Turns
+from consumer.expectations.port import ExpectationsKey
+from consumer.loop_budget import Turns
 from tests.consumer import test_aggregator, test_scorer
 from tests.support.case_files import a_case, write_batch
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.offline.wording import count_of, percent, score
+from consumer.offline.pages.words import count_of, percent, score
 
 PERCENTAGES = [
     # (fraction, as it is shown)

@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from consumer import aggregator as aggregator_module
-from consumer.aggregator import AggregatorPartition, AggregatorSettings
-from consumer.dead_letters import DeadLetterTopic
-from consumer.decode import InputRules, Record
 from consumer.errors import Poison
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.kafka import Outgoing
-from consumer.metrics import BatchGauges, Metrics
-from consumer.poison_limit import PoisonLimits
-from consumer.ports import ExpectationsKey, FoundExpectations
-from consumer.scorer import ScorerPartition, ScorerSettings
+from consumer.telemetry.metrics import BatchGauges, Metrics
+from consumer.wire.input import InputRules
+from consumer.wire.record import Record
+from consumer.worker import aggregator as aggregator_module
+from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from tests.support.cases import WrittenBatch
 from tests.support.marker import Marker

@@ -23,17 +23,17 @@ from typing_extensions import override
 
 import consumer
 import safe_core
-from consumer.dead_letters import DeadLetterTopic
-from consumer.decode import InputRules
 from consumer.errors import REASONS, Poison
 from consumer.expectations.cases import count_of, parse_document, rows_of, verdict
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.kafka import Outgoing
-from consumer.metrics import Metrics
-from consumer.poison_limit import PoisonLimits
-from consumer.ports import ExpectationsKey, FoundExpectations
-from consumer.records import parts_of
-from consumer.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
-from consumer.scorer import ScorerPartition, ScorerSettings
+from consumer.telemetry.metrics import Metrics
+from consumer.wire.input import InputRules
+from consumer.wire.keys import parts_of
+from consumer.wire.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
+from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import BatchFold, InvalidBatch, Policy, parse_batch, prepare
 from tests.core.oracle import Settings, oracle_score
 

@@ -1,0 +1,808 @@
+"""The program `safe`: one function for each command, and one place where every failure becomes one sentence and a code.
+
+What a command needs is imported when it runs, so that help comes at once.
+"""
+# ruff: noqa: PLC0415
+
+import asyncio
+import errno
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from consumer import __version__
+from consumer.cli.options import (
+    After,
+    AnyBatch,
+    AnyConcern,
+    Batch,
+    Concern,
+    Confidence,
+    ConfigFile,
+    Delivery,
+    EventName,
+    Expectations,
+    Explained,
+    FailOnOption,
+    Force,
+    Format,
+    GroupId,
+    HttpAddress,
+    IncludeText,
+    Letters,
+    LogFormat,
+    LogLevel,
+    MinPassRate,
+    Once,
+    OnDuplicateOption,
+    OptionalOutputs,
+    OutputFiles,
+    Outputs,
+    Partitions,
+    Reasons,
+    Role,
+    Servers,
+    ShowFormat,
+    Since,
+    StrictAH,
+    TestDir,
+    Until,
+    Verbose,
+)
+from consumer.errors import ConfigurationError, SafeError
+
+if TYPE_CHECKING:
+    from consumer.settings import Loaded
+
+EXIT_ERROR: Final = 3  # 1 and 2 are verdicts on cases (contract.md, "Exit codes")
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+_EXAMPLES: Final = """Examples:
+
+\b
+  safe demo                                             see it run, without Kafka
+  safe topics create --bootstrap-servers broker:9092    make the topics
+  safe worker --bootstrap-servers broker:9092 --expectations ./cases
+  safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases -o report.json
+  safe gate report.json --min-pass-rate 0.8             in CI: exit 1 below 80 %
+  safe publish run.json --test-dir ./test-cases         send a report's outputs as events
+  safe config show                                      each setting and where it came from
+
+A flag beats its variable (SAFE_V0_…), a variable beats its key in safe.config.json."""
+
+app = typer.Typer(
+    name="safe",
+    help="Score LLM outputs for clinical review by SAFE v0: as they are published to Kafka, or from files.",
+    epilog=_EXAMPLES,
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+topics = typer.Typer(help="Make the topics that the worker needs.", rich_markup_mode=None)
+config = typer.Typer(help="Look at the settings in force.", rich_markup_mode=None)
+app.add_typer(topics, name="topics")
+app.add_typer(config, name="config")
+dead_letters = typer.Typer(help="Look at what can never be scored, and send it again.", rich_markup_mode=None)
+app.add_typer(dead_letters, name="dead-letters")
+
+
+@app.callback(invoke_without_command=True)
+def safe(
+    *,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Print the version or, where no command is given, the help."""
+    if version:
+        typer.echo(f"safe {__version__}")
+        raise typer.Exit
+    _help_without_command(context)
+
+
+@topics.callback(invoke_without_command=True)
+@config.callback(invoke_without_command=True)
+@dead_letters.callback(invoke_without_command=True)
+def _help_without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(cls=Once)
+def worker(
+    *,
+    role: Annotated[Role, typer.Option(help="Which stages to run.")] = Role.ALL,
+    bootstrap_servers: Servers = None,
+    expectations: Expectations = None,
+    group_id: GroupId = None,
+    delivery: Delivery = None,
+    http_address: HttpAddress = None,
+    strict_ah: StrictAH = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Score outputs from Kafka as they come, until a signal ends it.
+
+    Examples:
+
+    \b
+      safe worker --bootstrap-servers broker:9092 --expectations ./cases
+      safe worker --role aggregator
+    """
+    loaded = _load(
+        kafka_bootstrap_servers=bootstrap_servers,
+        expectations=expectations,
+        kafka_group_id=group_id,
+        delivery=delivery,
+        http_address=http_address,
+        ah_strict=strict_ah or None,
+        log_level=log_level,
+        log_format=log_format,
+        config=config_file,
+    )
+    _prepare_for_kafka(loaded)
+    if role is not Role.AGGREGATOR:
+        loaded.require("expectations")
+    from consumer.worker.main import run_worker
+
+    return run_worker(loaded, role.value)
+
+
+@topics.command(cls=Once)
+def create(
+    *,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
+    replication_factor: Annotated[int, typer.Option(min=1, help="Copies of each partition.")] = 1,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Make the topics that are missing; one that is there and wrong is named.
+
+    Example:
+
+    \b
+      safe topics create --bootstrap-servers broker:9092 --partitions 16 --replication-factor 3
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    _prepare_for_kafka(loaded)
+    from consumer.kafka.topics import create_topics
+
+    for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor)):
+        typer.echo(line)
+
+
+@app.command(cls=Once)
+def publish(
+    *,
+    paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
+    batch: Annotated[
+        str | None, typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or one batch's name.")
+    ] = None,
+    test_dir: TestDir = None,
+    on_duplicate: OnDuplicateOption = None,
+    whole_output: Annotated[
+        bool, typer.Option("--whole-output", help="Send all of each output, the patient's narrative too.")
+    ] = False,
+    run: Annotated[str | None, typer.Option(help="The run_id; default: from the file's name and content.")] = None,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Send the outputs of files as input events, as a producer would.
+
+    Examples:
+
+    \b
+      safe publish report.json --test-dir ./test-cases --batch "I25_batch_*"
+      safe publish events.jsonl --run nightly-7
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    _prepare_for_kafka(loaded)
+    from consumer.files.publish_outputs import publish_files
+
+    return publish_files(
+        loaded.settings,
+        paths,
+        batch=batch,
+        test_dir=test_dir or loaded.settings.expectations_folder,
+        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+        whole_output=whole_output,
+        run=run,
+    )
+
+
+@app.command(cls=Once, name="publish-cases", short_help="Fill the topic of test cases from batch files.")
+def publish_cases_(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of batch files, <batch_id>.json.")],
+    topic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where to; default: the topic that SAFE_V0_EXPECTATIONS names.")
+    ] = None,
+    batch: AnyBatch = "*",
+    with_narrative: Annotated[
+        bool,
+        typer.Option("--with-narrative", help="Send all of each test case, the patient's narrative too: patient data."),
+    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Also remove the batches that DIR does not hold.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Fill the topic of test cases from batch files: what is new or changed is sent, what is gone is removed.
+
+    Each batch changes at once. Only what scoring reads is sent, without the patient's narrative.
+
+    Examples:
+
+    \b
+      safe publish-cases ./test-cases --topic safe.v0.test-cases
+      safe publish-cases ./test-cases --batch "I25_batch_*" --dry-run
+    """
+    where = None if topic is None else f"topic:{topic}"
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, expectations=where, config=config_file)
+    _prepare_for_kafka(loaded)
+    from consumer.files.publish_cases import publish_cases
+
+    return asyncio.run(
+        publish_cases(loaded.settings, folder, batch=batch, with_narrative=with_narrative, prune=prune, dry_run=dry_run)
+    )
+
+
+@app.command(cls=Once, name="score", short_help="Score outputs from files, for people and for CI.")
+def score_(
+    *,
+    concern: Concern,
+    batch: Batch,
+    outputs: Outputs,
+    test_dir: TestDir = None,
+    output: OutputFiles = None,
+    format_: Format = None,
+    strict_ah: StrictAH = False,
+    verbose: Verbose = False,
+    explain: Explained = False,
+    include_text: IncludeText = False,
+    on_duplicate: OnDuplicateOption = None,
+    min_pass_rate: MinPassRate = None,
+    confidence: Confidence = None,
+    fail_on: FailOnOption = None,
+    force: Force = False,
+    config_file: ConfigFile = None,
+) -> int:
+    """Score outputs from files: scorecard, reports, and an exit code for CI.
+
+    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some are to be reviewed, 3 for wrong options or
+    files. With --min-pass-rate or --fail-on: 0 if that holds, 1 if not.
+
+    In GitHub Actions the report also goes to the page of the run; unset GITHUB_STEP_SUMMARY to keep it out.
+
+    Examples:
+
+    \b
+      safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
+      safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
+      safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
+    """
+    from consumer.offline.commands import ScoreRequest, score_command
+    from consumer.offline.gate import Gate
+    from consumer.settings import surroundings
+    from consumer.settings.file import FILE_NAME
+
+    loaded = _load(config=config_file, ah_strict=strict_ah or None)
+    request = ScoreRequest(
+        concern=concern,
+        batch=batch,
+        outputs=outputs,
+        test_dir=_test_dir(test_dir, loaded),
+        files=output or [],
+        format=None if format_ is None else format_.value,
+        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+        gate=Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value, confidence),
+        explain=("with text" if include_text else "without text") if explain or include_text else None,
+        verbose=verbose,
+        force=force,
+        config_file=config_file or Path(FILE_NAME),
+    )
+    return score_command(loaded.settings, loaded.policy, surroundings(), request)
+
+
+@app.command(cls=Once, short_help="Decide by a report whether it is good enough.")
+def gate(
+    *,
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    min_pass_rate: MinPassRate = None,
+    confidence: Confidence = None,
+    fail_on: FailOnOption = None,
+) -> int:
+    """Decide by a report: exit 0 if it is good enough, 1 if not.
+
+    Where both rules are given, both must hold; equality with the rate passes. Exits with 3 for an unusable report.
+
+    Examples:
+
+    \b
+      safe gate report.json --min-pass-rate 0.8
+      safe gate report.json --fail-on review
+    """
+    from consumer.offline.commands import gate_command
+    from consumer.offline.gate import NO_CASE_FAILS, Gate
+
+    asked = Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value, confidence)
+    return gate_command(report, asked or NO_CASE_FAILS)
+
+
+@app.command(cls=Once, short_help="Say why a test case scored as it did.")
+def explain(
+    *,
+    tests: Annotated[
+        list[str] | None, typer.Option("--test", metavar="ID", help="A test_id that --outputs answers; repeats.")
+    ] = None,
+    outputs: OptionalOutputs = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="TOPIC/PARTITION/OFFSET", help="A record, as a result names it in source."),
+    ] = None,
+    test_dir: TestDir = None,
+    concern: AnyConcern = None,
+    batch: AnyBatch = "*",
+    on_duplicate: OnDuplicateOption = None,
+    strict_ah: StrictAH = False,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Say why a test case scored as it did: for each missed term the nearest passage, its place and what differs.
+
+    It shows text of the output, which may hold patient data. No score depends on it.
+
+    Examples:
+
+    \b
+      safe explain --test I25-BATCH1-004 -i run.json -t ./test-cases
+      safe explain --source factory.generation.output/0/41 -t ./test-cases
+    """
+    from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
+
+    loaded = _load(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
+    if source is not None and (tests or outputs):
+        raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
+    if source is None and not (tests and outputs):
+        raise ConfigurationError("what is to be explained? Give --test with --outputs, or --source")
+    folder = _test_dir(test_dir, loaded)
+    if source is not None:
+        coordinates = Coordinates.read(source)
+        _prepare_for_kafka(loaded)
+        return explain_record(loaded.settings, loaded.policy, coordinates, folder)
+    request = ExplainRequest(
+        test_ids=tests or [],
+        concern=concern,
+        batch=batch,
+        outputs=outputs or [],
+        test_dir=folder,
+        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+    )
+    return explain_tests(loaded.policy, request)
+
+
+@app.command(cls=Once, short_help="Look for flaws in test cases.")
+def lint(
+    *,
+    test_dir: Annotated[Path | None, typer.Argument(help="The folder of batch files.")] = None,
+    concern: AnyConcern = None,
+    batch: AnyBatch = "*",
+    outputs: OptionalOutputs = None,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = ShowFormat.TABLE,
+    config_file: ConfigFile = None,
+) -> int:
+    """Look for flaws in test cases: terms that no copy of the narrative would hold, doubled and contradictory ones.
+
+    With --outputs also terms that no run ever found. Exits with 0 for clean, 1 for findings, 3 for unusable files. In
+    GitHub Actions findings become annotations.
+
+    Example:
+
+    \b
+      safe lint ./test-cases --outputs run.json
+    """
+    from consumer.offline.pages.findings import lint_command
+    from consumer.settings import surroundings
+
+    loaded = _load(config=config_file)
+    return lint_command(
+        _test_dir(test_dir, loaded),
+        loaded.policy,
+        concern=concern,
+        batch=batch,
+        outputs=outputs or (),
+        format_=format_.value,
+        github_actions=surroundings().github_actions,
+    )
+
+
+@app.command(cls=Once, name="compare", short_help="Compare two reports: what rose, what fell.")
+def compare_(
+    *,
+    base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
+    new: Annotated[Path, typer.Argument(help="The JSON report of the later run.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write the comparison as Markdown for a pull request."),
+    ] = None,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
+    ] = False,
+    max_regressions: Annotated[
+        int | None, typer.Option("--max-regressions", min=0, help="How many are allowed; default: 0.")
+    ] = None,
+    force: Force = False,
+) -> int:
+    """Compare two reports of safe score over the cases that both hold.
+
+    Example:
+
+    \b
+      safe compare main.json branch.json -o comparison.md --fail-on-regression
+    """
+    from consumer.offline.commands import compare_command
+
+    if max_regressions is not None and not fail_on_regression:
+        raise ConfigurationError("--max-regressions is for --fail-on-regression: give that too")
+    return compare_command(base, new, output, (max_regressions or 0) if fail_on_regression else None, force=force)
+
+
+@app.command(cls=Once, short_help="Recompute a report from its inputs.")
+def verify(
+    *,
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    outputs: Outputs,
+    test_dir: TestDir = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if it cannot be told.
+
+    The rules are those that the report names; where they are not the default ones, they are shown.
+
+    Example:
+
+    \b
+      safe verify report.json --test-dir ./test-cases --outputs run.json
+    """
+    from consumer.offline.commands import verify_command
+
+    return verify_command(report, _test_dir(test_dir, _load(config=config_file)), outputs)
+
+
+@app.command(cls=Once, short_help="See it run, without Kafka, Java or containers.")
+def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
+    """See it run: broker, topics, worker and sample traffic in one, without Kafka, Java or containers."""
+    from consumer.demo import run_demo
+
+    return run_demo(keep=keep)
+
+
+@dead_letters.command(cls=Once, name="list", short_help="List dead letters: why, where, when.")
+def list_(
+    *,
+    reason: Reasons = None,
+    partition: Partitions = None,
+    since: Since = None,
+    until: Until = None,
+    after: After = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many, the first by partition and offset.")
+    ] = None,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")
+    ] = ShowFormat.TABLE,
+    summary: Annotated[bool, typer.Option("--summary", help="Only how many there are of each reason.")] = False,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """List dead letters: why, where and when they failed; nothing of what they hold.
+
+    Those of all groups; JSON names the group.
+
+    Examples:
+
+    \b
+      safe dead-letters list --since 2h
+      safe dead-letters list --reason expectations_not_found --format json | jq -r .letter
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    from consumer.dead_letters.list import ListRequest, list_letters
+    from consumer.dead_letters.selection import read_selection
+
+    selection = read_selection(
+        reasons=reason or (),
+        partitions=partition or (),
+        since=since,
+        until=until,
+        after=after,
+        now_ms=_now_ms(),
+    )
+    _prepare_for_kafka(loaded)
+    request = ListRequest(selection, format_.value, limit, summary_alone=summary)
+    return asyncio.run(list_letters(loaded.settings, request))
+
+
+@dead_letters.command(cls=Once, name="show", short_help="Show one dead letter.")
+def show_letter(
+    *,
+    letter: Annotated[
+        str,
+        typer.Argument(
+            metavar="LETTER", help="PARTITION/OFFSET as list prints it, or its source TOPIC/PARTITION/OFFSET."
+        ),
+    ],
+    include_value: Annotated[
+        bool, typer.Option("--include-value", help="Show key, headers and value, too; they may hold patient data.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
+    ] = False,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = ShowFormat.TABLE,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Show what is known of one dead letter; what it holds, which may be patient data, only with --include-value.
+
+    Examples:
+
+    \b
+      safe dead-letters show 3/41
+      safe dead-letters show factory.generation.output/3/1207 --include-value --raw > event.json
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    from consumer.dead_letters import show as showing
+    from consumer.wire.dead_letter import read_name
+
+    request = showing.ShowRequest(read_name(letter), format_.value, include_value=include_value, raw=raw)
+    _prepare_for_kafka(loaded)
+    return asyncio.run(showing.show_letter(loaded.settings, request))
+
+
+@dead_letters.command(cls=Once, short_help="Send dead letters again to where they came from.")
+def replay(
+    *,
+    letters: Letters = None,
+    reason: Reasons = None,
+    partition: Partitions = None,
+    since: Since = None,
+    until: Until = None,
+    after: After = None,
+    every: Annotated[bool, typer.Option("--all", help="Send all of them; else a choice is asked for.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
+    rate: Annotated[int, typer.Option(metavar="N", min=1, help="How many to send in a second at most.")] = 500,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")] = False,
+    group_id: GroupId = None,
+    bootstrap_servers: Servers = None,
+    config_file: ConfigFile = None,
+) -> int:
+    """Send dead letters again to where they came from, once the cause is mended: the test case is there, for example.
+
+    Each goes as it came, with its own time: it never replaces a newer output, and to send it twice changes no summary
+    (subscribers see its result again). What fails for its own bytes, such as invalid_json, fails again. Only this
+    group's are sent. The dead letter stays where it is, until retention removes it: Kafka deletes none.
+
+    Exits with 0 if all were sent, 1 if some cannot be, which are named.
+
+    Examples:
+
+    \b
+      safe dead-letters replay --reason expectations_not_found --since 1d --dry-run
+      safe dead-letters replay 3/41 3/42
+    """
+    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
+    from consumer.dead_letters.replay import ReplayRequest, count_letters, replay_letters
+    from consumer.dead_letters.selection import read_selection
+
+    selection = read_selection(
+        names=letters or (),
+        reasons=reason or (),
+        partitions=partition or (),
+        since=since,
+        until=until,
+        after=after,
+        now_ms=_now_ms(),
+    )
+    if letters and every:
+        raise ConfigurationError("--all is for all dead letters: leave it out, or the names")
+    if selection.is_everything and not every:
+        raise ConfigurationError(
+            "which dead letters? Name some, choose by --reason, --since and the like, or give --all"
+        )
+    _prepare_for_kafka(loaded)
+    if sys.stdin.isatty() and not (yes or dry_run):
+        count = asyncio.run(count_letters(loaded.settings, selection))
+        _ask(f"Send {count} dead letter{'' if count == 1 else 's'} again?")
+    return asyncio.run(replay_letters(loaded.settings, ReplayRequest(selection, rate, dry_run=dry_run)))
+
+
+@config.command(cls=Once)
+def show(
+    *,
+    format_: Annotated[
+        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = ShowFormat.TABLE,
+    strict_ah: StrictAH = False,
+    config_file: ConfigFile = None,
+) -> None:
+    """Print each setting, its value and where it came from; secrets are hidden."""
+    loaded = _load(config=config_file, ah_strict=strict_ah or None)
+    typer.echo(_settings_as_json(loaded) if format_ is ShowFormat.JSON else _settings_as_table(loaded))
+
+
+@config.command(cls=Once)
+def schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors.
+
+    Example:
+
+    \b
+      safe config schema > safe.config.schema.json
+    """
+    from consumer.settings.schema import configuration_schema
+
+    typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
+
+
+@config.command(cls=Once)
+def page() -> None:
+    """Print every setting with its variable, key, default and meaning, as Markdown."""
+    from consumer.settings.page import settings_page
+
+    typer.echo(settings_page(), nl=False)
+
+
+@app.command(cls=Once, name="schema", short_help="Print the JSON Schema of an event.")
+def event_schema_command(
+    event: Annotated[EventName, typer.Argument(help="Of its data; of a dead letter, its headers.")],
+) -> None:
+    """Print the JSON Schema of an event's data; of a dead letter, that of its headers.
+
+    Example:
+
+    \b
+      safe schema result > result.schema.json
+    """
+    from consumer.wire.schemas.make import event_schema
+
+    typer.echo(json.dumps(event_schema(event.value), indent=2, ensure_ascii=False))
+
+
+def _load(**flags: object) -> "Loaded":
+    from consumer.settings import load
+
+    return load(flags)
+
+
+def _ask(question: str) -> None:
+    """Ask whoever sits at the terminal; typer's own way would write to standard output, too."""
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise typer.Abort
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _test_dir(given: Path | None, loaded: "Loaded") -> Path:
+    folder = given or loaded.settings.expectations_folder
+    if folder is None:
+        raise ConfigurationError("where are the test cases? Give --test-dir, or SAFE_V0_EXPECTATIONS as a folder")
+    return folder
+
+
+def _prepare_for_kafka(loaded: "Loaded") -> None:
+    """Require a cluster, and take the client's log records in hand before it writes any."""
+    from consumer.telemetry import logs
+
+    loaded.require("kafka_bootstrap_servers")
+    logs.configure(loaded.settings.log_level, loaded.settings.log_format)
+
+
+def _settings_as_json(loaded: "Loaded") -> str:
+    document = {
+        "settings": {row.name: {"value": row.value, "origin": row.origin} for row in loaded.rows()},
+        "overrides": loaded.policy.configuration()["overrides"],
+        "fingerprint": loaded.policy.fingerprint,
+        "notes": list(loaded.notes()),
+    }
+    return json.dumps(document, indent=2)
+
+
+def _settings_as_table(loaded: "Loaded") -> str:
+    from consumer.text import printable
+
+    overrides = loaded.policy.configuration()["overrides"]
+    rows = [("SETTING", "VALUE", "ORIGIN")]
+    rows += [(row.name, _cell(row.value), row.origin) for row in loaded.rows()]
+    rows += [
+        (f"overrides.{kind}.{name}", json.dumps(layer), "configuration file")
+        for kind, layers in overrides.items()
+        for name, layer in layers.items()
+    ]
+    widths = [min(60, max(len(row[column]) for row in rows)) for column in (0, 1)]
+    lines = [f"{name:{widths[0]}}  {value:{widths[1]}}  {origin}" for name, value, origin in rows]
+    notes = [f"fingerprint {loaded.policy.fingerprint}", *loaded.notes()]
+    return "\n".join(printable(line) for line in [*lines, "", *notes])
+
+
+def _cell(value: object) -> str:
+    if value is None or value == []:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# --- the edge: whatever happens, an exit code and at most one sentence
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    command = typer.main.get_command(app)
+    _prepare_output()
+    try:
+        # Not command.main(): that one answers a broken pipe with 1, which here is a verdict.
+        with command.make_context("safe", list(sys.argv[1:] if args is None else args)) as context:
+            code = command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as in `safe config show | head -1`; the interpreter's own flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 (the outer edge: whatever it is, the caller gets a sentence and a code)
+        _explain(error)
+        return EXIT_ERROR
+    return code if isinstance(code, int) else 0
+
+
+def _prepare_output() -> None:
+    """A terminal without UTF-8 is no reason to fail, and neither is an output that the shell has closed (`>&-`)."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _explain(error: Exception) -> None:
+    from consumer.settings import debug_is_asked_for
+    from consumer.telemetry.logs import exception_lines, raised_at, said
+    from consumer.text import printable
+
+    more: list[str] = []
+    if isinstance(error, SafeError):
+        sentence = str(error)
+    elif isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG}:
+        # A file that cannot be written is named where it is written; what is left is what the shell has opened.
+        sentence = f"standard output cannot be written: {error.strerror}"
+        sys.stdout = None  # else the interpreter would complain once more when it ends
+    elif isinstance(error, typer.TyperException):
+        sentence = _usage_problem(error)
+    else:  # a defect, whose words may quote an input: only its type and its frames are shown
+        sentence = f"unexpected {said(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows how it came there"
+        more = exception_lines(error) if debug_is_asked_for() else []
+    with suppress(OSError, ValueError):  # an stderr that is full or closed must not turn 3 into the shell's 1
+        typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)
+
+
+def _usage_problem(error: typer.TyperException) -> str:
+    # typer exports no name for the subclasses that know their command and have words for people.
+    problem: str = getattr(error, "format_message", error.__str__)()
+    problem = " ".join(problem.split()).replace(": Value error, ", ": ").replace(": Input should be ", ": must be ")
+    command = getattr(getattr(error, "ctx", None), "command_path", "safe")
+    return f"{problem.removesuffix('.')}; see {command} --help"

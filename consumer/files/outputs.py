@@ -1,0 +1,237 @@
+"""What was generated, as files hold it: factory-cli reports and JSONL of input events; and the batches it answers.
+
+Everything here is for people with files at hand: what cannot be used raises ConfigurationError naming file and entry.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypedDict, TypeVar
+
+from consumer.errors import ConfigurationError, Poison
+from consumer.text import shown
+from consumer.wire.input import parse_json
+from safe_core import (
+    InvalidOutput,
+    Output,
+    id_problem,
+    known_archetype,
+)
+
+EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
+
+_OWN_REPORT = re.compile(rb'\s*\{\s*"report_type"\s*:\s*"SAFE_v0"')
+
+_BLOCK = 1 << 20
+_TEXTS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at")
+_OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
+
+_Value = TypeVar("_Value")
+
+
+class _Outputs(TypedDict):
+    engine_output: Mapping[str, object] | None
+    output: Output
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
+
+    `place` is where it stands, in words; `engine_output` what the engine wrote, untouched, `output` what scoring reads.
+    """
+
+    place: str
+    test_id: str
+    batch_index: int | None
+    batch_id: str | None
+    concern_id: str | None
+    archetype: str | None
+    metric_id: str | None
+    run_id: str | None
+    generated_at: str | None
+    engine_output: Mapping[str, object] | None
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A file of outputs; `sha256` in hex. In a report a test case is answered once, of events the latest stands.
+
+    `lines` counts the lines of a file of events, the last one too where nothing ends it; `size` is in bytes.
+    """
+
+    path: Path
+    kind: Literal["report", "events"]
+    sha256: str
+    lines: int
+    size: int
+
+    def entries(self) -> Iterator[Entry]:
+        """Read the file anew, entry by entry; raises ConfigurationError at the first that cannot be used.
+
+        Raises it at the end, too, if the bytes were not those of `sha256`: what is reported must be what was read.
+        """
+        digest = hashlib.sha256()
+        yield from (_report_entries if self.kind == "report" else _event_entries)(self.path, digest)
+        if digest.hexdigest() != self.sha256:
+            raise unusable(self.path, "has changed while it was being read; try again when nobody writes it")
+
+
+def output_files(path: Path) -> list[Path]:
+    """The files that a path stands for: itself, or those of a folder that may hold outputs, by name.
+
+    A report that SAFE wrote into the folder holds no outputs.
+    """
+    if not path.is_dir():
+        return [path]
+    with readable(path):
+        found = sorted(file for file in path.iterdir() if file.suffix in OUTPUT_SUFFIXES and file.is_file())
+        found = [file for file in found if not is_own_report(file)]
+    if not found:
+        raise ConfigurationError(f"{shown(str(path))} holds neither reports (.json) nor events (.jsonl)")
+    return found
+
+
+def is_own_report(path: Path) -> bool:
+    """Tell whether a file begins as the JSON reports do that SAFE writes; one that cannot be read does not."""
+    try:
+        with path.open("rb") as file:
+            return _OWN_REPORT.match(file.read(256)) is not None
+    except OSError:
+        return False  # whoever reads it will say why it cannot be
+
+
+def open_outputs(path: Path) -> OutputFile:
+    """Look what a file is and hash it; raises ConfigurationError unless it is a file that can be read twice."""
+    with readable(path):
+        if path.exists() and not path.is_file():
+            raise unusable(path, "is not a regular file: name a file, or save the stream to one first")
+        with path.open("rb") as file:
+            first_line = next((line for line in file if line.strip()), b"")
+            file.seek(0)
+            digest, lines, size, last = hashlib.sha256(), 0, 0, b"\n"
+            while block := file.read(_BLOCK):
+                digest.update(block)
+                lines += block.count(b"\n")
+                size += len(block)
+                last = block
+    events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
+    lines += not last.endswith(b"\n")
+    return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines, size)
+
+
+def _is_event(line: bytes) -> bool:
+    """Tell whether a first line is a whole event, and no report or other document written on one line."""
+    try:
+        document = parse_json(line)
+    except Poison:
+        return False
+    return isinstance(document, dict) and "test_id" in document
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def _report_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
+    with readable(path):
+        raw = path.read_bytes()
+    digest.update(raw)
+    document = _parsed(raw, path, "the file")
+    results = document.get("raw_results")
+    if not isinstance(results, list):
+        if document.get("report_type") == "SAFE_v0":
+            raise unusable(path, "is a report of SAFE, not the outputs that were scored")
+        raise unusable(path, "is no factory-cli report (it has no list raw_results), and no JSONL of events")
+    for position, result in enumerate(results):
+        place = f"raw_results[{position}]"
+        if not isinstance(result, dict):
+            raise unusable(path, f"{place} is not an object")
+        # A report may name its concern once, for all.
+        inherited = {"concern_id": document.get("concern_id")} if result.get("concern_id") is None else {}
+        yield _entry(path, place, {**result, **inherited}, "engine_output")
+
+
+def _event_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
+    with readable(path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            digest.update(line)
+            if line.strip():
+                place = f"line {number}"
+                yield _entry(path, place, _parsed(line, path, place), "output")
+
+
+def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str) -> Entry:
+    texts = {name: _member(path, place, document, name, str) for name in _TEXTS}
+    if output_name == "engine_output":
+        # A report says "" where it knows nothing; in an event that is a bad id.
+        texts = {name: text if text and text.strip() else None for name, text in texts.items()}
+    test_id = _member(path, place, document, "test_id", str)
+    if test_id is None:
+        raise unusable(path, f"{place} has no test_id")
+    for name, identifier in [("test_id", test_id), *((name, texts[name]) for name in _OPTIONAL_IDS)]:
+        problem = None if identifier is None else id_problem(identifier)
+        if problem is not None:
+            raise unusable(path, f"{place}: {name} {problem}")
+    return Entry(
+        place=place,
+        test_id=test_id,
+        batch_index=_member(path, place, document, "batch_index", int),
+        **(texts | {"archetype": known_archetype(texts["archetype"])}),
+        **_outputs(path, place, document, output_name),
+    )
+
+
+def _outputs(path: Path, place: str, document: Mapping[str, object], name: str) -> _Outputs:
+    if name not in document:
+        raise unusable(path, f"{place} has no {name}")
+    engine_output = document[name]
+    try:
+        output = Output.parse(engine_output)
+    except InvalidOutput as error:
+        raise unusable(path, f"{place}: {error}") from error
+    return {"engine_output": engine_output if isinstance(engine_output, dict) else None, "output": output}
+
+
+def _member(path: Path, place: str, document: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
+    value = document.get(name)
+    if value is None:
+        return None
+    # True is an int to Python, but no batch's index.
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise unusable(path, f"{place}: {name} is not a {'text' if kind is str else 'whole number'}")
+    return value
+
+
+def _parsed(raw: bytes, path: Path, place: str) -> dict[str, object]:
+    try:
+        document = parse_json(raw)
+    except Poison as error:
+        raise unusable(path, f"{place} cannot be read: {error.detail}") from error
+    if not isinstance(document, dict):
+        raise unusable(path, f"{place} is not a JSON object")
+    return document
+
+
+def unusable(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{shown(str(path))}: {why}")
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Make what the file system refuses a ConfigurationError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise unusable(path, f"cannot be read ({error.strerror})") from error
+
+
+# --- the batches they answer ------------------------------------------------------------------------------------------

@@ -1,0 +1,350 @@
+"""SAFE's topics: what they must be like, what is wrong with those that are there, how to make them."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.kafka import Cluster, Connection, TopicDescription, unusable
+from consumer.settings import Settings
+from consumer.text import named
+
+Name = Literal["input", "scored", "state", "result", "report", "dead_letter"]
+
+_DAY_MS = 86_400_000
+_COMPACTED: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(50 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.2",
+    "min.compaction.lag.ms": str(10 * 60 * 1000),
+    "delete.retention.ms": str(_DAY_MS),
+}
+_DEAD_LETTER_BYTES = 8 * 1024 * 1024
+_CASES_BYTES = 8 * 1024 * 1024
+_RECORD_OVERHEAD_BYTES = 64 * 1024
+_KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
+_KNOWN_SECONDS = 30.0
+"""How long every broker may take to learn of topics that were just made."""
+
+_MISSING_SECONDS = 10.0
+"""How long a topic may be missing at start: one broker alone may not know it yet."""
+
+_ASK_AGAIN_SECONDS = 0.1
+_REPLICAS = 3
+_IN_SYNC = 2
+"""Of each topic, so that what was acknowledged outlives the loss of any one broker."""
+
+_KAFKAS_OWN = ("__consumer_offsets", "__transaction_state")
+_UNCLEAN = "unclean.leader.election.enable"
+_IN_SYNC_SETTING = "min.insync.replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it should be; `settings` are Kafka's topic configurations."""
+
+    name: str
+    variable: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool = False
+
+
+def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
+    """The six topics under their configured names; raises ConfigurationError if two share one."""
+    largest = {"max.message.bytes": str(max(settings.max_value_bytes + _RECORD_OVERHEAD_BYTES, 1024 * 1024 + 12))}
+    specs: dict[Name, TopicSpec] = {
+        "input": TopicSpec(settings.input_topic, "SAFE_V0_INPUT_TOPIC", largest),
+        "scored": TopicSpec(
+            settings.scored_topic, "SAFE_V0_SCORED_TOPIC",
+            {"cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS), **largest},
+        ),
+        "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest}, compacted=True),
+        "result": TopicSpec(settings.result_topic, "SAFE_V0_RESULT_TOPIC", {"cleanup.policy": "delete", **largest}),
+        "report": TopicSpec(settings.report_topic, "SAFE_V0_REPORT_TOPIC", {**_COMPACTED, **largest}, compacted=True),
+        "dead_letter": TopicSpec(
+            settings.dead_letter_topic, "SAFE_V0_DEAD_LETTER_TOPIC",
+            {
+                "cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS),
+                "max.message.bytes": str(_DEAD_LETTER_BYTES),
+            },
+        ),
+    }  # fmt: skip
+    names = [spec.name for spec in specs.values()]
+    for spec in specs.values():
+        if names.count(spec.name) > 1:
+            raise ConfigurationError(
+                f"{spec.variable}={spec.name} names another of SAFE's topics too; give each its own"
+            )
+    return specs
+
+
+_TOPIC_PREFIX = "topic:"
+CASES_PARTITIONS = 1
+"""Of the topic of test cases: in one partition a batch that is published in one transaction is seen whole."""
+
+
+def cases_topic(settings: Settings) -> TopicSpec | None:
+    """The topic of test cases that SAFE_V0_EXPECTATIONS names, None if it names something else."""
+    where = settings.expectations or ""
+    if not where.startswith(_TOPIC_PREFIX):
+        return None
+    limits = {"max.message.bytes": str(_CASES_BYTES)}
+    return TopicSpec(where.removeprefix(_TOPIC_PREFIX), "SAFE_V0_EXPECTATIONS", {**_COMPACTED, **limits})
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning.
+
+    `scored_topic_id` is None where the brokers do not tell it; `notes` are what should be known, and is no reason to
+    worry.
+    """
+
+    partitions: Mapping[Name, int]
+    dead_letter_bytes: int
+    warnings: tuple[str, ...]
+    scored_topic_id: str | None
+    notes: tuple[str, ...] = ()
+
+
+_NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
+    "scorer": ("input", "scored", "state", "dead_letter"),
+    "aggregator": ("scored", "state", "result", "report", "dead_letter"),
+    "all": ("input", "scored", "state", "result", "report", "dead_letter"),
+}
+
+
+async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Verified:
+    """Check the topics that a role works with; raises ConfigurationError naming the culprit and the remedy."""
+    specs = topic_specs(settings)
+    needed = {name: specs[name] for name in _NEEDED_BY_ROLE[role]}
+    cases = cases_topic(settings) if role != "aggregator" else None
+    all_needed = [*needed.values(), *([] if cases is None else [cases])]
+    described = await _described(cluster, [spec.name for spec in all_needed])
+    missing = [spec for spec in all_needed if spec.name not in described]
+    if missing:
+        names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
+        raise ConfigurationError(
+            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them, "
+            "unless they are there and this user may not see them"
+        )
+    partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
+    _check_counts(partitions, specs)
+    for spec in needed.values():
+        _check_policy(spec, described[spec.name])
+    is_alone = await cluster.broker_count() == 1 and all(each.replication_factor == 1 for each in described.values())
+    warnings = [] if is_alone else list(_durability(_durable_topics(needed, described)))
+    for name, spec in needed.items():
+        warnings += _differences(spec, described[spec.name], is_told=name in _DURABLE)
+    if cases is not None:
+        warnings += _differences_of_cases(cases, described[cases.name])
+    limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
+    notes = (_ONE_BROKER,) if is_alone else ()
+    return Verified(partitions, int(limit), tuple(warnings), described[specs["scored"].name].topic_id, notes)
+
+
+async def _described(cluster: Cluster, needed: Sequence[str]) -> Mapping[str, TopicDescription]:
+    """Describe topics, and Kafka's own; for some seconds again where one that is needed is missing."""
+    deadline = time.monotonic() + _MISSING_SECONDS
+    while True:
+        described = await cluster.describe([*needed, *_KAFKAS_OWN])
+        if described.keys() >= set(needed) or time.monotonic() >= deadline:
+            return described
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
+
+
+def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec]) -> None:
+    expected = partitions["scored"]
+    for name in ("state", "result", "report"):
+        if name in partitions and partitions[name] != expected:
+            raise ConfigurationError(
+                f"{specs[name].name} has {partitions[name]} partitions, but {specs['scored'].name} has {expected}: "
+                "the four topics scored, state, result and report must have the same number; create the wrong one anew"
+            )
+
+
+def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
+    policy = topic.settings.get("cleanup.policy")
+    if policy is None:
+        return
+    if spec.compacted and policy != "compact":
+        raise ConfigurationError(
+            f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: "
+            "set cleanup.policy=compact"
+        )
+    if not spec.compacted and "compact" in policy:
+        raise ConfigurationError(
+            f"{spec.name} has cleanup.policy={policy}, but each of its records counts: set cleanup.policy=delete"
+        )
+
+
+# --- what outlives a broker -------------------------------------------------------------------------------------------
+
+_DURABLE: frozenset[Name] = frozenset({"scored", "state", "result", "report", "dead_letter"})
+"""The topics whose records are counted on: all that SAFE writes."""
+
+_ONE_BROKER = "this cluster has one broker and no second copy of any record: what that broker loses is gone"
+
+
+def _durable(replication_factor: int) -> dict[str, str]:
+    """What a topic with so many replicas is to be set to: an acknowledged record is on more than one of them."""
+    in_sync = {_IN_SYNC_SETTING: str(max(1, replication_factor - 1))}
+    return in_sync | ({_UNCLEAN: "false"} if replication_factor >= _REPLICAS else {})
+
+
+def _durable_topics(
+    needed: Mapping[Name, TopicSpec], described: Mapping[str, TopicDescription]
+) -> Sequence[TopicDescription]:
+    """SAFE's own and Kafka's own, of these as far as they are there and may be seen."""
+    names = [spec.name for name, spec in needed.items() if name in _DURABLE]
+    return [described[name] for name in (*names, *_KAFKAS_OWN) if name in described]
+
+
+def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
+    """What lets the loss of one broker take acknowledged records with it: a sentence for each kind of gap."""
+    few = [f"{topic.name} has {topic.replication_factor}" for topic in topics if topic.replication_factor < _REPLICAS]
+    if few:
+        yield (
+            f"fewer than {_REPLICAS} replicas: {', '.join(few)}; the loss of one broker can stop, lose or double what "
+            f"they hold: give each {_REPLICAS} (kafka-reassign-partitions.sh), then {_IN_SYNC_SETTING}={_IN_SYNC}"
+        )
+    alone = [
+        f"{topic.name} has {topic.settings[_IN_SYNC_SETTING]}"
+        for topic in topics
+        if topic.replication_factor >= _REPLICAS and _is_below_two(topic)
+    ]
+    if alone:
+        yield (
+            f"{_IN_SYNC_SETTING} below {_IN_SYNC}: {', '.join(alone)}; what one broker alone holds is lost with it: "
+            f"set {_IN_SYNC_SETTING}={_IN_SYNC} (kafka-configs.sh --alter)"
+        )
+    unclean = [topic.name for topic in topics if topic.settings.get(_UNCLEAN) == "true"]
+    if unclean:
+        yield (
+            f"{_UNCLEAN}=true: {', '.join(unclean)}; a broker that has missed records may become the leader, and they "
+            f"are gone: set {_UNCLEAN}=false (kafka-configs.sh --alter)"
+        )
+
+
+def _is_below_two(topic: TopicDescription) -> bool:
+    return int(topic.settings.get(_IN_SYNC_SETTING, _IN_SYNC)) < _IN_SYNC
+
+
+# --- what differs -----------------------------------------------------------------------------------------------------
+
+# Where more is as good: only a smaller value deserves a warning.
+_AT_LEAST = frozenset({"max.message.bytes", "retention.ms", "delete.retention.ms"})
+
+
+def _differences(spec: TopicSpec, topic: TopicDescription, *, is_told: bool = False) -> list[str]:
+    """Each setting that is not as recommended; `is_told`: what _durability() says of it is not said again."""
+    told = {_UNCLEAN, *([_IN_SYNC_SETTING] if _is_below_two(topic) else [])} if is_told else set()
+    found = []
+    for key, wanted in {**_durable(topic.replication_factor), **spec.settings}.items():
+        actual = topic.settings.get(key)
+        if actual is None or actual == wanted or key == "cleanup.policy" or key in told:
+            continue
+        if key in _AT_LEAST and (int(actual) == -1 or int(actual) >= int(wanted)):
+            continue
+        found.append(f"{spec.name} has {key}={actual}, {wanted} is recommended")
+    return found
+
+
+def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]:
+    """Nothing about it is an error: it holds no state of SAFE's, and any team may have made it."""
+    found = _differences(spec, topic)
+    policy = topic.settings.get("cleanup.policy", "compact")
+    if policy != "compact":
+        found.append(
+            f"{spec.name} has cleanup.policy={policy}, compact is recommended: else test cases go when their time is up"
+        )
+    if topic.partitions != CASES_PARTITIONS:
+        found.append(
+            f"{spec.name} has {topic.partitions} partitions, {CASES_PARTITIONS} is recommended: "
+            "else a batch that is being published may be seen in parts"
+        )
+    return found
+
+
+async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
+    """Make the topics that are not there yet, a line for each; raises ConfigurationError for one that is wrong."""
+    specs = topic_specs(settings)
+    durability = _durable(replication_factor)
+    cluster = Cluster(Connection.from_settings(settings))
+    await connect(cluster, settings)
+    try:
+        await _refuse_to_replace_a_lost_state(cluster, settings)
+        made = {
+            name: await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
+            for name, spec in specs.items()
+        }
+        cases = cases_topic(settings)
+        cases_made = cases is not None and await cluster.create(
+            cases.name, CASES_PARTITIONS, replication_factor, {**cases.settings, **durability}
+        )
+        await _wait_until_known(cluster, [spec.name for spec in (*specs.values(), *([cases] if cases else []))])
+        verified = await verify_topics(cluster, settings, "all")
+        lines = [_line(spec, made[name], verified.partitions[name]) for name, spec in specs.items()]
+        if cases is not None:
+            counts = await cluster.partition_counts([cases.name])
+            lines.append(_line(cases, cases_made, counts.get(cases.name, CASES_PARTITIONS)))
+        return lines + [f"warning: {warning}" for warning in verified.warnings]
+    except Transient as error:
+        raise ConfigurationError(f"topics cannot be created: {error}") from error
+    finally:
+        await cluster.stop()
+
+
+async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) -> None:
+    """An empty state topic beside offsets that are still there is no fresh start: no worker would begin with it."""
+    counts = await cluster.partition_counts([settings.scored_topic, settings.state_topic])
+    if settings.scored_topic not in counts or settings.state_topic in counts:
+        return
+    group, scored = settings.aggregator_group_id, settings.scored_topic
+    try:
+        offsets = await cluster.committed_offsets(group, scored, range(counts[scored]))
+    except Fatal:
+        return  # this user may not ask about the group: the workers will
+    if offsets:
+        raise ConfigurationError(
+            f"{settings.state_topic} (SAFE_V0_STATE_TOPIC) is missing, but group {group} has read {scored} by now: the "
+            "totals that it held are lost, and an empty one would not bring them back. Nothing was made; see "
+            "'Starting over' in docs/operate.md"
+        )
+
+
+def _line(spec: TopicSpec, made: bool, partitions: int) -> str:  # noqa: FBT001 - a fact, not an option
+    return f"{spec.name}: {'created' if made else 'already there'} with {partitions} partitions"
+
+
+async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
+    """A topic that was just made shows up in each broker's metadata a moment later, and gets its leaders then."""
+    deadline = time.monotonic() + _KNOWN_SECONDS
+    while lacking := await cluster.lacking(topics):
+        if time.monotonic() >= deadline:
+            told = "; ".join(f"{broker} {lack}" for broker, lack in lacking.items())
+            raise ConfigurationError(
+                f"the topics are made, but {_KNOWN_SECONDS:g} s later {told}: see what is wrong with the cluster, then "
+                "run this again"
+            )
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
+
+
+async def connect(cluster: Cluster, settings: Settings) -> None:
+    """Start a cluster client; raises ConfigurationError if no broker answers."""
+    try:
+        await cluster.connect()
+    except Transient as error:
+        raise unusable(settings.kafka_bootstrap_servers, error) from error
+
+
+MOST_NAMED = 20
+
+
+def no_leader(topic: str, partitions: Iterable[int]) -> str:
+    """The sentence for partitions of a topic that have no leader."""
+    listed = [str(partition) for partition in sorted(partitions)]
+    have = "partition {} of {} has no leader" if len(listed) == 1 else "partitions {} of {} have no leader"
+    return f"{have.format(named(listed, MOST_NAMED), topic)}: too few of its brokers are up"

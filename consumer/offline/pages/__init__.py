@@ -1,0 +1,1 @@
+"""What the offline commands print and write: console, Markdown, HTML, JUnit, CSV."""

@@ -1,0 +1,161 @@
+"""What `safe lint` prints: a table for people, JSON, and annotations on the pages of a GitHub Actions run."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Final, Literal
+
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
+from rich.text import Text
+
+from consumer.offline.lint_folder import Lint, Located, lint_folder
+from consumer.offline.pages.words import count_of
+from consumer.terminal import PipedConsole
+from consumer.text import printable
+from safe_core import Policy
+from safe_core.lint import SEVERITIES, Ceiling, Severity
+
+LintFormat = Literal["table", "json"]
+
+
+def lint_command(
+    test_dir: Path,
+    policy: Policy,
+    *,
+    concern: str | None = None,
+    batch: str = "*",
+    outputs: Sequence[Path] = (),
+    format_: LintFormat = "table",
+    github_actions: bool = False,
+) -> int:
+    """Look at the test cases of a folder, print what was found, and give the exit code; raises ConfigurationError."""
+    lint = lint_folder(test_dir, policy, concern=concern, batch=batch, outputs=outputs)
+    if lint.answers == 0:
+        print("safe: no output answers any of the test cases: is --outputs the right file?", file=sys.stderr)
+    if github_actions:
+        for line in annotations(lint):
+            print(line, file=sys.stderr)  # where JSON on standard output stays what it is
+    if format_ == "json":
+        # Escaped throughout: what the files hold need not be what an output's encoding can say.
+        print(json.dumps(lint.document(), indent=2))
+    else:
+        print_table(lint, PipedConsole(highlight=False))
+    return 0 if lint.is_clean else 1
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+_STYLES: Final[Mapping[Severity, Style]] = {
+    "error": Style(color="red"),
+    "warning": Style(color="black", bgcolor="yellow"),
+    "info": Style(),
+}
+_BOLD: Final = Style(bold=True)
+_INDENT: Final = " " * 8
+_LEAST_CELLS: Final = 20
+_LINES_AT_ONCE: Final = 1_000
+
+
+def print_table(lint: Lint, console: Console) -> None:
+    """Print the ceiling, then the findings file by file; only a terminal has sentences wrapped, and nothing is cut.
+
+    A closed pipe raises BrokenPipeError if the console is a PipedConsole.
+    """
+    lines = _table(lint, console)
+    while block := list(islice(lines, _LINES_AT_ONCE)):
+        console.print(
+            Segments([segment for line in block for segment in (*line, Segment.line())]), end="", soft_wrap=True
+        )
+
+
+def _table(lint: Lint, console: Console) -> Iterator[Sequence[Segment]]:
+    first, *others = ceiling_lines(lint.ceiling)
+    yield [Segment(first, _BOLD)]
+    yield from ([Segment(line)] for line in others)
+    for file, found in groupby(lint.findings, key=lambda each: each.file):
+        yield []
+        yield [Segment(printable(str(file)), _BOLD)]
+        for each, more in _gathered(found):
+            yield from _finding(each, more, console)
+    yield []
+    yield [Segment(_closing(lint), _BOLD)]
+
+
+def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
+    """Say what copying can reach, and why not more."""
+    sentence = ceiling.sentence
+    yield f"Ceiling: {sentence}"
+    if ceiling.terms:
+        labels = ", ".join(f"{count} {label}" for label, count in ceiling.by_label.items())
+        yield f"  a verbatim copy of each narrative gets {labels}"
+        terms = count_of(ceiling.terms, "required term")
+        yield f"  {ceiling.not_in_narrative} of {terms} not to be found in the narrative of its case"
+
+
+def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
+    """Give each finding of a file, and how many more places it is said of: mere information is said once."""
+    first: dict[object, Located] = {}
+    more: dict[object, int] = {}
+    for number, each in enumerate(found):
+        finding = each.finding
+        key = (finding.code, finding.sentence) if finding.severity == "info" else number
+        first.setdefault(key, each)
+        more[key] = more.get(key, -1) + 1
+    return ((each, more[key]) for key, each in first.items())
+
+
+def _finding(each: Located, more: int, console: Console) -> Iterator[Sequence[Segment]]:
+    finding = each.finding
+    place = printable(finding.place)
+    others = f" and {count_of(more, 'other place')}" if more else ""
+    severity = Segment(finding.severity, _STYLES[finding.severity])
+    yield [Segment(f"{each.line:6}  "), severity, Segment(f"  {finding.code}  {place}".rstrip() + others)]
+    for line in _folded(printable(finding.sentence), console):
+        yield [Segment(_INDENT + line)]
+
+
+def _folded(text: str, console: Console) -> list[str]:
+    if not console.is_terminal:
+        return [text]
+    cells = max(console.width - len(_INDENT), _LEAST_CELLS)
+    return [line.plain.rstrip() for line in Text(text).wrap(console, cells)]
+
+
+def _closing(lint: Lint) -> str:
+    looked = f"{count_of(lint.cases, 'test case')} of {lint.batches} {'batch' if lint.batches == 1 else 'batches'}"
+    errors, warnings, remarks = (lint.by_severity[severity] for severity in ("error", "warning", "info"))
+    told = f", {count_of(remarks, 'remark')}" if remarks else ""
+    if lint.is_clean:
+        return f"Clean: nothing to mend in {looked}{told}"
+    return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{told} in {looked}"
+
+
+# --- annotations ------------------------------------------------------------------------------------------------------
+
+_SHOWN: Final = 10
+"""How many annotations of a kind GitHub shows of one step."""
+
+_ESCAPED_MESSAGE: Final = {ord("%"): "%25", ord("\r"): "%0D", ord("\n"): "%0A"}
+_ESCAPED_PROPERTY: Final = {**_ESCAPED_MESSAGE, ord(":"): "%3A", ord(","): "%2C"}
+
+
+def annotations(lint: Lint) -> Iterator[str]:
+    """Give the workflow commands for the most important findings, as many of each kind as GitHub shows."""
+    codes = list(SEVERITIES)
+    ordered = sorted(lint.findings, key=lambda each: codes.index(each.finding.code))
+    for severity in ("error", "warning"):
+        of_kind = (each for each in ordered if each.finding.severity == severity)
+        yield from map(_annotation, islice(of_kind, _SHOWN))
+
+
+def _annotation(each: Located) -> str:
+    finding = each.finding
+    where = f"{finding.place}: " if finding.place else ""
+    file = printable(str(each.file)).translate(_ESCAPED_PROPERTY)
+    title = f"safe lint: {finding.code}".translate(_ESCAPED_PROPERTY)
+    message = printable(f"{where}{finding.sentence}").translate(_ESCAPED_MESSAGE)
+    return f"::{finding.severity} file={file},line={each.line},title={title}::{message}"

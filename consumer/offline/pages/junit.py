@@ -1,0 +1,117 @@
+"""The cases as a JUnit report, which every CI shows: a suite for each batch, a test for each case.
+
+GitLab shows the text of a <failure> or <skipped>, Jenkins its message and the <system-out>: so each of them tells why.
+Nothing is used but what Jenkins' schema (junit-10.xsd) allows, since some readers insist on it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+from xml.etree import ElementTree as ET
+
+from consumer.offline.pages.kinds import remarks_on
+from consumer.offline.pages.words import missed, score, terms_against, without_output
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
+from consumer.text import printable
+from safe_core import Label
+
+MARK: Final = '<testsuites name="SAFE v0 '
+"""How the first element of each such report begins; by it SAFE knows its own."""
+
+_Outcomes = Mapping[Label, Literal["failure", "skipped"]]
+_FAIL_ONLY: Final[_Outcomes] = {"Fail": "failure", "Review": "skipped"}
+_FAIL_OR_REVIEW: Final[_Outcomes] = {"Fail": "failure", "Review": "failure"}
+
+
+def render_junit(run: ScoredRun, *, review_fails: bool = False) -> str:
+    """Give a report in which Fail is a failure, and Review a skipped test, or with `review_fails` a failure too."""
+    outcomes = _FAIL_OR_REVIEW if review_fails else _FAIL_ONLY
+    concern = _legal(run.report["concern_id"])
+    totals = _counts(run.cases, outcomes)
+    del totals["skipped"]  # which the schema allows of a suite alone
+    root = ET.Element("testsuites", {"name": f"SAFE v0 {concern}", **totals})
+    for batch_id, cases in _by_batch(run.cases).items():
+        # Readers show a suite and a class of the same name as one level, not two.
+        name = f"{concern}.{_legal(batch_id)}"
+        suite = ET.SubElement(root, "testsuite", {"name": name, **_counts(cases, outcomes), "timestamp": _time(run)})
+        suite.append(_properties(run))
+        suite.extend(_test(case, name, outcomes, run.explanation_of(case)) for case in cases)
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _by_batch(cases: Sequence[CaseLine]) -> dict[str, list[CaseLine]]:
+    batches: dict[str, list[CaseLine]] = {}
+    for case in cases:
+        batches.setdefault(case.batch_id, []).append(case)
+    return batches
+
+
+def _counts(cases: Sequence[CaseLine], outcomes: _Outcomes) -> dict[str, str]:
+    met = [outcomes.get(case.label) for case in cases]
+    counts = {"tests": len(met), "failures": met.count("failure"), "errors": 0, "skipped": met.count("skipped")}
+    return {name: str(count) for name, count in counts.items()} | {"time": "0"}
+
+
+def _time(run: ScoredRun) -> str:
+    """Give when the report was made, as the format wants it: in whole seconds, without a zone."""
+    return str(run.report["generated_at"])[: len("2026-03-02T08:00:00")]
+
+
+def _properties(run: ScoredRun) -> ET.Element:
+    scorer, summary = run.report["scorer"], run.report["summary"]
+    values = {
+        "verdict": run.verdict,
+        "pass_rate": repr(summary["overall_pass_rate"]),
+        "version": scorer["version"],
+        "rule": scorer["rule"],
+        "fingerprint": scorer["fingerprint"],
+    }
+    properties = ET.Element("properties")
+    for name, value in values.items():
+        ET.SubElement(properties, "property", {"name": name, "value": value})
+    return properties
+
+
+def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Explanation | None) -> ET.Element:
+    test = ET.Element("testcase", {"classname": classname, "name": _legal(case.test_id), "time": "0"})
+    outcome = outcomes.get(case.label)
+    if outcome is None:
+        return test
+    message, text = _message(case), "\n".join(_told(case, explanation))
+    if outcome == "failure":
+        ET.SubElement(test, "failure", {"type": case.label, "message": message}).text = text
+    else:
+        ET.SubElement(test, "skipped", {"message": f"{case.label}: {message}"}).text = text
+        ET.SubElement(test, "system-out").text = text
+    return test
+
+
+def _message(case: CaseLine) -> str:
+    """Give the reason in one line, as "no output; CR 0.00 below review 0.5; AC 0.00 below review 0.5"."""
+    return "; ".join(_reasons(case))
+
+
+def _reasons(case: CaseLine) -> Iterator[str]:
+    if nothing := without_output(case):
+        yield nothing
+    yield from map(missed, case.shortfalls)
+
+
+def _told(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
+    """Tell the reason and what lies behind it, one thing in each line."""
+    yield from _reasons(case)
+    yield ", ".join(f"{name} {score(value)}" for name, value in case.row.scores._asdict().items())
+    if case.archetype is not None:
+        yield f"archetype: {_legal(case.archetype)}"
+    for criterion, how, terms in terms_against(case):
+        remarks = remarks_on(explanation if how == "missing" else None, criterion, terms)
+        for term, remark in zip(terms, remarks, strict=True):
+            yield f"{criterion} {how}: {_legal(term)}{'' if remark is None else f' ({remark})'}"
+
+
+def _legal(text: str) -> str:
+    """Make a text from outside one that is printable and that XML 1.0 can hold."""
+    return printable(text).translate(_NONCHARACTERS)
+
+
+_NONCHARACTERS: Final = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}

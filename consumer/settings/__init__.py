@@ -1,0 +1,31 @@
+"""Settings: from flags, environment, secret files and a configuration file, checked before anything starts."""
+
+from consumer.settings.fields import (
+    FILE_KEYS,
+    PREFIX,
+    VARIABLES,
+    Expects,
+    Loaded,
+    Settings,
+    Surroundings,
+    debug_is_asked_for,
+    load,
+    shown,
+    split_address,
+    surroundings,
+)
+
+__all__ = [
+    "FILE_KEYS",
+    "PREFIX",
+    "VARIABLES",
+    "Expects",
+    "Loaded",
+    "Settings",
+    "Surroundings",
+    "debug_is_asked_for",
+    "load",
+    "shown",
+    "split_address",
+    "surroundings",
+]

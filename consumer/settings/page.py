@@ -1,0 +1,93 @@
+"""The page of all settings for people, in Markdown; it is committed as docs/configure.md."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from consumer.settings.fields import FILE_KEYS, VARIABLES, Expects, Settings, shown
+from consumer.settings.file import FILE_NAME
+from safe_core import CRITERIA, DEFAULT_POLICY
+
+_INTRODUCTION: Final = f"""\
+# Settings
+
+A flag beats its environment variable, which beats a file in the secrets folder, which beats its key in the
+configuration file, which beats the default. `safe config show` prints each setting in force and where it came from,
+with secrets hidden; `safe worker --help` and the help of the other commands name their flags. A setting that SAFE
+does not know, and a value that it cannot use, end the command with a sentence that names it.
+
+The configuration file is `{FILE_NAME}` in the working directory, or what `--config` names. It is JSON, and `//`
+comments are allowed. `safe config schema` prints its JSON Schema, by which editors complete and check it. A key with
+a dot stands one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
+
+A secret belongs into the folder that `SAFE_V0_SECRETS_DIR` names, in a file named as its variable.
+
+This page is what `safe config page` prints.
+"""
+
+_OVERRIDES: Final = """\
+`thresholds`, `weights` and `strictAH` may differ for some cases, in the configuration file alone. What an override
+leaves out is as outside; archetype beats metric_id, and both beat whatever was set outside, even by a variable. Only
+the flag `--strict-ah` beats them all.
+
+```json
+{
+  "overrides": {
+    "metric_id": {"I25": {"thresholds": {"CR": {"pass": 0.9}}}},
+    "archetype": {"Escalation_Tracker": {"strictAH": true}}
+  }
+}
+```
+"""
+
+_SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Scoring": ("cr_", "ah_", "ac_", "report_"),
+    "Kafka": ("kafka_", "secrets_", "delivery"),
+    "Topics": ("input_topic", "scored_", "state_", "result_", "dead_letter_"),
+    "Test cases": ("expectations",),
+    "What is read, and how much": ("input_", "offset_", "max_value_", "max_batch_", "poison_"),
+    "The process": ("batch_ttl_", "max_exported_", "http_", "start_", "shutdown_", "log_"),
+}
+"""The headings, and what the names of their settings begin with; the first heading that fits has it."""
+
+_SECTION_OF: Final = {"report_topic": "Topics"}
+
+
+def settings_page() -> str:
+    """Make the page from the settings themselves; each stands under one heading."""
+    return "\n".join([_INTRODUCTION, *(_section(heading) for heading in _SECTIONS)])
+
+
+def _section(heading: str) -> str:
+    names = [name for name in Settings.model_fields if _heading_of(name) == heading]
+    rows = ["| variable | key in the file | value | default | |", "|---|---|---|---|---|", *map(_row, names)]
+    if heading == "Scoring":
+        rows[len(rows) :] = [*_weights(), "", _OVERRIDES.rstrip()]
+    return "\n".join([f"## {heading}", "", *rows, ""])
+
+
+def _heading_of(name: str) -> str:
+    return _SECTION_OF.get(name) or next(
+        heading for heading, beginnings in _SECTIONS.items() if name.startswith(beginnings)
+    )
+
+
+def _row(name: str) -> str:
+    field = Settings.model_fields[name]
+    default = _default(shown(name, field.get_default()))
+    form = next(each.what for each in field.metadata if isinstance(each, Expects))
+    variable = f"`{VARIABLES[name]}`" if name in VARIABLES else ""
+    return f"| {variable} | `{FILE_KEYS[name]}` | {form} | {default} | {field.description} |"
+
+
+def _weights() -> Iterator[str]:
+    for criterion in CRITERIA:
+        key = f"weights.{criterion}"
+        default = _default(DEFAULT_POLICY.default.settings()[key])
+        yield f"|  | `{key}` | a number from 0 up | {default} | The weight of {criterion} in the composite. |"
+
+
+def _default(value: object) -> str:
+    if value is None or value == []:
+        return ""
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"

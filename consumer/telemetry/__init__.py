@@ -1,0 +1,1 @@
+"""What the processes say of themselves: logs, metrics, rate-limited warnings."""

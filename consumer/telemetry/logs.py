@@ -1,0 +1,295 @@
+"""One line on stderr for each thing that happened, of one shape for our records and for those of libraries.
+
+What a line may say is limited (contract.md, "Confidentiality"): an exception that is not ours may quote an input or
+a password, so it is logged by its type and its frames; a field is a plain value, never the repr of an object.
+"""
+
+import contextlib
+import json
+import logging
+import math
+import os
+import socket
+import ssl
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from itertools import islice
+from pathlib import PurePath
+from types import NoneType
+from typing import Any, Final, Literal
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+from typing_extensions import override
+
+from consumer.errors import SafeError
+from consumer.text import printable
+
+Level = Literal["debug", "info", "warning", "error", "critical"]
+Format = Literal["json", "console"]
+
+LEVELS: Final[Mapping[Level, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+_OURS: Final = ("safe", "consumer", "safe_core")
+# At DEBUG a Kafka client prints passwords and payloads; at INFO it comments on each join, so ask for debug to see that.
+_CLIENTS: Final = ("aiokafka", "kafka")
+_CLIENT_LEVELS: Final[Mapping[Level, int]] = {**LEVELS, "debug": logging.INFO, "info": logging.ERROR}
+_REQUESTS: Final = "aiohttp.access"  # at INFO a line for each scrape and probe
+
+
+def configure(level: Level, format: Format | None) -> None:  # noqa: A002 (the name of the setting)
+    """Send every record of the process to stderr; no format means console on a terminal, else JSON."""
+    console = sys.stderr.isatty() if format is None else format == "console"
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, Stderr)]:
+        root.removeHandler(handler)
+    root.addHandler(Stderr(_formatter(console=console)))
+    root.setLevel(LEVELS[level])
+    for client in _CLIENTS:
+        logging.getLogger(client).setLevel(_CLIENT_LEVELS[level])
+    logging.getLogger(_REQUESTS).setLevel(max(LEVELS[level], logging.WARNING))
+    logging.captureWarnings(capture=True)
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,  # a second configure() must reach the loggers of every module
+    )
+
+
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """Give a module its logger, to be used as log.warning("batch reopened", batch_id=batch_id)."""
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    return logger
+
+
+# --- what may be said
+
+
+def said(error: BaseException) -> str:
+    """Name an exception: with its own words where those are known not to quote an input, else by its type."""
+    name = type(error).__name__
+    if isinstance(error, SafeError) or type(error).__module__.partition(".")[0] in _CLIENTS:
+        return printable(f"{name}: {error}")
+    if isinstance(error, ssl.SSLError):
+        return f"{name}: {getattr(error, 'reason', 'reason unknown')}"
+    if isinstance(error, socket.gaierror):  # its numbers are the resolver's own
+        return f"{name}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno is not None:  # without the file's name, which may hold a test_id
+        return f"{name}: {os.strerror(error.errno)}"
+    return name
+
+
+def exception_lines(error: BaseException) -> list[str]:
+    """Tell an exception, its frames, and what it came from; never source lines, variables or words of strangers."""
+    return list(islice(_lines(error, ""), 200))  # causes can form a circle
+
+
+def _lines(error: BaseException, prefix: str) -> Iterator[str]:
+    yield prefix + said(error)
+    for frame, line in deque(traceback.walk_tb(error.__traceback__), maxlen=30):
+        yield f"  at {_place(frame.f_code.co_filename, line)} in {frame.f_code.co_qualname}"
+    if isinstance(error, BaseExceptionGroup):
+        for member in error.exceptions:
+            yield from _lines(member, "with ")
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _lines(cause, "caused by ")
+
+
+def raised_at(error: BaseException) -> str:
+    """Name the innermost place in SAFE's own files that an exception passed, as consumer/worker/main.py:41."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [(frame, line) for frame, line in frames if _belongs_to(frame.f_globals.get("__name__", ""), _OURS)]
+    for frame, line in reversed(ours or frames):
+        return _place(frame.f_code.co_filename, line)
+    return "an unknown place"
+
+
+def _place(file: str, line: int) -> str:
+    parts = PurePath(file).parts
+    begins = max((at for at, part in enumerate(parts) if part in _OURS), default=len(parts) - 2)
+    return f"{'/'.join(parts[begins:])}:{line}"
+
+
+# --- from a record to a line
+
+
+def _formatter(*, console: bool) -> logging.Formatter:
+    rendering: list[Processor] = [_json_line]
+    if console:
+        rendering = [_for_a_person, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return structlog.stdlib.ProcessorFormatter(
+        processors=[
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.add_log_level,
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.contextvars.merge_contextvars,
+            _with_exception,
+            _in_plain_values,
+            _in_order,
+            *rendering,
+        ]
+    )
+
+
+def _with_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    given = event.pop("exc_info", None)
+    event.pop("stack_info", None)
+    error = given[1] if isinstance(given, tuple) else given
+    if error is True:
+        error = sys.exc_info()[1]
+    if isinstance(error, BaseException):
+        event["exception"] = exception_lines(error)
+    # Further lines of asyncio hold the repr of a task, and with it its exception's words; of a warning, source code.
+    if event["logger"] in {"asyncio", "py.warnings"}:
+        event["event"] = str(event["event"]).partition("\n")[0]
+    return event
+
+
+def _in_plain_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {name: _plain(value) for name, value in event.items()}
+
+
+def _plain(value: object) -> object:
+    for types, plainly in _PLAINLY:
+        if isinstance(value, types):
+            return plainly(value)
+    return f"<{type(value).__name__}>"
+
+
+_PLAINLY: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], object]], ...]] = (
+    (Enum, lambda value: value.name),
+    (float, lambda value: value if math.isfinite(value) else str(value)),  # JSON knows no NaN
+    ((NoneType, int, str), lambda value: value),
+    (BaseException, said),
+    (PurePath, str),
+    (Mapping, lambda value: {str(key): _plain(member) for key, member in value.items()}),
+    ((tuple, list, set, frozenset), lambda value: [_plain(member) for member in value]),
+)
+
+
+def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    timestamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    first = {"timestamp": timestamp, **{name: event.pop(name) for name in ("level", "event", "logger")}}
+    return {**first, **event, **first}  # a field cannot take the place of one of these
+
+
+def _json_line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    # Pure ASCII: valid whatever encoding stderr has, and nothing is left for a terminal to obey.
+    return json.dumps(event).replace("\x7f", "\\u007f")
+
+
+def _for_a_person(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    event = {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
+    if "exception" in event:
+        event["exception"] = "\n".join(event["exception"])
+    return event
+
+
+# --- from a line to stderr
+
+
+@dataclass(slots=True)
+class _Window:
+    ends: float
+    level: int
+    admitted: int = 0
+    suppressed: int = 0
+
+
+class Throttle:
+    """Lets through the first few alike of a Kafka client's records: in an outage it writes 130 lines a second."""
+
+    def __init__(self, *, limit: int = 5, seconds: float = 10.0) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._windows: dict[tuple[str, str], _Window] = {}
+
+    def admits(self, record: logging.LogRecord, now: float) -> bool:
+        """Count a record with those of the same logger and message template; `now` is monotonic, in seconds."""
+        if not _belongs_to(record.name, _CLIENTS):
+            return True
+        template = str(record.msg) if len(self._windows) < 256 else "(further messages)"
+        window = self._windows.setdefault((record.name, template), _Window(now + self._seconds, record.levelno))
+        if window.admitted < self._limit:
+            window.admitted += 1
+            return True
+        window.suppressed += 1
+        return False
+
+    def reports(self, now: float) -> list[logging.LogRecord]:
+        """Forget the windows that have ended; give a record for each that suppressed something."""
+        ended = {key: window for key, window in self._windows.items() if window.ends <= now}
+        for key in ended:
+            del self._windows[key]
+        return [_report(*key, window) for key, window in ended.items() if window.suppressed]
+
+
+def _report(logger: str, template: str, window: _Window) -> logging.LogRecord:
+    return logging.makeLogRecord(
+        {
+            "name": logger,
+            "levelno": window.level,
+            "levelname": logging.getLevelName(window.level),
+            "msg": "%d more were suppressed of: %s",
+            "args": (window.suppressed, template),
+        }
+    )
+
+
+class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the stubs alone
+    """The one handler of the process; `clock` is monotonic, in seconds."""
+
+    def __init__(self, formatter: logging.Formatter, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(sys.stderr)
+        self.setFormatter(formatter)
+        self._throttle = Throttle()
+        self._clock = clock
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        now = self._clock()
+        for report in self._throttle.reports(now):
+            super().emit(report)
+        # A library's DEBUG is never wanted, whatever level one of its loggers was given.
+        wanted = record.levelno >= logging.INFO or _belongs_to(record.name, _OURS)
+        if wanted and self._throttle.admits(record, now):
+            super().emit(record)
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        if not record.args:
+            return super().format(record)
+        kept = logging.makeLogRecord(record.__dict__)  # other handlers see the record as it was
+        kept.args = _without_strangers_words(record.args)
+        return super().format(kept)
+
+    @override
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say that a record was lost; logging's own way would print its arguments."""
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.write(
+                '{"level": "error", "event": "a record could not be logged", "logger": "consumer.telemetry.logs"}\n'
+            )
+
+
+def _without_strangers_words(args: tuple[object, ...] | Mapping[str, object]) -> tuple[object, ...] | dict[str, object]:
+    if isinstance(args, Mapping):
+        return {name: said(arg) if isinstance(arg, BaseException) else arg for name, arg in args.items()}
+    return tuple(said(arg) if isinstance(arg, BaseException) else arg for arg in args)
+
+
+def _belongs_to(logger: str, packages: tuple[str, ...]) -> bool:
+    return logger.partition(".")[0] in packages

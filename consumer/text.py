@@ -1,0 +1,41 @@
+"""Names and texts of others as a terminal, a log or a header may carry them."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_NAMED = 3
+_LONGEST_NAME = 60
+
+
+def shown(text: str) -> str:
+    """Text as a terminal, log or header may carry it: what does not print is escaped."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a header's name is text; one that is not was read with its octets as lone surrogates."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:
+    """A few names, cut to their `longest` first characters, and how many more there are."""
+    listed = list(names)
+    texts = [shown(name if len(name) <= longest else name[: longest - 1] + "…") for name in listed[:most]]
+    return ", ".join(texts) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would obey or be fooled by: C0, DEL, C1, bidi marks, line separators, lone surrogates."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

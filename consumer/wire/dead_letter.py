@@ -1,0 +1,198 @@
+"""A record of the dead-letter topic as its headers describe it (contract.md, "Dead letters")."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from typing_extensions import override
+
+from consumer.errors import ConfigurationError, Poison
+from consumer.text import is_utf8, shown
+from consumer.wire.headers import KafkaHeaders
+from consumer.wire.record import Record
+from consumer.wire.times import milliseconds_of, rfc_3339
+
+_NUMBER: Final = re.compile("-?[0-9]{1,19}", re.ASCII)
+_BEYOND_INT64: Final = 2**63
+
+
+class Place(NamedTuple):
+    """Where a dead letter stands in its own topic; written 3/41, it is the letter's name."""
+
+    partition: int
+    offset: int
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.partition}/{self.offset}"
+
+
+class Source(NamedTuple):
+    """Where the record stood that became a dead letter."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+class Omitted(NamedTuple):
+    """What is known of a value that did not fit into the topic."""
+
+    value_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter; times are in ms since 1970, `timestamp` is the one of the record that failed, -1 for none."""
+
+    place: Place
+    reason: str
+    stage: str
+    detail: str
+    source: Source
+    timestamp: int
+    group: str
+    version: str
+    failed_at: int
+    omitted: Omitted | None
+    record: Record
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """The headers that the record came with."""
+        return came_with(self.record.headers)
+
+    @property
+    def value_bytes(self) -> int:
+        """How many bytes the record's value had."""
+        return self.omitted.value_bytes if self.omitted else len(self.record.value or b"")
+
+
+def read_letter(record: Record) -> Letter | None:
+    """Read a record of the topic; None if it is no dead letter of SAFE's."""
+    told = _told(record.headers)
+    try:
+        return Letter(
+            place=Place(record.partition, record.offset),
+            reason=told["reason"],
+            stage=told["stage"],
+            detail=told["detail"],
+            source=Source(told["topic"], _count(told["partition"]), _count(told["offset"])),
+            timestamp=_number(told["timestamp"]),
+            group=told["group"],
+            version=told["version"],
+            failed_at=_moment(told["failed_at"]),
+            omitted=_omitted(told),
+            record=record,
+        )
+    except (KeyError, ValueError, OverflowError, OSError, Poison):
+        return None
+
+
+def _told(headers: KafkaHeaders) -> dict[str, str]:
+    return {
+        name.removeprefix(DLQ_PREFIX): content.decode("utf-8", "replace")
+        for name, content in headers
+        if name.startswith(DLQ_PREFIX) and content is not None
+    }
+
+
+def _number(text: str) -> int:
+    number = int(text) if _NUMBER.fullmatch(text) else _BEYOND_INT64
+    if abs(number) >= _BEYOND_INT64:
+        raise ValueError("not a number of Kafka's")
+    return number
+
+
+def _count(text: str) -> int:
+    number = _number(text)
+    if number < 0:
+        raise ValueError("below zero")
+    return number
+
+
+def _moment(text: str) -> int:
+    milliseconds = milliseconds_of(text)
+    rfc_3339(milliseconds)  # a stranger may have written one that no calendar has
+    return milliseconds
+
+
+def _omitted(told: Mapping[str, str]) -> Omitted | None:
+    if told.get("value_omitted") != "true":
+        return None
+    return Omitted(_count(told["value_bytes"]), told["value_sha256"])
+
+
+# --- how a person names one -------------------------------------------------------------------------------------------
+
+Name = Place | Source
+
+
+def read_name(text: str) -> Name:
+    """Read PARTITION/OFFSET of the dead-letter topic, or TOPIC/PARTITION/OFFSET of the source."""
+    *topic, partition, offset = text.split("/") if text.count("/") in {1, 2} else ("", "", "")
+    numeric = all(re.fullmatch("[0-9]{1,18}", number, re.ASCII) for number in (partition, offset))
+    if not numeric or topic == [""]:
+        raise ConfigurationError(
+            f"{shown(text)} names no dead letter: give PARTITION/OFFSET, as safe dead-letters list prints it, or its "
+            "source as TOPIC/PARTITION/OFFSET"
+        )
+    return Source(topic[0], int(partition), int(offset)) if topic else Place(int(partition), int(offset))
+
+
+def is_named(letter: Letter, names: "frozenset[Name]") -> bool:
+    """Whether one of the names is this letter's."""
+    return letter.place in names or letter.source in names
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Why a record became a dead letter, as its headers tell (contract.md, "Dead letters")."""
+
+    reason: str
+    detail: str
+    stage: str
+    group: str
+    version: str
+    failed_at: int
+
+    def headers(self, record: Record) -> list[tuple[str, bytes | None]]:
+        """The record's own headers without any `safe.dlq.*` that came in, or whose name is not UTF-8, and ours."""
+        told = {
+            "reason": self.reason,
+            "stage": self.stage,
+            "detail": self.detail.encode()[:_DETAIL_LIMIT].decode("utf-8", "ignore"),
+            "topic": record.topic,
+            "partition": str(record.partition),
+            "offset": str(record.offset),
+            "timestamp": str(record.timestamp),
+            "group": self.group,
+            "version": self.version,
+            "failed_at": rfc_3339(self.failed_at),
+        }
+        kept = came_with(record.headers)
+        return kept + [(DLQ_PREFIX + name, text.encode()) for name, text in told.items()]
+
+
+def value_omitted(value: bytes, sha256: str) -> list[tuple[str, bytes | None]]:
+    """Headers of a dead letter whose value does not fit into its topic."""
+    return [
+        (DLQ_PREFIX + "value_omitted", b"true"),
+        (DLQ_PREFIX + "value_bytes", str(len(value)).encode()),
+        (DLQ_PREFIX + "value_sha256", sha256.encode()),
+    ]
+
+
+def came_with(headers: KafkaHeaders) -> list[tuple[str, bytes | None]]:
+    """The headers of a record that a dead letter keeps: no name of SAFE's own, and none that cannot be written."""
+    return [header for header in headers if not header[0].startswith(DLQ_PREFIX) and is_utf8(header[0])]
+
+
+DLQ_PREFIX = "safe.dlq."
+_DETAIL_LIMIT = 512

@@ -1,0 +1,126 @@
+"""What SAFE itself writes to Kafka: keys, headers, the changelog's rows (contract.md, "Topics and keys", "State").
+
+The values of `scored` and of results stand in `scored.py`.
+"""
+
+import re
+from collections.abc import Sequence
+
+from consumer.errors import SafeError
+from consumer.text import is_utf8
+
+SCHEMA = 1
+"""Version of the values in `scored` and `state`; a reader takes its own and the one before."""
+
+RESULT_TYPE = "safe:v0:result"
+REPORT_TYPE = "safe:v0:report"
+
+KafkaHeaders = Sequence[tuple[str, bytes | None]]
+
+_SCHEMA_HEADER = "safe.schema"
+_GROUP_HEADER = "safe.group"
+
+
+class Undecodable(SafeError):
+    """A record that only SAFE writes cannot be read."""
+
+
+class NewerSchema(SafeError):
+    """A record was written by a newer SAFE."""
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+# --- headers of our own topics ----------------------------------------------------------------------------------------
+
+
+def own_headers(group: str) -> KafkaHeaders:
+    """Headers of every record in `scored` and `state`."""
+    return [(_SCHEMA_HEADER, str(SCHEMA).encode()), (_GROUP_HEADER, group.encode())]
+
+
+def group_of(headers: KafkaHeaders) -> str | None:
+    """The group that wrote a record of `scored` or `state`."""
+    for name, content in headers:
+        if name == _GROUP_HEADER and content is not None:
+            return content.decode("utf-8", "replace")
+    return None
+
+
+_LONGEST_SCHEMA = 20
+"""Digits of a schema: more are no version of ours, and Python refuses to read thousands of them."""
+
+
+def check_schema(headers: KafkaHeaders) -> None:
+    """Raise NewerSchema or Undecodable unless the record's schema is ours or the one before."""
+    for name, _ in headers:
+        if not (name.isascii() or is_utf8(name)):
+            raise Undecodable("the name of a header is not UTF-8")
+    for name, content in headers:
+        if name == _SCHEMA_HEADER and content is not None and content.isdigit() and len(content) <= _LONGEST_SCHEMA:
+            if int(content) > SCHEMA:
+                raise NewerSchema(f"schema {int(content)} was written by a newer SAFE; this one reads up to {SCHEMA}")
+            if int(content) >= SCHEMA - 1:
+                return
+            raise Undecodable(f"schema {int(content)} is older than this SAFE reads")
+    raise Undecodable("the header safe.schema is missing or not a number")
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+_TRACE_HEADER = "traceparent"
+# W3C Trace Context: version (ff is none), trace and parent (neither all 0), flags. What a later version may add behind
+# these is unknown, and not carried.
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def traced(headers: KafkaHeaders, source: KafkaHeaders) -> KafkaHeaders:
+    """Give the headers, and with them the traceparent of the record that they come from; an invalid one is dropped."""
+    parent = None
+    for name, content in source:
+        if name == _TRACE_HEADER:
+            parent = content
+    if parent is None or _TRACEPARENT.fullmatch(parent) is None:
+        return headers
+    return [*headers, (_TRACE_HEADER, parent)]
+
+
+# --- results and reports ----------------------------------------------------------------------------------------------
+
+
+def report_headers(key: str, partition: int, covers: int, generated_at: str, ce_source: bytes) -> KafkaHeaders:
+    """CloudEvents headers of a report that covers `scored` up to, not including, offset `covers`."""
+    identity = f"{key}@{partition}/{covers}"
+    return cloudevent(REPORT_TYPE, identity.encode(), ce_source, generated_at.encode(), key.encode())
+
+
+_SPEC_VERSION = ("ce_specversion", b"1.0")
+_JSON = ("content-type", b"application/json")
+
+
+def cloudevent(type_: str, identity: bytes, source: bytes, time: bytes, subject: bytes) -> KafkaHeaders:
+    """Headers of a CloudEvent in binary mode."""
+    return [
+        _SPEC_VERSION,
+        ("ce_id", identity),
+        ("ce_type", type_.encode()),
+        ("ce_source", source),
+        ("ce_time", time),
+        ("ce_subject", subject),
+        _JSON,
+    ]
+
+
+def ce_source(group: str) -> str:
+    """`ce_source` of everything a group publishes."""
+    return f"/safe/{group}"
+
+
+# --- rows of the changelog --------------------------------------------------------------------------------------------
+
+
+# --- dead letters -----------------------------------------------------------------------------------------------------

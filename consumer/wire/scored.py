@@ -1,0 +1,206 @@
+"""One scored case on its way: as `scored` and the changelog hold it, and as the result event that is made of it.
+
+A scored record and the row of the changelog have the same value, so that the aggregator copies what won byte for byte.
+The classes are the shapes: msgspec checks every type and bound while it reads, about as fast as others only parse.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from consumer.wire.headers import RESULT_TYPE, KafkaHeaders, Undecodable, cloudevent
+from consumer.wire.times import rfc_3339
+from safe_core import CaseRow, CaseScore, Details, Passed, Scores, Terms, Vacuous
+
+Score = Annotated[float, Meta(ge=0.0, le=1.0)]
+Count = Annotated[int, Meta(ge=0)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Milliseconds = Annotated[int, Meta(ge=0, lt=253_402_300_800_000)]
+"""Since 1970, up to the last year that RFC 3339 can write."""
+
+# --- shapes (contract.md, "Result") ------------------------------------------------------------------------------
+
+
+class ScoresShape(Struct, frozen=True):
+    """The three criteria and their composite."""
+
+    CR: Score
+    AH: Score
+    AC: Score
+    composite: Score
+
+
+class FoundShape(Struct, frozen=True):
+    """Which terms were found, and which were not."""
+
+    found: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class ViolationsShape(Struct, frozen=True):
+    """Which forbidden terms were used."""
+
+    violations: tuple[str, ...]
+
+
+class DetailsShape(Struct, frozen=True):
+    """The terms behind the scores, as the expectations' authors wrote them."""
+
+    CR: FoundShape
+    AH: ViolationsShape
+    AC: FoundShape
+
+
+class TermsShape(Struct, frozen=True):
+    """The lengths of the three lists."""
+
+    CR: Count
+    AH: Count
+    AC: Count
+
+
+class ResultShape(Struct, frozen=True):
+    """The scores of one case."""
+
+    test_id: str
+    archetype: str | None
+    scores: ScoresShape
+    details: DetailsShape
+    terms: TermsShape
+    label: Literal["Pass", "Review", "Fail"]
+
+
+class SourceShape(Struct, frozen=True):
+    """The input record that was scored; `event_time` in ms since 1970."""
+
+    topic: str
+    partition: Count
+    offset: Count
+    event_time: Int64
+
+
+class ScoredBy(Struct, frozen=True):
+    """Who scored: version of the package and fingerprint of the policy."""
+
+    version: str
+    fingerprint: str
+
+
+class ScoredRecord(Struct, frozen=True):
+    """A record of `scored`, or a row of the changelog.
+
+    `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
+    none) and `scored_at` when it was scored, both in ms.
+    """
+
+    concern_id: str
+    batch_id: str
+    run_id: str | None
+    result: ResultShape
+    source: SourceShape
+    scorer: ScoredBy
+    expectations_digest: str
+    output_digest: str
+    expected_cases: Count | None
+    in_batch: bool
+    passed: tuple[bool, bool, bool]
+    vacuous: tuple[bool, bool, bool]
+    empty_output: bool
+    published_at: Int64
+    scored_at: Milliseconds
+
+
+class ResultEvent(Struct, frozen=True):
+    """Data of `safe:v0:result`: the case, and its batch's summary as of that case."""
+
+    concern_id: str
+    batch_id: str
+    timestamp: str
+    summary: dict[str, Any]
+    expected_cases: Count | None
+    complete: bool
+    run_id: str | None
+    mixed_runs: bool
+    result: ResultShape
+    source: SourceShape
+    scorer: ScoredBy
+    expectations_digest: str
+    output_digest: str
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(ScoredRecord)
+
+
+# --- scored -----------------------------------------------------------------------------------------------------------
+
+
+def encode_scored(scored: ScoredRecord) -> bytes:
+    """One scored case as the repartition topic and the changelog hold it."""
+    return _ENCODER.encode(scored)
+
+
+def decode_scored(value: bytes | None) -> ScoredRecord:
+    """Read a scored record or a row of the changelog; raises Undecodable."""
+    try:
+        return _DECODER.decode(value or b"")
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        # The message of the error would quote the value.
+        raise Undecodable(f"not a scored record: {type(error).__name__}") from None
+
+
+def row_of(scored: ScoredRecord) -> CaseRow:
+    """What the fold keeps of a scored case."""
+    result, source = scored.result, scored.source
+    scores, details, terms = result.scores, result.details, result.terms
+    return CaseRow.of(
+        version=(source.event_time, source.partition, source.offset),
+        archetype=result.archetype,
+        run_id=scored.run_id,
+        fingerprint=scored.scorer.fingerprint,
+        expected=scored.in_batch,
+        case=CaseScore(
+            Scores(scores.CR, scores.AH, scores.AC, scores.composite),
+            Details(details.CR.found, details.CR.missing, details.AH.violations, details.AC.found, details.AC.missing),
+            Terms(terms.CR, terms.AH, terms.AC),
+            Passed(*scored.passed),
+            Vacuous(*scored.vacuous),
+            scored.empty_output,
+            result.label,
+        ),
+    )
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def encode_result(scored: ScoredRecord, summary: dict[str, Any], *, complete: bool, mixed_runs: bool) -> bytes:
+    """The result event of a scored case, with its batch's summary as of that case."""
+    return _ENCODER.encode(
+        ResultEvent(
+            scored.concern_id,
+            scored.batch_id,
+            rfc_3339(scored.scored_at),
+            summary,
+            scored.expected_cases,
+            complete,
+            scored.run_id,
+            mixed_runs,
+            scored.result,
+            scored.source,
+            scored.scorer,
+            scored.expectations_digest,
+            scored.output_digest,
+        )
+    )
+
+
+_FINGERPRINT_DIGITS = slice(len("sha256:"), len("sha256:") + 16)
+
+
+def result_headers(scored: ScoredRecord, subject: bytes, ce_source: bytes) -> KafkaHeaders:
+    """CloudEvents headers of a result; its id depends on its source alone, so a replay gives the same."""
+    source = scored.source
+    identity = f"{source.topic}/{source.partition}/{source.offset}/{scored.scorer.fingerprint[_FINGERPRINT_DIGITS]}"
+    return cloudevent(RESULT_TYPE, identity.encode(), ce_source, rfc_3339(scored.scored_at).encode(), subject)

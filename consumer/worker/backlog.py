@@ -1,0 +1,144 @@
+"""How much a partition holds: what is fetched and not yet processed, and how big a slice may be."""
+
+import random
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
+
+from consumer.kafka import (
+    Fetched,
+    size_of,
+)
+from consumer.wire.record import Record
+
+_SLICE_RECORDS = 2_000
+_SLICE_BYTES = 8 * 1024 * 1024
+_BACKLOG_RECORDS = 5_000
+_BACKLOG_BYTES = 16 * 1024 * 1024
+_ALL_SLICES_BYTES = 24 * 1024 * 1024
+_ALL_BACKLOGS_BYTES = 56 * 1024 * 1024
+"""What all partitions of a role may hold together: each has an even share, and no more than is its own limit."""
+_LEAST_SHARE_BYTES = 512 * 1024
+_FIRST_BACKOFF_SECONDS = 0.1
+_LONGEST_BACKOFF_SECONDS = 5.0
+
+
+class Backoff:
+    """Exponential with full jitter."""
+
+    def __init__(self) -> None:
+        self._ceiling = _FIRST_BACKOFF_SECONDS
+
+    def next(self) -> float:
+        """Seconds to wait before the next attempt."""
+        ceiling = self._ceiling
+        self._ceiling = min(_LONGEST_BACKOFF_SECONDS, ceiling * 2)
+        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - spreads load, guards nothing
+
+    def reset(self) -> None:
+        """The last attempt succeeded."""
+        self._ceiling = _FIRST_BACKOFF_SECONDS
+
+
+class Shares:
+    """How much each partition of a role may hold, in bytes: the more partitions, the less."""
+
+    def __init__(self) -> None:
+        self.partitions = 1
+
+    @property
+    def backlog_bytes(self) -> int:
+        """What may have been fetched and not yet processed."""
+        return min(_BACKLOG_BYTES, max(_LEAST_SHARE_BYTES, _ALL_BACKLOGS_BYTES // self.partitions))
+
+    @property
+    def slice_bytes(self) -> int:
+        """What may be processed at once, the last record to be completed."""
+        return min(_SLICE_BYTES, max(_LEAST_SHARE_BYTES, _ALL_SLICES_BYTES // self.partitions))
+
+
+class Backlog:
+    """Records that have been fetched and not yet processed, and how far fetching has come."""
+
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
+        self.records: deque[Record] = deque()
+        self._sizes: deque[int] = deque()
+        self.fetched_to = 0
+        self.paused = False
+        self.markers_since: float | None = None
+        self._bytes = 0
+
+    def start(self, position: int) -> None:
+        """Begin at `position`, with nothing fetched."""
+        self.clear()
+        self.fetched_to = position
+
+    def clear(self) -> None:
+        """Forget what was fetched."""
+        self.records.clear()
+        self._sizes.clear()
+        self._bytes = 0
+        self.paused = False
+        self.markers_since = None
+
+    def add(self, fetched: Fetched) -> None:
+        """Append what a poll brought."""
+        known = bisect_left(fetched.records, self.fetched_to, key=lambda record: record.offset)
+        self.records.extend(fetched.records[known:])
+        self._sizes.extend(fetched.sizes[known:])
+        self._bytes += sum(fetched.sizes[known:])
+        self.fetched_to = fetched.next_offset
+        if not self.records and self.markers_since is None:
+            self.markers_since = time.monotonic()
+
+    @property
+    def is_full(self) -> bool:
+        """Enough to work on for a while."""
+        return len(self.records) > _BACKLOG_RECORDS or self._bytes > self._shares.backlog_bytes
+
+    @property
+    def is_low(self) -> bool:
+        """Time to fetch again."""
+        return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < self._shares.backlog_bytes // 2
+
+    def take(self, share: float = 1.0) -> tuple[list[Record], int]:
+        """The next slice (everything there is, up to its bounds) and the offset to commit with it.
+
+        `share` is how much of its bounds a slice may have; it holds one record at the least.
+
+        That offset is behind the markers too once nothing is left in between: a group that only ever commits behind
+        records never shows a lag of zero.
+        """
+        taken: list[Record] = []
+        size, most = 0, max(1, int(self._shares.slice_bytes * share))
+        most_records = max(1, int(_SLICE_RECORDS * share))
+        while self.records and len(taken) < most_records and size < most:
+            taken.append(self.records.popleft())
+            size += self._sizes.popleft()
+        self._bytes -= size
+        return taken, self.records[0].offset if self.records else self.fetched_to
+
+    def share_of(self, records: Sequence[Record]) -> float:
+        """What share of a full slice these are, by number or by bytes, whichever is more."""
+        size = sum(map(size_of, records))
+        return max(len(records) / _SLICE_RECORDS, size / self._shares.slice_bytes)
+
+    def put_back(self, records: Sequence[Record]) -> None:
+        """Return what a slice did not take."""
+        sizes = [size_of(record) for record in records]
+        self.records.extendleft(reversed(records))
+        self._sizes.extendleft(reversed(sizes))
+        self._bytes += sum(sizes)
+
+    def committed(self, next_offset: int) -> None:
+        """Everything below `next_offset` is done with."""
+        if next_offset >= self.fetched_to:
+            self.markers_since = None
+        elif not self.records and self.markers_since is None:
+            self.markers_since = time.monotonic()
+
+    def jump(self, offset: int) -> None:
+        """Go on behind a gap."""
+        self.fetched_to = offset

@@ -1,0 +1,492 @@
+"""The worker put together: the only module that knows every other (start → serve → drain, read top-down)."""
+
+import asyncio
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from consumer import __version__
+from consumer.errors import ConfigurationError, Fatal, Transient, first_of
+from consumer.expectations.folder import FolderSource
+from consumer.expectations.http import HttpOptions, HttpSource
+from consumer.expectations.port import ExpectationsSource
+from consumer.expectations.topic import TopicSource
+from consumer.kafka import (
+    Cluster,
+    Connection,
+    PartitionWriter,
+    PlainWriter,
+    Subscription,
+    TableReader,
+    TransactionalWriter,
+    read_partition,
+)
+from consumer.kafka.subscription import Assignor, Membership
+from consumer.kafka.topics import Verified, cases_topic, no_leader, topic_specs, verify_topics
+from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
+from consumer.settings import Loaded, Settings, shown
+from consumer.telemetry.metrics import BatchGauges, Metrics
+from consumer.wire.input import InputRules
+from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
+from consumer.worker.pages import Pages
+from consumer.worker.patience import Patience
+from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
+from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.stage import Stage
+from consumer.worker.watch import TopicWatch
+
+_log = structlog.get_logger("safe.worker")
+T = TypeVar("T")
+
+_WATCH_SECONDS = 1.5
+_CLUSTER_TIMEOUT_SECONDS = 3.0
+_ASK_AGAIN_SECONDS = 0.5
+_CLUSTER_SILENT_SECONDS = 5.0
+_POLL_STALLED_SECONDS = 300.0
+_TRANSACTION_SHARE = 0.8
+"""A transaction must end before the session does: its owner may be gone by then."""
+
+_ONE_SIGNAL_SECONDS = 0.5
+"""What comes so soon after the first signal is the same wish: a supervisor may tell the process and its whole group."""
+
+_MIDDLE_EVERY = 40
+"""Collections of garbage come with the watch, not with every so many objects: records and rows hold no cycles, and
+looking for some in each slice costs a tenth of the throughput. The oldest generation would take a third of a second
+for a million rows, and is left alone: a restored row is looked at twice while it is young, and never again.
+
+Rows are not frozen: that would keep, for ever, all that is garbage at that moment, first of all the clients that have
+just read them (50 kB at each restore).
+"""
+
+_EXIT_OK = 0
+_EXIT_FORCED = 1
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def run_worker(loaded: Loaded, role: str) -> int:
+    """Run until a signal; returns the exit code. Raises ConfigurationError before anything has started, Fatal after."""
+
+    async def run() -> int:
+        return await Worker(loaded, role).run()
+
+    return asyncio.run(run())
+
+
+class Worker:
+    """One process: the roles it plays and what they share."""
+
+    def __init__(self, loaded: Loaded, role: str) -> None:
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._role = role
+        self._connection = Connection.from_settings(self._settings)
+        self._cluster = Cluster(self._connection)
+        self._metrics = Metrics(__version__, loaded.policy.fingerprint)
+        self._stages: list[Stage] = []
+        self._source: ExpectationsSource | None = None
+        self._input_start = "earliest"
+        self._stopping = asyncio.Event()
+        self._first_signal_at = 0.0
+        self._patience: Patience | None = None
+        self._cluster_answered_at = time.monotonic()
+        self._reading = False
+        self._topic_watch = TopicWatch({})
+
+    # --- start → serve → drain ----------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Start, serve until stopped, drain."""
+        self._install_signals()  # first, so that a signal during the start ends it in order too
+        async with AsyncExitStack() as cleanup:
+            pages = Pages(
+                self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
+            )
+            await cleanup.enter_async_context(pages)  # first, so that /readyz says what a start waits for
+            verified = await self._unless_stopped(self._verify())
+            if verified is not None:
+                cleanup.push_async_callback(self._cluster.stop)
+                if not self._stopping.is_set():  # a signal may come with the last answer
+                    await self._start(verified, pages.address, cleanup)
+        _log.info("stopped")
+        return _EXIT_OK
+
+    async def _start(self, verified: Verified, address: str, cleanup: AsyncExitStack) -> None:
+        """With brokers that answer: read the test cases, and serve."""
+        gc.disable()  # before test cases are read: to look at all of them again and again would hold the loop
+        cleanup.callback(gc.enable)
+        if self._role != "aggregator":
+            self._source = expectations_source(self._settings)
+            cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
+        self._connect_metrics()
+        if self._source is not None:
+            self._reading = True
+            await self._unless_stopped(self._source.start())
+            self._reading = False
+        if self._stopping.is_set():
+            return
+        self._stages = self._make_stages(verified)
+        self._announce(verified, address)
+        gc.freeze()  # what is loaded by now stays: no need to look at it again
+        self._cluster_answered_at = time.monotonic()  # nobody has asked it while test cases were read
+        await self._serve(verified)
+
+    async def _unless_stopped(self, steps: Coroutine[Any, Any, T]) -> T | None:
+        """What the steps return; None if we are stopped first, and then they are cancelled."""
+        doing, stopping = asyncio.create_task(steps), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return doing.result() if doing.done() else None
+        finally:
+            for task in (doing, stopping):
+                task.cancel()
+            await asyncio.wait({doing, stopping})
+
+    async def _verify(self) -> Verified:
+        """Check what is there, and whose it is.
+
+        Raises ConfigurationError for what is wrong with it, and where no broker answers, or none that knows, for longer
+        than our patience.
+        """
+        patience = self._patience = Patience(self._settings)
+        while True:
+            try:
+                await self._cluster.connect()
+                verified = await self._verified()
+            except Transient as error:
+                await self._cluster.stop()
+                patience.note_failure(error)
+            except BaseException:  # cancelled, or fatal: either way the connections are closed first
+                await self._cluster.stop()
+                raise
+            else:
+                patience.note_answer()
+                return verified
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+
+    async def _verified(self) -> Verified:
+        verified = await verify_topics(self._cluster, self._settings, self._role)
+        await check_ownership(self._connection, self._settings, verified.partitions)
+        if self._role != "aggregator":
+            await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
+            self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
+        for warning in verified.warnings:
+            _log.warning(warning)
+        for note in verified.notes:
+            _log.info(note)
+        return verified
+
+    async def _serve(self, verified: Verified) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watches = [
+                    tasks.create_task(self._watch_cluster(verified), name="watch cluster"),
+                    tasks.create_task(self._watch_ends(), name="watch ends"),
+                ]
+                stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._stages]
+                stopping = tasks.create_task(self._stopping.wait(), name="stop")
+                await asyncio.wait([*stages, stopping], return_when=asyncio.FIRST_COMPLETED)
+                for stage in self._stages:
+                    stage.stop()
+                await asyncio.wait(stages)
+                for task in (*watches, stopping):
+                    task.cancel()
+        except* Fatal as group:
+            raise first_of(group) from None
+
+    def _install_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for signal_ in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_, self._on_signal, signal_.name)
+
+    def _on_signal(self, name: str) -> None:
+        now = time.monotonic()
+        if self._stopping.is_set():
+            if now - self._first_signal_at < _ONE_SIGNAL_SECONDS:
+                return
+            _log.warning("second signal: stopping at once", signal=name)
+            os._exit(_EXIT_FORCED)
+        self._first_signal_at = now
+        _log.info("draining", signal=name, deadline_seconds=self._settings.shutdown_seconds)
+        self._stopping.set()
+
+    def _announce(self, verified: Verified, address: str) -> None:
+        settings = self._settings
+        _log.info(
+            f"SAFE {__version__} starts as {self._role}: {settings.delivery} on {settings.kafka_bootstrap_servers}",
+            role=self._role,
+            delivery=settings.delivery,
+            group=settings.kafka_group_id,
+            topics={name: spec.name for name, spec in topic_specs(settings).items()},
+            partitions=dict(verified.partitions),
+            expectations=shown("expectations", settings.expectations) if self._source is not None else None,
+            fingerprint=self._loaded.policy.fingerprint,
+            http=address,
+        )
+
+    # --- the object graph ---------------------------------------------------------------------------------------------
+
+    def _make_stages(self, verified: Verified) -> list[Stage]:
+        makers: Mapping[str, Callable[[Verified], Role]] = {"scorer": self._scorer, "aggregator": self._aggregator}
+        names = list(makers) if self._role == "all" else [self._role]
+        return [
+            Stage(makers[name](verified), shutdown_seconds=self._settings.shutdown_seconds, now_ms=now_ms)
+            for name in names
+        ]
+
+    def _scorer(self, verified: Verified) -> Role:
+        assert self._source is not None
+        settings = self._settings
+        scorer = ScorerSettings(
+            group=settings.kafka_group_id,
+            version=__version__,
+            policy=self._loaded.policy,
+            input_rules=InputRules(settings.max_value_bytes, frozenset(settings.input_types)),
+            input_start=self._input_start,
+            expectations_grace_seconds=settings.expectations_grace_seconds,
+            scored_topic=settings.scored_topic,
+            scored_partitions=verified.partitions["scored"],
+            dead_letters=self._dead_letters(verified),
+            poison_limits=PoisonLimits(settings.poison_run_limit, settings.poison_share_limit),
+        )
+        source, metrics = self._source, self._metrics
+        # Partitions that are added while we run are read from their earliest record.
+        known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
+        return self._make_role(
+            "scorer",
+            topic=settings.input_topic,
+            group=settings.kafka_group_id,
+            assignor="round_robin",
+            scattered=frozenset({settings.scored_topic, settings.dead_letter_topic}),
+            make_logic=lambda partition: ScorerPartition(
+                partition, scorer if partition in known else added, source, metrics, now_ms
+            ),
+        )
+
+    def _aggregator(self, verified: Verified) -> Role:
+        settings = self._settings
+        aggregator = AggregatorSettings(
+            group=settings.kafka_group_id,
+            version=__version__,
+            fingerprint=self._loaded.policy.fingerprint,
+            configuration=self._loaded.policy.configuration(),
+            exactly_once=settings.delivery == "exactly_once",
+            partitions=verified.partitions["scored"],
+            scored_topic_id=verified.scored_topic_id,
+            state_topic=settings.state_topic,
+            result_topic=settings.result_topic,
+            report_topic=settings.report_topic,
+            dead_letters=self._dead_letters(verified),
+            max_value_bytes=settings.max_value_bytes,
+            batch_ttl_seconds=settings.batch_ttl_seconds,
+        )
+        gauges = self._metrics.gauges = BatchGauges(settings.max_exported_batches, self._aggregator_is_surely_ours)
+        read_state = partial(read_partition, self._connection, settings.state_topic)
+        metrics = self._metrics
+        return self._make_role(
+            "aggregator",
+            topic=settings.scored_topic,
+            group=settings.aggregator_group_id,
+            assignor="sticky",
+            aligned=frozenset({settings.state_topic, settings.result_topic, settings.report_topic}),
+            scattered=frozenset({settings.dead_letter_topic}),
+            make_logic=lambda partition: AggregatorPartition(
+                partition, aggregator, read_state, gauges, metrics, now_ms
+            ),
+        )
+
+    def _make_role(
+        self,
+        name: RoleName,
+        *,
+        topic: str,
+        group: str,
+        assignor: Assignor,
+        aligned: frozenset[str] = frozenset(),
+        scattered: frozenset[str],
+        make_logic: Callable[[int], PartitionLogic],
+    ) -> Role:
+        settings, connection = self._settings, self._connection
+        session_seconds = settings.kafka_session_timeout_seconds
+        membership = Membership(topic, settings.state_topic, group, assignor, session_seconds)
+        exactly_once = settings.delivery == "exactly_once"
+
+        def make_subscription(member: GroupMember) -> Subscription:
+            return Subscription(connection, membership, on_revoked=member.on_revoked, on_assigned=member.on_assigned)
+
+        def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
+            if exactly_once:
+                return TransactionalWriter(
+                    connection, topic, partition,
+                    transactional_id=f"{settings.kafka_group_id}:{topic}:{partition}",
+                    consumer_group=group,
+                    transaction_timeout_seconds=session_seconds * _TRANSACTION_SHARE,
+                )  # fmt: skip
+            return PlainWriter(
+                connection, topic, partition,
+                deadline_seconds=session_seconds * _TRANSACTION_SHARE,
+                changelog=settings.state_topic,
+                commit_offset=partial(subscription.commit, partition),
+            )  # fmt: skip
+
+        return Role(
+            name=name,
+            topic=topic,
+            aligned=aligned,
+            scattered=scattered,
+            exactly_once=exactly_once,
+            offset_out_of_range=settings.offset_out_of_range,
+            make_subscription=make_subscription,
+            make_logic=make_logic,
+            make_writer=make_writer,
+            commit_seconds=min(session_seconds * _TRANSACTION_SHARE, DOUBTFUL_COMMIT_SECONDS),
+        )
+
+    def _dead_letters(self, verified: Verified) -> DeadLetterTopic:
+        return DeadLetterTopic(
+            self._settings.dead_letter_topic,
+            verified.partitions["dead_letter"],
+            verified.dead_letter_bytes,
+            self._settings.kafka_group_id,
+            __version__,
+        )
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    async def _watch_cluster(self, verified: Verified) -> None:
+        """Ask the cluster again and again whether it answers, and what has become of the topics."""
+        specs = topic_specs(self._settings)
+        counts = {specs[name].name: count for name, count in verified.partitions.items()}
+        watch = self._topic_watch = TopicWatch(counts, may_grow=self._settings.input_topic)
+        for round_ in count(1):
+            await asyncio.sleep(_WATCH_SECONDS)
+            gc.collect(1 if round_ % _MIDDLE_EVERY == 0 else 0)
+            try:
+                if self._cluster_silence() > _CLUSTER_SILENT_SECONDS:
+                    await self._cluster.start_again()
+                seen = await self._cluster.look(watch.topics, _CLUSTER_TIMEOUT_SECONDS)
+            except Transient:
+                continue
+            self._cluster_answered_at = time.monotonic()
+            watch.note(seen)
+            for stage in self._stages:
+                stage.leaderless = watch.leaderless(stage.role.topic)
+
+    async def _watch_ends(self) -> None:
+        """Ask where partitions end that are not fetched; apart, as one that cannot be asked takes long to say so."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            await asyncio.gather(*(stage.note_ends() for stage in self._stages))
+
+    def _aggregator_is_surely_ours(self) -> bool:
+        return any(
+            stage.subscription is not None and stage.subscription.heartbeat_is_fresh()
+            for stage in self._stages
+            if stage.role.name == "aggregator"
+        )
+
+    def _cluster_silence(self) -> float:
+        """For how many seconds the cluster has not answered."""
+        return time.monotonic() - self._cluster_answered_at
+
+    def _not_ready(self) -> Sequence[str]:
+        troubles = ["draining"] if self._stopping.is_set() else []
+        silent = self._cluster_silence()
+        if self._patience is not None and self._patience.reason is not None:
+            troubles.append(f"waiting for the brokers: {self._patience.reason}")
+        elif silent > _CLUSTER_SILENT_SECONDS and not self._reading:
+            troubles.append(f"the cluster has not answered for {silent:.0f} s")
+        if self._topic_watch.trouble is not None:
+            troubles.append(self._topic_watch.trouble)
+        troubles += self._leaderless()
+        source_trouble = self._source.trouble() if self._source is not None else None
+        if source_trouble is not None:
+            troubles.append(f"expectations: {source_trouble}")
+        if not self._stages and not troubles:
+            return ["starting: reading the test cases" if self._reading else "starting"]
+        troubles += [trouble for stage in self._stages for trouble in stage.troubles()]
+        missing = self._topic_watch.missing_brokers()
+        return [missing, *troubles] if troubles and missing is not None else troubles  # alone it is no trouble
+
+    def _leaderless(self) -> list[str]:
+        """What cannot be read or written for the partitions that are ours."""
+        concerned = {
+            topic: {at for at in self._topic_watch.leaderless(topic) if any(s.needs(topic, at) for s in self._stages)}
+            for topic in self._topic_watch.topics
+        }
+        return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
+
+    def _not_live(self) -> Sequence[str]:
+        """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
+        if self._cluster_silence() > _CLUSTER_SILENT_SECONDS:
+            return []
+        now = time.monotonic()
+        return [
+            f"{stage.role.name}: no poll for {now - stage.polled_at:.0f} s"
+            for stage in self._stages
+            if now - stage.polled_at > _POLL_STALLED_SECONDS
+        ]
+
+    def _connect_metrics(self) -> None:
+        def lags() -> dict[tuple[str, int], int]:
+            return {
+                (stage.role.topic, partition): lag for stage in self._stages for partition, lag in stage.lags().items()
+            }
+
+        self._metrics.lags = lags
+        self._metrics.waits = lambda: {
+            (stage.role.topic, partition): seconds
+            for stage in self._stages
+            for partition, seconds in stage.waiting_seconds().items()
+        }
+        self._metrics.ready = lambda: not self._not_ready()
+        source = self._source
+        if source is not None:
+            self._metrics.expectations_requests = lambda: {
+                (source.name, outcome): count for outcome, count in source.requests.items()
+            }
+            self._metrics.unusable_expectations = lambda: [(source.name, part) for part in source.unusable]
+
+
+def expectations_source(settings: Settings) -> ExpectationsSource:
+    """The source that SAFE_V0_EXPECTATIONS names; raises ConfigurationError."""
+    where = settings.expectations
+    if not where:
+        raise ConfigurationError(
+            "no expectations are configured: set SAFE_V0_EXPECTATIONS to the folder of your batch files, "
+            "the http(s):// URL of a service, or topic:NAME"
+        )
+    if "://" in where:
+        return HttpSource(where, _http_options(settings))
+    topic = cases_topic(settings)
+    if topic is not None:
+        return TopicSource(topic.name, TableReader(Connection.from_settings(settings), topic.name))
+    return FolderSource(Path(where))
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    token = settings.expectations_token
+    return HttpOptions(
+        token=None if token is None else token.get_secret_value(),
+        timeout_seconds=settings.expectations_timeout_seconds,
+        max_requests=settings.expectations_max_requests,
+        cache_seconds=settings.expectations_cache_seconds,
+        cache_size=settings.expectations_cache_size,
+        use_proxy=settings.expectations_use_proxy,
+    )

@@ -1,0 +1,112 @@
+"""Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract.md, "Ownership")."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+
+from consumer.errors import ConfigurationError, SafeError, first_of
+from consumer.kafka import Cluster, Connection, read_tail
+from consumer.kafka.topics import Name, topic_specs
+from consumer.settings import Settings
+from consumer.wire.changelog import decode_progress_row
+from consumer.wire.headers import Undecodable, ce_source, group_of
+from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
+from consumer.wire.record import Record
+
+_RECOVERING_SECONDS = 6.0
+"""After all brokers were down, a coordinator may for seconds answer that no offset exists, though it is only behind."""
+
+_ASK_AGAIN_SECONDS = 0.5
+
+
+async def check_ownership(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> None:
+    """Raise ConfigurationError if another group wrote last to a topic that is to be ours; raises Transient."""
+    specs = topic_specs(settings)
+    for name in ("state", "result", "report"):
+        if name not in partitions:
+            continue
+        spec = specs[name]
+        tails = await _tails(connection, spec.name, partitions[name])
+        owners = {_state_owner(record) if name == "state" else _event_owner(record) for record in tails}
+        if name == "state":
+            _check_counts(tails, partitions["scored"], specs["scored"].name)
+        others = owners - {settings.kafka_group_id, None}
+        if others:
+            raise ConfigurationError(
+                f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is of group "
+                f"{settings.kafka_group_id}: one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
+            )
+
+
+def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) -> None:
+    """A changed count would move keys to other partitions than their state, whoever starts first."""
+    for record in state_tails:
+        if record.key == PROGRESS_KEY and record.value is not None:
+            with contextlib.suppress(Undecodable):  # whoever restores it says what is wrong with it
+                written_for = decode_progress_row(record.value).partitions
+                if written_for != partitions:
+                    raise ConfigurationError(
+                        f"the state was written for {written_for} partitions of {topic}, which now has {partitions}: "
+                        "restore the count, or start a new group on new topics"
+                    )
+
+
+async def check_input_offsets(
+    connection: Connection, cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]
+) -> None:
+    """Raise ConfigurationError if the group has scored before, but no input partition has an offset any more."""
+    if settings.input_start is not None:
+        return
+    # The state is looked at first: an offset is committed before the aggregator can know of its records.
+    tails = await _tails(connection, settings.state_topic, partitions["state"])
+    # The mark of a partition that was taken up comes before anything was scored.
+    if not any(_state_owner(record) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
+        return
+    deadline = time.monotonic() + _RECOVERING_SECONDS
+    while not await _input_offsets(cluster, settings, partitions):
+        if time.monotonic() < deadline:
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+            continue
+        raise ConfigurationError(
+            f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they "
+            "have expired or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go "
+            "on from now"
+        )
+
+
+async def input_start(cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]) -> str:
+    """Where input partitions without an offset begin; raises Transient.
+
+    SAFE_V0_INPUT_START=latest is for a group without any offset. Later, a partition without one was added, or has not
+    had a record yet: what stands in it now was never read.
+    """
+    if settings.input_start != "latest" or await _input_offsets(cluster, settings, partitions):
+        return "earliest"
+    return "latest"
+
+
+async def _input_offsets(cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]) -> Mapping[int, int]:
+    return await cluster.committed_offsets(settings.kafka_group_id, settings.input_topic, range(partitions["input"]))
+
+
+async def _tails(connection: Connection, topic: str, partitions: int) -> Sequence[Record]:
+    try:
+        async with asyncio.TaskGroup() as reading:  # which leaves none of them running if one fails
+            tails = [reading.create_task(read_tail(connection, topic, partition)) for partition in range(partitions)]
+    except* SafeError as group:
+        raise first_of(group) from None
+    return [record for tail in tails for record in tail.result()]
+
+
+def _state_owner(record: Record) -> str | None:
+    return group_of(record.headers)
+
+
+def _event_owner(record: Record) -> str | None:
+    prefix = ce_source("")
+    for name, content in record.headers:
+        if name == "ce_source" and content is not None:
+            source = content.decode("utf-8", "replace")
+            return source.removeprefix(prefix) if source.startswith(prefix) else source
+    return None

@@ -1,0 +1,88 @@
+"""What a role is made of, and what it does with a partition."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Literal, Protocol
+
+from consumer.kafka import (
+    Committed,
+    Outgoing,
+    PartitionWriter,
+    Subscription,
+)
+from consumer.wire.record import Record
+
+RoleName = Literal["scorer", "aggregator"]
+
+
+class PartitionLogic(Protocol):
+    """What a role does with one partition; one object from taking it up to letting it go.
+
+    `process` must leave no trace when it raises; after any failed commit the object is thrown away.
+    """
+
+    async def restore(self, writer: PartitionWriter) -> None:
+        """Rebuild the state that earlier owners committed. Raises Transient, PartitionLost or Fatal."""
+        ...
+
+    async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
+        """Where to read on, given what the group has committed. Raises Transient, Contradiction or Fatal."""
+        ...
+
+    async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
+        """Turn records into outputs; returns how many of them were taken. Raises Transient: try again later."""
+        ...
+
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:
+        """Add what belongs into every transaction, just before it is committed; return the note for its offset."""
+        ...
+
+    def committed(self, next_offset: int) -> None:
+        """The slice is visible: counters and gauges may move."""
+        ...
+
+    def next_chore_at(self, *, at_end: bool) -> float | None:
+        """Monotonic time at which finish() has something to write even without records."""
+        ...
+
+    def show(self, *, visible: bool) -> None:
+        """Export what the partition holds, or hide it while it may not be ours."""
+        ...
+
+    def drop(self) -> None:
+        """The partition is let go, and this object with it."""
+        ...
+
+
+class GroupMember(Protocol):
+    """Whom a subscription tells what the group deals."""
+
+    async def on_revoked(self) -> None:
+        """All partitions are about to be dealt again."""
+        ...
+
+    def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
+        """These are ours from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What distinguishes the scorer from the aggregator.
+
+    What is read of a partition of `topic` is written to the partition of the same number of the `aligned` topics, and
+    to any partition of the `scattered` ones.
+    """
+
+    name: RoleName
+    topic: str
+    exactly_once: bool
+    offset_out_of_range: Literal["stop", "earliest"]
+    make_subscription: Callable[[GroupMember], Subscription]
+    make_logic: Callable[[int], PartitionLogic]
+    make_writer: Callable[[int, Subscription], PartitionWriter]
+    aligned: frozenset[str] = frozenset()
+    scattered: frozenset[str] = frozenset()
+    commit_seconds: float = inf
+    """A commit that takes longer costs its writer, whether it succeeds or not."""

@@ -1,0 +1,367 @@
+"""The scorer: decode → find expectations → score → publish, for one partition of the input."""
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from consumer.errors import Poison, Transient
+from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription, partition_for
+from consumer.loop_budget import Turns
+from consumer.telemetry.metrics import Metrics
+from consumer.telemetry.warnings import Occasional
+from consumer.wire.headers import own_headers, traced
+from consumer.wire.input import InputEvent, InputRules, decode
+from consumer.wire.keys import batch_key, case_key
+from consumer.wire.record import Record
+from consumer.wire.scored import (
+    DetailsShape,
+    FoundShape,
+    ResultShape,
+    ScoredBy,
+    ScoredRecord,
+    ScoresShape,
+    SourceShape,
+    TermsShape,
+    ViolationsShape,
+    encode_scored,
+)
+from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
+from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
+from safe_core import CaseScore, Policy, score
+
+_log = structlog.get_logger("safe.scorer")
+
+_LARGE_BYTES = 64 * 1024
+
+_ALL = 1_000_000
+"""More records than a slice ever has."""
+
+_RESULT_OVERHEAD_BYTES = 16 * 1024
+"""What a result or a row adds to a scored record at most (contract.md, "Dead letters")."""
+
+_PLACEHOLDER_ARCHETYPE = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerSettings:
+    """Everything that a scorer needs to know; `input_start` is None, "earliest" or "latest"."""
+
+    group: str
+    version: str
+    policy: Policy
+    input_rules: InputRules
+    input_start: str | None
+    expectations_grace_seconds: float
+    scored_topic: str
+    scored_partitions: int
+    dead_letters: DeadLetterTopic
+    poison_limits: PoisonLimits
+
+
+class _TooMuchPoison(Exception):
+    """The next record would be one dead letter too many."""
+
+
+@dataclass(slots=True)
+class _SliceCounts:
+    """What a slice will have done once it is committed."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    cases: Counter[tuple[str, str]] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    empty_outputs: Counter[str] = field(default_factory=Counter)
+    scoring_seconds: list[float] = field(default_factory=list)
+
+
+class ScorerPartition:
+    """What the scorer does with one partition of the input; it keeps no state of its own."""
+
+    def __init__(
+        self,
+        partition: int,
+        settings: ScorerSettings,
+        source: ExpectationsSource,
+        metrics: Metrics,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._partition = partition
+        self._settings = settings
+        self._source = source
+        self._metrics = metrics
+        self._now_ms = now_ms
+        self._scored_by = ScoredBy(settings.version, settings.policy.fingerprint)
+        self._headers = own_headers(settings.group)
+        self._counts = _SliceCounts()
+        self._missing_since: dict[ExpectationsKey, float] = {}
+        self._most = _ALL
+        self._hidden = asyncio.Event()
+        self._watch = self._tried = PoisonWatch(settings.poison_limits)
+        self._begun_at: float | None = None
+        self._buried = Occasional(
+            "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
+        )
+
+    # --- the life of a partition --------------------------------------------------------------------------------------
+
+    async def restore(self, writer: PartitionWriter) -> None:
+        """Nothing to rebuild: scoring depends on the record and its expectations alone."""
+
+    async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
+        """The committed offset, else what SAFE_V0_INPUT_START says, else the earliest record."""
+        if committed is not None:
+            return committed.offset
+        if self._settings.input_start == "latest":
+            self._begun_at = time.monotonic()
+            return await subscription.end(self._partition)
+        return await subscription.beginning(self._partition)
+
+    def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:  # noqa: ARG002 - the protocol's signature
+        """Nothing but the outputs and the offset belongs into a scorer's transaction; the offset needs no note."""
+        return ""
+
+    def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
+        """One chore: where reading began behind older records is committed at once, or a restart would skip more."""
+        return self._begun_at
+
+    def show(self, *, visible: bool) -> None:
+        """A scorer exports nothing of its own; but a partition that may be taken away waits for no look-up."""
+        if visible:
+            self._hidden.clear()
+        else:
+            self._hidden.set()
+
+    def drop(self) -> None:
+        """A scorer holds nothing but what it has not said yet."""
+        self._buried.flush()
+
+    # --- one slice ----------------------------------------------------------------------------------------------------
+
+    async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
+        """Score a slice; raises Transient while expectations cannot be had, or where poison would pass its limit."""
+        self._counts = _SliceCounts()
+        self._tried = self._watch.copy()
+        records = records[: self._most]
+        decoded = await self._decode(records)
+        keys = {ExpectationsKey(event.batch_id, event.test_id) for event in decoded if isinstance(event, InputEvent)}
+        found = await self._find(list(keys), len(records)) if keys else {}
+        self._wait_for_missing(found)
+        turns = Turns()
+        for taken, (record, event) in enumerate(zip(records, decoded, strict=True), start=1):
+            try:
+                if _is_large(record):
+                    await asyncio.to_thread(self._one, record, event, found, outgoing)
+                else:
+                    self._one(record, event, found, outgoing)
+            except _TooMuchPoison as reached:
+                return self._stopped_before(taken, reached)
+            if outgoing.is_full:
+                self._most = taken  # what was decoded and looked up behind it was in vain
+                return taken
+            if turns.is_over:
+                await turns.next()
+        self._most = min(_ALL, self._most * 2)
+        return len(records)
+
+    async def _find(
+        self, keys: Sequence[ExpectationsKey], records: int
+    ) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        """Look up a slice; after a failure the next one is smaller, so that a slow source is passed in small steps."""
+        try:
+            return await self._look_up(keys)
+        except Transient:
+            self._most = max(1, records // 2)
+            raise
+
+    async def _look_up(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+        looking = asyncio.ensure_future(self._source.find(keys))
+        hiding = asyncio.ensure_future(self._hidden.wait())
+        try:
+            await asyncio.wait({looking, hiding}, return_when=asyncio.FIRST_COMPLETED)
+            if looking.done():
+                failure = looking.exception()
+                if isinstance(failure, Transient):
+                    # Anew: raised again, it and the task would hold each other, and with them the slice.
+                    raise Transient(str(failure))
+                return looking.result()
+        finally:
+            hiding.cancel()
+            looking.cancel()
+        raise Transient("the partition may be taken away")
+
+    def _stopped_before(self, taken: int, reached: _TooMuchPoison) -> int:
+        """What came before is taken; with nothing before it, the partition waits."""
+        if taken == 1:
+            raise Transient(str(reached)) from reached
+        return taken - 1
+
+    async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
+        decoded: list[InputEvent | Poison | None] = []
+        rules = self._settings.input_rules
+        turns = Turns()
+        for record in records:
+            if _is_large(record):
+                decoded.append(await asyncio.to_thread(_decoded, record, rules))
+            else:
+                decoded.append(_decoded(record, rules))
+            if turns.is_over:
+                await turns.next()
+        return decoded
+
+    def _wait_for_missing(self, found: Mapping[ExpectationsKey, FoundExpectations | Poison]) -> None:
+        """An output may arrive before its test case: within the grace, the partition waits."""
+        grace = self._settings.expectations_grace_seconds
+        if not grace:
+            return
+        now = time.monotonic()
+        missing = {
+            key for key, answer in found.items()
+            if isinstance(answer, Poison) and answer.reason == "expectations_not_found"
+        }  # fmt: skip
+        self._missing_since = {key: self._missing_since.get(key, now) for key in missing}
+        if any(now - since < grace for since in self._missing_since.values()):
+            raise Transient("a test case is not there yet; waiting for SAFE_V0_EXPECTATIONS_GRACE_SECONDS")
+
+    def _one(
+        self,
+        record: Record,
+        event: InputEvent | Poison | None,
+        found: Mapping[ExpectationsKey, FoundExpectations | Poison],
+        outgoing: Outgoing,
+    ) -> None:
+        if event is None:
+            self._counts.outcomes["ignored"] += 1
+            return
+        answer = event if isinstance(event, Poison) else found[ExpectationsKey(event.batch_id, event.test_id)]
+        if isinstance(answer, Poison):
+            # Not raised again: its traceback would hold this frame, and with it the record, for ever.
+            self._bury(record, answer, outgoing)
+            return
+        assert isinstance(event, InputEvent)
+        try:
+            self._score(record, event, answer, outgoing)
+        except Poison as poison:
+            self._bury(record, poison, outgoing)
+        else:
+            self._tried.note(buried=False)
+
+    def _score(self, record: Record, event: InputEvent, found: FoundExpectations, outgoing: Outgoing) -> None:
+        concern_id = event.concern_id or found.concern_id
+        if concern_id is None:
+            raise Poison("invalid_event", "neither the event nor its test case names a concern")
+        archetype = event.archetype if event.archetype != _PLACEHOLDER_ARCHETYPE else None
+        archetype = archetype or found.archetype
+        started = time.perf_counter()
+        case = self._scored(event, found, concern_id, archetype)
+        output_digest = "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
+        value = encode_scored(
+            scored_record(
+                record, event, concern_id, archetype, found, case,
+                output_digest=output_digest, scored_by=self._scored_by, scored_at=self._now_ms(),
+            )
+        )  # fmt: skip
+        self._counts.scoring_seconds.append(time.perf_counter() - started)
+        if len(value) > self._settings.input_rules.max_value_bytes - _RESULT_OVERHEAD_BYTES:
+            raise Poison("result_too_large", f"the scored record has {len(value)} bytes")
+        partition = partition_for(batch_key(concern_id, event.batch_id), self._settings.scored_partitions)
+        key = case_key(concern_id, event.batch_id, event.test_id).encode()
+        headers = traced(self._headers, record.headers) if record.headers else self._headers
+        outgoing.append(self._settings.scored_topic, partition, key, value, headers)
+        counts = self._counts
+        counts.outcomes["scored"] += 1
+        counts.cases[concern_id, case.label] += 1
+        if case.empty_output:
+            counts.empty_outputs[concern_id] += 1
+
+    def _scored(self, event: InputEvent, found: FoundExpectations, concern_id: str, archetype: str | None) -> CaseScore:
+        metric_id = event.metric_id or found.metric_id or concern_id
+        try:
+            return score(found.prepared, event.output, self._settings.policy.rules_for(metric_id, archetype))
+        except Exception as error:  # a record must never stop its partition, whatever a defect of ours makes of it
+            raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
+
+    # --- dead letters -------------------------------------------------------------------------------------------------
+
+    def _bury(self, record: Record, poison: Poison, outgoing: Outgoing) -> None:
+        objection = self._tried.objection()
+        if objection is not None:
+            raise _TooMuchPoison(
+                f"{objection}, and the next one would ({poison.reason}): see safe dead-letters list --summary; "
+                "once the cause is mended it goes on by itself, else raise the limit and start again"
+            )
+        self._tried.note(buried=True)
+        append_dead_letter(outgoing, record, poison, "scorer", self._settings.dead_letters, self._now_ms())
+        self._counts.outcomes["dead_lettered"] += 1
+        self._counts.reasons[poison.reason] += 1
+
+    def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
+        """Move the counters, and say once per slice what was buried."""
+        self._begun_at = None
+        self._watch = self._tried
+        counts, self._counts = self._counts, _SliceCounts()
+        self._metrics.count_slice(
+            counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.scoring_seconds
+        )
+        self._buried.note(counts.reasons)
+
+
+def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:
+    try:
+        return decode(record, rules)
+    except Poison as poison:
+        # Anew: the frames of what was raised, and of what it was raised for, would hold the record in a circle.
+        return Poison(poison.reason, poison.detail)
+
+
+def _is_large(record: Record) -> bool:
+    """Large values are decoded and scored in a thread: one of 1 MiB may take a quarter of a second."""
+    return record.value is not None and len(record.value) > _LARGE_BYTES
+
+
+def scored_record(
+    record: Record,
+    event: InputEvent,
+    concern_id: str,
+    archetype: str | None,
+    found: FoundExpectations,
+    case: CaseScore,
+    *,
+    output_digest: str,
+    scored_by: ScoredBy,
+    scored_at: int,
+) -> ScoredRecord:
+    """What is written of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
+    details = case.details
+    return ScoredRecord(
+        concern_id=concern_id,
+        batch_id=event.batch_id,
+        run_id=event.run_id,
+        result=ResultShape(
+            event.test_id,
+            archetype,
+            ScoresShape(*case.scores),
+            DetailsShape(
+                FoundShape(details.cr_found, details.cr_missing),
+                ViolationsShape(details.ah_violations),
+                FoundShape(details.ac_found, details.ac_missing),
+            ),
+            TermsShape(*case.terms),
+            case.label,
+        ),
+        source=SourceShape(record.topic, record.partition, record.offset, event.event_time),
+        scorer=scored_by,
+        expectations_digest=found.prepared.digest,
+        output_digest=output_digest,
+        expected_cases=found.expected_cases,
+        in_batch=found.in_batch,
+        passed=case.passed,
+        vacuous=case.vacuous,
+        empty_output=case.empty_output,
+        published_at=record.timestamp,
+        scored_at=scored_at,
+    )

@@ -1,0 +1,344 @@
+"""The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
+
+What both roles share is here; what a slice means is in `scorer.py` and `aggregator.py`. A partition is taken up in one
+order only: have the group confirm that it is ours, fence the former owner, restore, ask for the committed offset, seek,
+resume. One writer writes for it until anything fails; then everything in hand is dropped, and it is taken up again if
+it is still ours.
+
+Why each step comes where it does:
+
+- Confirm before the fence. A coordinator that was cut off from the other brokers goes on answering heartbeats. A member
+  that believed it would fence the rightful owner again and again.
+- Fence before the restore and before the offset. Until the former owner's transaction has ended, neither its rows nor
+  its offset are final.
+- The offset is asked with proof (kafka/group_offsets.py), and the restore reads up to a mark of its own: a broker of
+  the past can delay both, but never answer them.
+- An offset below what was committed here, or an offset and a row of state that are not of one transaction, is a
+  contradiction: it is asked about for a minute, and then ends the worker.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from consumer.errors import Fatal, Transient
+from consumer.kafka import (
+    Fetched,
+    OffsetOutOfRange,
+    Subscription,
+)
+from consumer.worker.backlog import Backoff, Shares
+from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner
+from consumer.worker.role import Role
+
+_log = structlog.get_logger("safe.stage")
+
+_POLL_SECONDS = 0.2
+_REVOKE_SECONDS = 15.0
+_BEYOND_SECONDS = 30.0
+"""How long an offset beyond the end of its log may be the word of a leader that does not know its end yet."""
+_SILENT_GROUP_SECONDS = 90.0
+"""A member that hears nothing from its group for this long joins it anew."""
+_POLL_TROUBLE_SECONDS = 10.0
+"""How long a failed poll is remembered: polls that bring the other partitions' records succeed in between."""
+
+
+class Stage:
+    """One role of this process; run() returns after stop() and raises Fatal."""
+
+    def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:
+        self.role = role
+        self.runners: dict[int, Runner] = {}
+        self.joined = False
+        self.polled_at = time.monotonic()
+        self.subscription: Subscription | None = None
+        self.leaderless: frozenset[int] = frozenset()
+        """Partitions of the topic that have no leader, as the cluster says: nothing of them can be read."""
+        self._shutdown_seconds = shutdown_seconds
+        self._now_ms = now_ms
+        self._generation: int | None = None
+        self._stopping = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._disposals: set[asyncio.Task[None]] = set()
+        self._told_serving = False
+        self._poll_trouble: str | None = None
+        self._poll_failed_at = float("-inf")
+        self._shares = Shares()
+        self._waiting_since: dict[int, float] = {}
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve until stop(); whatever is transient is waited out here."""
+        backoff = Backoff()
+        while not self._stopping.is_set():
+            try:
+                await self._membership(backoff)
+            except Transient as error:
+                _log.warning("the group was left; joining again", role=self.role.name, why=str(error))
+                await self._stop_or(backoff.next())
+
+    def stop(self) -> None:
+        """Ask run() to drain and return; may be called twice."""
+        self._stopping.set()
+
+    async def _membership(self, backoff: "Backoff") -> None:
+        self.subscription = subscription = self.role.make_subscription(self)
+        await subscription.start()
+        self.polled_at = time.monotonic()
+        polling = asyncio.create_task(self._poll_until_stopped(subscription, backoff), name=f"{self.role.name} poll")
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({polling, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            # A poll may hang in a rebalance that never ends; only a process that is ending may cancel it.
+            await asyncio.wait({polling}, timeout=2 * _POLL_SECONDS if not polling.done() else 0)
+        except asyncio.CancelledError:
+            self.stop()  # the process ends: polls that fail while the group is left are no news
+            raise
+        finally:
+            stopped.cancel()
+            await self._leave(subscription)
+            polling.cancel()
+            await asyncio.wait({polling})
+        if not polling.cancelled():
+            polling.result()
+
+    async def _poll_until_stopped(self, subscription: Subscription, backoff: "Backoff") -> None:
+        while not self._stopping.is_set():
+            self._note_waits()
+            try:
+                fetched = await self._poll(subscription)
+            except Transient as error:
+                self._raise_failure()  # why the role ends is said; that its polls fail too would point elsewhere
+                if self._stopping.is_set():
+                    return
+                self._note_failed_poll(error)
+                self._seek_back(subscription)
+                if subscription.is_broken:
+                    raise
+                await self._stop_or(backoff.next())
+                continue
+            finally:
+                self._raise_failure()
+            self.polled_at = time.monotonic()
+            for partition, batch in fetched.items():
+                runner = self.runners.get(partition)
+                if runner is not None:
+                    runner.offer(batch)
+            if any(batch.records for batch in fetched.values()):
+                backoff.reset()
+            self._check_silence(subscription)
+            self._tell_serving()
+
+    async def _poll(self, subscription: Subscription) -> dict[int, Fetched]:
+        """What has been fetched, nothing where a partition's offset is not in its log; raises Transient or Fatal."""
+        try:
+            return await subscription.poll(_POLL_SECONDS)
+        except OffsetOutOfRange as gap:
+            await self._out_of_range(subscription, gap)
+            return {}
+
+    def _tell_serving(self) -> None:
+        """Say once for each assignment that all of it is served."""
+        if self.joined and not self._told_serving and not self.troubles():
+            self._told_serving = True
+            _log.info("serving", role=self.role.name, topic=self.role.topic, partitions=sorted(self.runners))
+
+    def _note_failed_poll(self, error: Transient) -> None:
+        if not self._polling_fails():
+            _log.warning("polling fails", role=self.role.name, topic=self.role.topic, why=str(error))
+        self._poll_trouble = str(error)
+        self._poll_failed_at = time.monotonic()
+
+    def _polling_fails(self) -> bool:
+        return time.monotonic() - self._poll_failed_at < _POLL_TROUBLE_SECONDS
+
+    def _check_silence(self, subscription: Subscription) -> None:
+        silent = time.monotonic() - max(subscription.last_heartbeat_at, subscription.started_at)
+        if silent > _SILENT_GROUP_SECONDS:
+            raise Transient(f"the group has not answered for {silent:.0f} s")
+
+    def _seek_back(self, subscription: Subscription) -> None:
+        """After a failed poll positions may stand behind records that were never delivered."""
+        for runner in self.runners.values():
+            runner.seek_back(subscription)
+
+    async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
+        """A broker does not have the offset that is to be read next: it was deleted, or there is no such offset yet."""
+        await subscription.refresh_metadata()
+        beginning, end = await subscription.bounds(gap.partition)
+        if gap.offset < beginning:
+            self._deleted_unread(subscription, gap, beginning)
+        else:
+            self._beyond_the_end(subscription, gap, end)
+            await self._stop_or(LOOK_AGAIN_SECONDS)  # the answer would be the same at once
+
+    def _deleted_unread(self, subscription: Subscription, gap: OffsetOutOfRange, beginning: int) -> None:
+        if self.role.offset_out_of_range == "stop":
+            raise Fatal(
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is no longer in its log, which begins at "
+                f"{beginning}: records were deleted before they were read. Set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest "
+                "to go on with what is there"
+            ) from gap
+        _log.warning(
+            "the next offset to read is not in the log; going on with the earliest",
+            topic=self.role.topic, partition=gap.partition, offset=gap.offset, earliest=beginning,
+        )  # fmt: skip
+        runner = self.runners.get(gap.partition)
+        if runner is not None:
+            runner.jump(subscription, beginning)
+
+    def _beyond_the_end(self, subscription: Subscription, gap: OffsetOutOfRange, end: int) -> None:
+        """Never a reason to jump. A leader that has just been elected may not know its end yet: ask it again."""
+        runner = self.runners.get(gap.partition)
+        if runner is None:
+            return
+        waits = runner.beyond(subscription, gap.offset, end)
+        if waits > _BEYOND_SECONDS:
+            raise Fatal(
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} lies beyond its end, {end}: the topic was "
+                "deleted and created again, or restored from an older copy. See 'Starting over' in docs/operate.md"
+            ) from gap
+
+    async def _stop_or(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # --- rebalances ---------------------------------------------------------------------------------------------------
+
+    async def on_revoked(self) -> None:
+        """The group is about to deal anew: finish or abandon what is in hand, fetch nothing, show nothing."""
+        try:
+            for runner in self.runners.values():
+                runner.suspend()
+            late = await self._quiet(_REVOKE_SECONDS)
+            for partition in late:
+                self._drop(partition)
+        except Exception as error:  # noqa: BLE001 - aiokafka logs and swallows it; a half-done revoke must stop us
+            self._failure = self._failure or error
+
+    def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
+        """The group has dealt: keep what came back in the very next generation, take up what is new, drop the rest."""
+        try:
+            unbroken = self.role.exactly_once and self._generation is not None and generation == self._generation + 1
+            self._generation = generation
+            self._shares.partitions = max(1, len(partitions))
+            for partition in list(self.runners):
+                if unbroken and partition in partitions and self.runners[partition].alive:
+                    self.runners[partition].keep()
+                else:
+                    self._drop(partition)
+            for partition in sorted(partitions - self.runners.keys()):
+                self._take_up(partition)
+            self.joined = True
+            self._told_serving = False
+            _log.info(
+                "partitions assigned",
+                role=self.role.name, topic=self.role.topic, partitions=sorted(partitions), generation=generation,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failure = self._failure or error
+
+    def _take_up(self, partition: int) -> None:
+        assert self.subscription is not None
+        after = tuple(self._disposals)
+        runner = Runner(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
+        self.runners[partition] = runner
+        runner.task.add_done_callback(self._runner_ended)
+
+    def _runner_ended(self, task: "asyncio.Task[None]") -> None:
+        self._disposals.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+
+    def _drop(self, partition: int) -> None:
+        runner = self.runners.pop(partition)
+        runner.suspend()
+        if not runner.task.done():
+            self._disposals.add(runner.task)
+            runner.task.cancel()
+
+    async def _quiet(self, seconds: float) -> list[int]:
+        """Wait until no runner has a slice in hand; returns the partitions that still have."""
+        waits = {asyncio.create_task(runner.quiet.wait()): partition for partition, runner in self.runners.items()}
+        if not waits:
+            return []
+        _done, late = await asyncio.wait(waits, timeout=seconds)
+        for task in late:
+            task.cancel()
+        return [waits[task] for task in late]
+
+    async def _leave(self, subscription: Subscription) -> None:
+        """Finish the slices in hand, close the writers, leave the group: all within one deadline."""
+        deadline = time.monotonic() + self._shutdown_seconds
+        for runner in self.runners.values():
+            runner.suspend()
+        await self._quiet(max(0.5, self._shutdown_seconds * 0.6))
+        for partition in list(self.runners):
+            self._drop(partition)
+        if self._disposals:
+            await asyncio.wait(self._disposals, timeout=max(0.5, deadline - time.monotonic()))
+        self.joined = False
+        self._generation = None
+        await subscription.stop(max(0.5, min(5.0, deadline - time.monotonic())))
+
+    # --- what health asks ---------------------------------------------------------------------------------------------
+
+    def troubles(self) -> list[str]:
+        """Why the role cannot serve all of its partitions just now; empty when it does."""
+        if not self.joined or self.subscription is None:
+            return [f"{self.role.name}: not yet a member of its group"]
+        if not self.subscription.heartbeat_is_fresh():
+            return [f"{self.role.name}: the group coordinator does not answer"]
+        polling = [f"{self.role.name}: polling fails: {self._poll_trouble}"] if self._polling_fails() else []
+        return polling + [
+            f"{self.role.name}: partition {partition} of {self.role.topic}: {trouble}"
+            for partition, runner in sorted(self.runners.items())
+            for trouble in (runner.trouble, runner.unread)
+            if trouble is not None
+        ]
+
+    def _note_waits(self) -> None:
+        """Looked at with every poll, so that a partition taken up anew in between does not begin to wait anew."""
+        now = time.monotonic()
+        waiting = [
+            at
+            for at, runner in self.runners.items()
+            if runner.trouble is not None or runner.unread is not None or at in self.leaderless
+        ]
+        self._waiting_since = {partition: self._waiting_since.get(partition, now) for partition in waiting}
+
+    def waiting_seconds(self) -> dict[int, float]:
+        """How long each partition has been waiting, 0 for those that are served."""
+        now = time.monotonic()
+        return {partition: now - self._waiting_since.get(partition, now) for partition in self.runners}
+
+    def lags(self) -> dict[int, int]:
+        """The lag of each partition whose lag is known: without a leader nobody can tell where one ends."""
+        known = {at: runner.lag for at, runner in self.runners.items() if at not in self.leaderless}
+        return {partition: lag for partition, lag in known.items() if lag is not None}
+
+    def needs(self, topic: str, partition: int) -> bool:
+        """Whether the partitions that are ours cannot be served without this one."""
+        if topic in self.role.scattered:
+            return bool(self.runners)
+        return partition in self.runners and (topic == self.role.topic or topic in self.role.aligned)
+
+    async def note_ends(self) -> None:
+        """Ask where the partitions end that are not being fetched: their lag must not stand still while they wait."""
+        await asyncio.gather(
+            *(
+                runner.note_end()
+                for partition, runner in self.runners.items()
+                if not runner.is_fetched and partition not in self.leaderless
+            )
+        )

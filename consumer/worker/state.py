@@ -1,0 +1,230 @@
+"""What the aggregator remembers of one partition, and how it is rebuilt from `safe.v0.state` (contract.md, "State").
+
+The changelog holds a row for each case that stands, a row for each batch, and the partition's progress row. A tombstone
+forgets; a batch's row tells whether it is live, being forgotten, or forgotten.
+"""
+
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import cast
+
+import structlog
+
+from consumer.errors import Fatal
+from consumer.loop_budget import Turns
+from consumer.telemetry.metrics import ExportedBatch
+from consumer.wire.changelog import BatchRow, ProgressRow, decode_batch_row, decode_progress_row
+from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of
+from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
+from consumer.wire.record import Record
+from consumer.wire.scored import decode_scored, row_of
+from safe_core import BatchFold
+
+_log = structlog.get_logger("safe.aggregator")
+
+_LOG_EVERY_ROWS = 100_000
+
+ReadState = Callable[[int, int], AsyncIterator[Sequence[Record]]]
+"""Reads a partition of the changelog up to, not including, an offset."""
+
+
+@dataclass(slots=True)
+class LiveBatch:
+    """One batch in memory: its fold, and what its row in the changelog says besides.
+
+    `owed_at` is when its report is due, None while none is owed; both times are monotonic.
+    """
+
+    key: str
+    concern_id: str
+    batch_id: str
+    fold: BatchFold = field(default_factory=BatchFold)
+    row: BatchRow | None = None
+    report_not_before: float = 0.0
+    owed_at: float | None = None
+    warned_of_fingerprints: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Neither being forgotten nor forgotten."""
+        return self.row is None or self.row.stage == "live"
+
+    @property
+    def expected_cases(self) -> int | None:
+        """What the source held for the batch when its last case was scored."""
+        return self.row.expected_cases if self.row is not None else None
+
+    def is_complete(self, expected_cases: int | None) -> bool:
+        """Whether as many of the batch's own test cases have a result as the source holds."""
+        return expected_cases is not None and self.fold.expected_present >= expected_cases
+
+    def exported(self) -> ExportedBatch:
+        """What the gauges show of it."""
+        assert self.row is not None
+        return ExportedBatch(
+            self.concern_id, self.batch_id, self.fold.snapshot(), self.row.expected_cases, self.row.last_scored_at
+        )
+
+
+class PartitionState:
+    """The batches of one partition, in order of their last scored record: the idle ones stand first.
+
+    `forgotten` holds the marks of batches whose rows are gone; `rewrite` the rows that stand but that a loser follows
+    in the changelog, by key.
+    """
+
+    def __init__(self, partition: int, group: str, read: ReadState) -> None:
+        self.batches: dict[str, LiveBatch] = {}
+        self.forgotten: dict[str, BatchRow] = {}
+        self.progress: ProgressRow | None = None
+        self.rewrite: dict[bytes, bytes] = {}
+        self._partition = partition
+        self._group = group
+        self._read = read
+        self._end = 0
+        self._behind: set[bytes] = set()
+
+    def batch(self, concern_id: str, batch_id: str) -> LiveBatch:
+        """The batch of that name, made if it is new."""
+        key = batch_key(concern_id, batch_id)
+        batch = self.batches.get(key)
+        if batch is None:
+            batch = self.batches[key] = LiveBatch(key, concern_id, batch_id)
+        return batch
+
+    # --- restore ------------------------------------------------------------------------------------------------------
+
+    async def restore(self, end: int) -> None:
+        """Fold the changelog's rows before the offset `end`, the latest of each test case winning whatever its place.
+
+        Raises Transient, and Fatal for a row that cannot be understood.
+        """
+        self._end = end
+        started, rows = time.monotonic(), 0
+        async for records in self._slices():
+            for record in records:
+                self._restore(record)
+            if rows // _LOG_EVERY_ROWS != (rows + len(records)) // _LOG_EVERY_ROWS:
+                _log.info("restoring", partition=self._partition, rows=rows, seconds=_since(started))
+            rows += len(records)
+        if self._behind:
+            await self._find_winners()
+        self._put_in_order()
+        cases = sum(len(batch.fold) for batch in self.batches.values())
+        _log.log(
+            logging.INFO if rows else logging.DEBUG,
+            "restored",
+            partition=self._partition,
+            rows=rows,
+            batches=len(self.batches),
+            cases=cases,
+            seconds=_since(started),
+        )
+
+    def check_counts(self) -> None:
+        """Raise Fatal where a batch has not as many rows as its own row says: the topic has lost some."""
+        for batch in self.batches.values():
+            if batch.row is not None and batch.is_live and batch.row.cases != len(batch.fold):
+                raise Fatal(
+                    f"the state of batch {batch.key} has {len(batch.fold)} rows of {batch.row.cases}: the state topic "
+                    "was emptied or made anew; restore it, or start a new group on new topics, which scores everything "
+                    "again"
+                )
+
+    async def exported(self) -> dict[str, ExportedBatch]:
+        """What the gauges show of every live batch."""
+        exported = {}
+        turns = Turns()
+        for key, batch in self.batches.items():
+            if batch.is_live:
+                exported[key] = batch.exported()
+            if turns.is_over:
+                await turns.next()
+        return exported
+
+    async def _slices(self) -> AsyncIterator[Sequence[Record]]:
+        # A generator left half-way must close its client now, not when it happens to be collected.
+        reading = cast("AsyncGenerator[Sequence[Record], None]", self._read(self._partition, self._end))
+        async with aclosing(reading) as slices:
+            async for records in slices:
+                yield records
+
+    def _restore(self, record: Record) -> None:
+        self._check_writer(record)
+        try:
+            check_schema(record.headers)
+            self._restore_row(parts_of(record.key or b""), record)
+        except (Undecodable, NewerSchema, ValueError) as error:
+            raise Fatal(
+                f"row {record.offset} of {record.topic}/{record.partition} cannot be read ({error}): run the version "
+                "of SAFE that wrote it, or start a new group on new topics"
+            ) from error
+
+    def _restore_row(self, parts: tuple[str, ...], record: Record) -> None:
+        match parts:
+            case (_,):
+                self._restore_progress(record)
+            case (concern_id, batch_id):
+                self._restore_batch(concern_id, batch_id, record)
+            case (concern_id, batch_id, test_id):
+                self._restore_case(concern_id, batch_id, test_id, record)
+            case _:
+                raise Undecodable("its key has too many parts")
+
+    def _check_writer(self, record: Record) -> None:
+        group = group_of(record.headers)
+        if group != self._group:
+            raise Fatal(
+                f"{record.topic} belongs to group {group or 'unknown'}, this is group {self._group}: "
+                "one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or SAFE_V0_STATE_TOPIC"
+            )
+
+    def _restore_progress(self, record: Record) -> None:
+        if record.key == PROGRESS_KEY and record.value is not None:
+            self.progress = decode_progress_row(record.value)
+
+    def _restore_batch(self, concern_id: str, batch_id: str, record: Record) -> None:
+        if record.value is None:
+            self.batches.pop(batch_key(concern_id, batch_id), None)
+            return
+        batch, row = self.batch(concern_id, batch_id), decode_batch_row(record.value)
+        # A late row of a former owner (possible in `at_least_once`) must not set the batch back.
+        if batch.row is None or row.moved >= batch.row.moved:
+            batch.row = row
+
+    def _restore_case(self, concern_id: str, batch_id: str, test_id: str, record: Record) -> None:
+        fold = self.batch(concern_id, batch_id).fold
+        assert record.key is not None
+        if record.value is None:
+            self._behind.discard(record.key)
+            if test_id in fold:
+                fold.remove(test_id)
+        elif fold.offer(test_id, row_of(decode_scored(record.value))):
+            self._behind.discard(record.key)
+        else:
+            self._behind.add(record.key)  # the compacted topic would keep this loser
+
+    async def _find_winners(self) -> None:
+        """Write the winner again where a loser stands behind it, as two owners in `at_least_once` may leave it."""
+        async for records in self._slices():
+            for record in records:
+                if record.key in self._behind and record.value is not None:
+                    scored = decode_scored(record.value)
+                    fold = self.batch(scored.concern_id, scored.batch_id).fold
+                    test_id = scored.result.test_id
+                    if test_id in fold and fold.row(test_id).version == row_of(scored).version:
+                        self.rewrite[record.key] = record.value
+        self._behind.clear()
+
+    def _put_in_order(self) -> None:
+        rows = {key: batch.row for key, batch in self.batches.items() if batch.row is not None}
+        in_order = sorted(rows, key=lambda key: rows[key].last_scored_at)
+        self.forgotten = {key: rows[key] for key in in_order if rows[key].stage == "forgotten"}
+        self.batches = {key: self.batches[key] for key in in_order if key not in self.forgotten}
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)

@@ -1,0 +1,158 @@
+"""What becomes of the topics while a worker runs: gone, refused, grown, partitions without a leader, brokers missing.
+
+A broker that lags behind the others may say anything once, so nothing is believed before it was seen again: what is
+fatal three times in a row; an id, or a leader or a broker that went or came, twice.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Generic, TypeVar
+
+import structlog
+
+from consumer.errors import Fatal
+from consumer.kafka import TopicsSeen
+from consumer.kafka.topics import MOST_NAMED
+from consumer.text import named
+
+_log = structlog.get_logger("safe.worker")
+
+_FATAL_ANSWERS = 3
+
+_Place = tuple[str, int]
+_NONE: frozenset[int] = frozenset()
+
+T = TypeVar("T")
+
+
+class _SeenTwice(Generic[T]):
+    """A set to which nothing is added, and from which nothing goes, before it was seen so twice in a row."""
+
+    def __init__(self) -> None:
+        self.now: frozenset[T] = frozenset()
+        self._last: frozenset[T] = frozenset()
+
+    def note(self, seen: frozenset[T]) -> tuple[frozenset[T], frozenset[T]]:
+        """Take what was seen; returns what came and what went by that."""
+        before = self.now
+        self.now = (seen & self._last) | (before & (seen | self._last))
+        self._last = seen
+        return self.now - before, before - self.now
+
+
+class TopicWatch:
+    """Hears what the cluster says of the topics, again and again, and knows what to make of it.
+
+    `partitions` are the counts as of the start, by topic; one of `may_grow` may have more by now.
+    """
+
+    def __init__(self, partitions: Mapping[str, int], *, may_grow: str = "") -> None:
+        self.trouble: str | None = None
+        self._partitions = partitions
+        self._may_grow = may_grow
+        self._gone_for = 0
+        self._refused_for = 0
+        self._remade_for = 0
+        self._recounted_for = 0
+        self._ids: dict[str, str] = {}
+        self._ids_seen: Mapping[str, str] = {}
+        self._leaderless = _SeenTwice[_Place]()
+        self._missing_brokers = _SeenTwice[int]()
+        self._addresses: dict[int, str] = {}
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics to ask for."""
+        return list(self._partitions)
+
+    def leaderless(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic that have no leader: nothing of them can be read or written."""
+        return frozenset(partition for name, partition in self._leaderless.now if name == topic) or _NONE
+
+    def missing_brokers(self) -> str | None:
+        """The sentence for brokers that hold replicas of the topics and are not up; None if there are none."""
+        missing = self._named_brokers(self._missing_brokers.now)
+        if not missing:
+            return None
+        are = "broker {} is" if len(missing) == 1 else "brokers {} are"
+        return f"{are.format(named(missing, MOST_NAMED))} missing from the cluster"
+
+    def note(self, seen: TopicsSeen) -> None:
+        """Take an answer of the cluster; raises Fatal where no waiting helps."""
+        refused = [topic for topic in self._partitions if topic in seen.refused]
+        gone = [topic for topic in self._partitions if topic not in seen.partitions and topic not in seen.refused]
+        self._refused_for = self._refused_for + 1 if refused else 0
+        self._gone_for = self._gone_for + 1 if gone else 0
+        self.trouble = _trouble(gone, refused)
+        if self._refused_for >= _FATAL_ANSWERS:
+            raise Fatal(
+                f"{', '.join(refused)}: not authorised for the topic any more; grant DESCRIBE, which READ and WRITE "
+                "include, and start again"
+            )
+        if self._gone_for >= _FATAL_ANSWERS:
+            raise Fatal(
+                f"{', '.join(gone)} disappeared while in use, and its records are gone. See 'Starting over' in "
+                "docs/operate.md before you create it again"
+            )
+        self._check_ids(seen)
+        self._note_brokers(seen)
+        self._note_leaders(seen)
+        self._check_counts(seen)
+
+    def _check_ids(self, seen: TopicsSeen) -> None:
+        """A topic may be deleted and created again between two looks: only its id shows that."""
+        remade = [topic for topic, topic_id in seen.ids.items() if self._ids.get(topic, topic_id) != topic_id]
+        for topic, topic_id in seen.ids.items():
+            if self._ids_seen.get(topic) == topic_id:
+                self._ids.setdefault(topic, topic_id)
+        self._ids_seen = seen.ids
+        self._remade_for = self._remade_for + 1 if remade else 0
+        if self._remade_for >= _FATAL_ANSWERS:
+            raise Fatal(
+                f"{', '.join(remade)} was deleted and created again while in use: its records are gone, and "
+                "earlier offsets are not valid for it. See 'Starting over' in docs/operate.md"
+            )
+
+    def _note_brokers(self, seen: TopicsSeen) -> None:
+        self._addresses |= seen.brokers
+        came, went = self._missing_brokers.note(seen.holders - seen.brokers.keys())
+        if came:
+            _log.warning("brokers are missing from the cluster", brokers=self._named_brokers(came))
+        if went:
+            _log.info("brokers are no longer missing", brokers=self._named_brokers(went))
+
+    def _named_brokers(self, numbers: Collection[int]) -> list[str]:
+        addresses = self._addresses
+        return [f"{each} ({addresses[each]})" if each in addresses else str(each) for each in sorted(numbers)]
+
+    def _note_leaders(self, seen: TopicsSeen) -> None:
+        came, went = self._leaderless.note(
+            frozenset((topic, partition) for topic, at in seen.leaderless.items() for partition in at)
+        )
+        for topic, partitions in _by_topic(came).items():
+            _log.warning("partitions have no leader", topic=topic, partitions=partitions)
+        for topic, partitions in _by_topic(went).items():
+            _log.info("partitions have a leader again", topic=topic, partitions=partitions)
+
+    def _check_counts(self, seen: TopicsSeen) -> None:
+        counts = {topic: (was, seen.partitions.get(topic, was)) for topic, was in self._partitions.items()}
+        changed = {topic: (was, is_) for topic, (was, is_) in counts.items() if was != is_ and topic != self._may_grow}
+        self._recounted_for = self._recounted_for + 1 if changed else 0
+        if self._recounted_for >= _FATAL_ANSWERS:
+            topic, (was, is_) = next(iter(changed.items()))
+            raise Fatal(
+                f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
+                "start a new group on new topics, as 'Starting over' in docs/operate.md says"
+            )
+
+
+def _trouble(gone: list[str], refused: list[str]) -> str | None:
+    if refused:
+        return f"not authorised for the topic: {', '.join(refused)}"
+    return f"missing topic: {', '.join(gone)}" if gone else None
+
+
+def _by_topic(places: Iterable[_Place]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return found
