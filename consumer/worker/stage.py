@@ -1,20 +1,8 @@
 """The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
 
-What both roles share is here; what a slice means is in `scorer.py` and `aggregator.py`. A partition is taken up in one
-order only: have the group confirm that it is ours, fence the former owner, restore, ask for the committed offset, seek,
-resume. One writer writes for it until anything fails; then everything in hand is dropped, and it is taken up again if
-it is still ours.
-
-Why each step comes where it does:
-
-- Confirm before the fence. A coordinator that was cut off from the other brokers goes on answering heartbeats. A member
-  that believed it would fence the rightful owner again and again.
-- Fence before the restore and before the offset. Until the former owner's transaction has ended, neither its rows nor
-  its offset are final.
-- The offset is asked with proof (kafka/group_offsets.py), and the restore reads up to a mark of its own: a broker of
-  the past can delay both, but never answer them.
-- An offset below what was committed here, or an offset and a row of state that are not of one transaction, is a
-  contradiction: it is asked about for a minute, and then ends the worker.
+It is the same for both roles: what becomes of one partition is in `partition.py`, what a slice of records means in
+`scorer.py` and `aggregator.py`. One writer writes for a partition until anything fails; then everything in hand is
+dropped, and the partition is taken up again if it is still ours.
 """
 
 import asyncio
@@ -303,7 +291,7 @@ class Stage:
         return polling + [
             f"{self.role.name}: partition {partition} of {self.role.topic}: {trouble}"
             for partition, runner in sorted(self.runners.items())
-            for trouble in (runner.trouble, runner.unread)
+            for trouble in (runner.condition.trouble, runner.condition.unread)
             if trouble is not None
         ]
 
@@ -313,7 +301,7 @@ class Stage:
         waiting = [
             at
             for at, runner in self.runners.items()
-            if runner.trouble is not None or runner.unread is not None or at in self.leaderless
+            if runner.condition.trouble is not None or runner.condition.unread is not None or at in self.leaderless
         ]
         self._waiting_since = {partition: self._waiting_since.get(partition, now) for partition in waiting}
 

@@ -142,7 +142,10 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
 
             gates[0].open.set()  # the zombie goes on where it was
             runner = zombie._stages[0].runners[0]
-            await until(lambda: runner.trouble is not None and "taking it up again" in runner.trouble, "it was refused")
+            await until(
+                lambda: runner.condition.trouble is not None and "taking it up again" in runner.condition.trouble,
+                "it was refused",
+            )
 
             assert await asyncio.to_thread(outcomes, site) == before
             assert not await asyncio.to_thread(site.outside.hanging, site.topics.outputs())

@@ -124,10 +124,8 @@ MUTANTS = (
     ),
     Mutant(
         "offset_before_the_restore", PARTITION,
-        "        await self._logic.restore(self._writer)\n"
-        "        committed = await self._asked(self._subscription.committed)\n",
-        "        committed = await self._asked(self._subscription.committed)\n"
-        "        await self._logic.restore(self._writer)\n",
+        "        await logic.restore(writer)\n        committed = await self._asked(self._subscription.committed)\n",
+        "        committed = await self._asked(self._subscription.committed)\n        await logic.restore(writer)\n",
         "test_stage",
     ),
     Mutant(
@@ -148,7 +146,7 @@ MUTANTS = (
     ),
     Mutant(
         "writer_kept_after_a_failure", PARTITION,
-        "            await self._writer.dispose()  # if we are cancelled here, the next call awaits it\n", "",
+        "            await self._closing.dispose()  # if we are cancelled here, the next call awaits it\n", "",
         "test_stage",
     ),
     Mutant(
@@ -156,7 +154,7 @@ MUTANTS = (
         "if gap.offset < beginning:", "if gap.offset != beginning:", "test_stage",
     ),
     Mutant(
-        "fences_not_counted", PARTITION, "        self._count_fence(self._writer.epoch)\n", "", "test_stage",
+        "fences_not_counted", PARTITION, "        self._count_fence(writer.epoch)\n", "", "test_stage",
     ),
     Mutant(
         "refusals_taken_for_another_producer", PARTITION,

@@ -20,6 +20,7 @@ from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
 from consumer.worker import main as app_module
 from consumer.worker import patience
+from consumer.worker.condition import Condition
 from consumer.worker.main import Worker
 from consumer.worker.partition import Runner
 from consumer.worker.watch import TopicWatch
@@ -360,8 +361,8 @@ class Serving(Runner):
     """A partition that is served."""
 
     def __init__(self) -> None:
-        self.trouble = None
-        self.unread = None
+        self.condition = Condition("scorer", "input", 0)
+        self.condition.trouble = None
 
 
 class Joined(Subscription):

@@ -1,0 +1,62 @@
+"""Why a partition is not served just now: what `/readyz` and the log say of it."""
+
+import time
+
+import structlog
+
+from consumer.errors import PartitionLost, SafeError
+
+_log = structlog.get_logger("safe.stage")
+
+_BEING_TAKEN_UP = "being taken up"
+_TELL_AGAIN_SECONDS = 30.0
+
+
+class Condition:
+    """The troubles of one partition, each logged when it begins, and when it ends.
+
+    `trouble` keeps it from being served, `unread` keeps it from being read on; None for none. Taking a partition up
+    again ends no trouble, only a commit or reaching the end does: `is_proven` tells whether that has happened.
+    """
+
+    def __init__(self, role: str, topic: str, partition: int) -> None:
+        self.trouble: str | None = _BEING_TAKEN_UP
+        self.unread: str | None = None
+        self.is_proven = True
+        self._where = {"role": role, "topic": topic, "partition": partition}
+        self._told_why: str | None = None
+        self._told_at = float("-inf")
+
+    def note_waiting(self, error: SafeError) -> None:
+        """The partition waits: say so once, and another reason later, at most every so often."""
+        why, now = str(error), time.monotonic()
+        begins = self.trouble is None or self.trouble == _BEING_TAKEN_UP
+        if begins or (why != self._told_why and now - self._told_at > _TELL_AGAIN_SECONDS):
+            self._told_why, self._told_at = why, now
+            _log.warning("the partition waits", **self._where, why=why)
+        self.trouble = why
+
+    def note_unread(self, error: SafeError) -> None:
+        """The partition cannot be read on; what was read before is still served."""
+        if self.unread is None:
+            _log.warning("the partition waits", **self._where, why=str(error))
+        self.unread = str(error)
+
+    def note_lost(self, error: PartitionLost) -> None:
+        """The slice in hand was dropped, and the partition is taken up again."""
+        self.is_proven = False
+        self.trouble = f"taking it up again: {error}"
+        _log.warning("the slice in hand was dropped", **self._where, why=str(error))
+
+    def note_attached(self) -> None:
+        """The partition is read again."""
+        self.unread = None
+        if self.is_proven:
+            self.trouble = None
+
+    def note_served(self) -> None:
+        """What was in trouble has succeeded."""
+        if not self.is_proven:
+            _log.info("the partition goes on", **self._where)
+        self.is_proven = True
+        self.trouble = None
