@@ -37,7 +37,7 @@ from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
 from consumer.settings import Loaded, Settings, shown
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input import InputRules
-from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.pages import Pages
@@ -46,6 +46,7 @@ from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.stage import Stage
+from consumer.worker.state import AggregatorSettings
 from consumer.worker.watch import TopicWatch
 
 _log = structlog.get_logger("safe.worker")

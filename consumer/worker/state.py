@@ -6,21 +6,23 @@ forgets; a batch's row tells whether it is live, being forgotten, or forgotten.
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import structlog
 
 from consumer.errors import Fatal
+from consumer.kafka import Outgoing
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow, decode_batch_row, decode_progress_row
-from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of
+from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of, own_headers
 from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
 from consumer.wire.record import Record
 from consumer.wire.scored import decode_scored, row_of
+from consumer.worker.dead_letters import DeadLetterTopic
 from safe_core import BatchFold
 
 _log = structlog.get_logger("safe.aggregator")
@@ -29,6 +31,25 @@ _LOG_EVERY_ROWS = 100_000
 
 ReadState = Callable[[int, int], AsyncIterator[Sequence[Record]]]
 """Reads a partition of the changelog up to, not including, an offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatorSettings:
+    """Everything that an aggregator needs to know; `scored_topic_id` is None where the broker does not tell it."""
+
+    group: str
+    version: str
+    fingerprint: str
+    configuration: Mapping[str, Any]
+    exactly_once: bool
+    partitions: int
+    scored_topic_id: str | None
+    state_topic: str
+    result_topic: str
+    report_topic: str
+    dead_letters: DeadLetterTopic
+    max_value_bytes: int
+    batch_ttl_seconds: float
 
 
 @dataclass(slots=True)
@@ -73,16 +94,19 @@ class PartitionState:
     """The batches of one partition, in order of their last scored record: the idle ones stand first.
 
     `forgotten` holds the marks of batches whose rows are gone; `rewrite` the rows that stand but that a loser follows
-    in the changelog, by key.
+    in the changelog, by key; `touched` the batches whose rows change with the next commit.
     """
 
-    def __init__(self, partition: int, group: str, read: ReadState) -> None:
+    def __init__(self, partition: int, settings: AggregatorSettings, read: ReadState) -> None:
         self.batches: dict[str, LiveBatch] = {}
         self.forgotten: dict[str, BatchRow] = {}
         self.progress: ProgressRow | None = None
         self.rewrite: dict[bytes, bytes] = {}
+        self.touched: dict[str, None] = {}
+        self.headers = own_headers(settings.group)
         self._partition = partition
-        self._group = group
+        self._group = settings.group
+        self._topic = settings.state_topic
         self._read = read
         self._end = 0
         self._behind: set[bytes] = set()
@@ -94,6 +118,31 @@ class PartitionState:
         if batch is None:
             batch = self.batches[key] = LiveBatch(key, concern_id, batch_id)
         return batch
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def put(self, outgoing: Outgoing, key: bytes, value: bytes | None) -> None:
+        """Add a row to the changelog; None is its tombstone."""
+        outgoing.append(self._topic, self._partition, key, value, self.headers)
+
+    def put_case(self, outgoing: Outgoing, key: bytes, value: bytes | None) -> None:
+        """Add the row of a case; what was to be written again of that case no longer stands."""
+        self.rewrite.pop(key, None)
+        self.put(outgoing, key, value)
+
+    def put_winners_again(self, outgoing: Outgoing) -> None:
+        """Add the rows that stand and that a loser follows in the changelog."""
+        for key, value in self.rewrite.items():
+            self.put(outgoing, key, value)
+
+    def put_touched_rows(self, outgoing: Outgoing) -> None:
+        """Add the rows of the batches that have changed."""
+        for key in self.touched:
+            batch = self.batches.get(key)
+            row = batch.row if batch is not None else self.forgotten.get(key)
+            assert row is not None
+            row = row._replace(cases=len(batch.fold) if batch is not None else 0)
+            self.put(outgoing, key.encode(), row.encode())
 
     # --- restore ------------------------------------------------------------------------------------------------------
 

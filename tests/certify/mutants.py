@@ -25,6 +25,7 @@ INTERNALS = "consumer/kafka/internals.py"
 STAGE = "consumer/worker/stage.py"
 PARTITION = "consumer/worker/partition.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
+RESUME = "consumer/worker/resume.py"
 STATE = "consumer/worker/state.py"
 
 
@@ -183,10 +184,11 @@ MUTANTS = (
     Mutant("restore_one_short", AGGREGATOR, "restore(end=mark + 1)", "restore(end=mark)", "test_aggregator"),
     Mutant(
         "older_state_taken", AGGREGATOR,
-        "            self._check_same_transaction(progress, committed)\n", "            pass\n", "test_aggregator",
+        "            check_same_transaction(progress, committed, where, state_topic)\n", "            pass\n",
+        "test_aggregator",
     ),
     Mutant(
-        "count_of_transactions_ignored", AGGREGATOR,
+        "count_of_transactions_ignored", RESUME,
         "(progress.next_offset, ours), (committed.offset, theirs)", "(progress.next_offset, 0), (committed.offset, 0)",
         "test_aggregator",
     ),
@@ -195,7 +197,7 @@ MUTANTS = (
     ),
     Mutant(
         "topic_made_again_taken", AGGREGATOR,
-        "        self._check_same_topic(progress)\n", "", "test_aggregator",
+        "        check_same_topic(progress, self._settings)\n", "", "test_aggregator",
     ),
     Mutant(
         "missing_rows_not_counted", AGGREGATOR,

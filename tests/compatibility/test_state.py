@@ -16,8 +16,10 @@ from consumer.kafka import Committed, Outgoing, Subscription
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.headers import SCHEMA
 from consumer.worker import aggregator as aggregator_module
-from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker import reporting as reporting_module
+from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.state import AggregatorSettings
 from tests.compatibility.frozen import GROUP, TOPICS, Frozen, load, versions
 from tests.support.checker import Run, check
 from tests.support.marker import Marker
@@ -131,6 +133,7 @@ def frozen(request: pytest.FixtureRequest) -> Frozen:
 def clock(frozen: Frozen, monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock(max(record.timestamp for each in frozen.records.values() for record in each) + 1_000)
     monkeypatch.setattr(aggregator_module, "time", clock)
+    monkeypatch.setattr(reporting_module, "time", clock)
     return clock
 
 

@@ -27,9 +27,12 @@ from consumer.wire.keys import PROGRESS_KEY, parts_of
 from consumer.wire.record import Record
 from consumer.wire.scored import ScoredBy, encode_scored
 from consumer.worker import aggregator as aggregator_module
-from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker import forgetting as forgetting_module
+from consumer.worker import reporting as reporting_module
+from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.scorer import scored_record
+from consumer.worker.state import AggregatorSettings
 from safe_core import (
     CaseScore,
     Details,
@@ -305,6 +308,7 @@ def progress_row(
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(aggregator_module, "time", clock)
+    monkeypatch.setattr(reporting_module, "time", clock)
     return clock
 
 
@@ -729,7 +733,7 @@ async def test_a_batch_is_reported_at_most_once_a_second_and_once_more_when_it_r
 async def test_reports_wait_while_there_are_results_and_the_longest_owed_comes_first(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregator_module, "_BUSY_REPORT_SHARE", 0.0)  # nothing to spare
+    monkeypatch.setattr(reporting_module, "_BUSY_REPORT_SHARE", 0.0)  # nothing to spare
     for offset, name in enumerate("CAB"):
         assert not (await site.fold(scored("1", batch=name, offset=offset))).of("report")
     idle = await site.fold()
@@ -740,7 +744,7 @@ async def test_reports_wait_while_there_are_results_and_the_longest_owed_comes_f
 async def test_where_a_slice_is_full_or_commits_are_slow_each_transaction_has_one_report(
     site: Site, monkeypatch: pytest.MonkeyPatch, most_results: int, share: float
 ) -> None:
-    monkeypatch.setattr(aggregator_module, "_BUSY_REPORT_SHARE", 0.0)
+    monkeypatch.setattr(reporting_module, "_BUSY_REPORT_SHARE", 0.0)
     for offset, name in enumerate("CAB"):
         await site.fold(scored("1", batch=name, offset=offset))
     site.most_results, site.share = most_results, share
@@ -821,7 +825,7 @@ def stage_of(site: Site, key: bytes = b"S11/B") -> str | None:
 async def test_an_idle_batch_is_marked_first_and_its_rows_go_in_later_transactions(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregator_module, "_FORGET_RECORDS", 2)
+    monkeypatch.setattr(forgetting_module, "_FORGET_RECORDS", 2)
     await live_batch(site, cases=5)
     site.clock.advance(7 * 86_400)
     marked = await site.fold(at_end=True)
@@ -837,7 +841,7 @@ async def test_an_idle_batch_is_marked_first_and_its_rows_go_in_later_transactio
 
 
 async def test_where_commits_are_slow_fewer_rows_go_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregator_module, "_FORGET_RECORDS", 8)
+    monkeypatch.setattr(forgetting_module, "_FORGET_RECORDS", 8)
     await live_batch(site, cases=5)
     site.clock.advance(7 * 86_400)
     await site.fold(at_end=True)
@@ -872,7 +876,7 @@ async def test_the_chore_comes_when_the_time_to_live_is_over(site: Site) -> None
 async def test_a_batch_half_forgotten_is_not_shown_and_is_forgotten_by_whoever_restores_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregator_module, "_FORGET_RECORDS", 2)
+    monkeypatch.setattr(forgetting_module, "_FORGET_RECORDS", 2)
     await live_batch(site, cases=5)
     site.clock.advance(7 * 86_400)
     await site.fold(at_end=True)
@@ -892,7 +896,7 @@ async def test_a_batch_half_forgotten_is_not_shown_and_is_forgotten_by_whoever_r
 async def test_a_late_record_opens_a_forgotten_batch_anew_alone(
     site: Site, monkeypatch: pytest.MonkeyPatch, transactions: int, *, restarted: bool
 ) -> None:
-    monkeypatch.setattr(aggregator_module, "_FORGET_RECORDS", 2)
+    monkeypatch.setattr(forgetting_module, "_FORGET_RECORDS", 2)
     await live_batch(site, cases=5)
     site.clock.advance(7 * 86_400)
     for _ in range(transactions):

@@ -14,10 +14,12 @@ from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input import InputRules
 from consumer.wire.record import Record
 from consumer.worker import aggregator as aggregator_module
-from consumer.worker.aggregator import AggregatorPartition, AggregatorSettings
+from consumer.worker import reporting as reporting_module
+from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.state import AggregatorSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from tests.support.cases import WrittenBatch
 from tests.support.marker import Marker
@@ -136,6 +138,7 @@ class Chain:
         scored = [record for record in first.written if record.topic == "scored"]
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(aggregator_module, "time", self._clock)
+            patched.setattr(reporting_module, "time", self._clock)
             gauges = BatchGauges(1_000, lambda: True)
             aggregator = AggregatorPartition(0, self._folding, self._nothing, gauges, self._metrics, lambda: NOW)
             await aggregator.restore(Marker())

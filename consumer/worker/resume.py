@@ -1,0 +1,48 @@
+"""Whether the state and the group's offset belong together (contract.md, "Take-over"): an aggregator reads on if so."""
+
+from consumer.errors import Contradiction, Fatal
+from consumer.kafka import Committed
+from consumer.wire.changelog import ProgressRow, transactions_of
+from consumer.worker.state import AggregatorSettings
+
+
+def check_same_topic(progress: ProgressRow, settings: AggregatorSettings) -> None:
+    """Raise Fatal where the state was written for another scored topic than the one that is there."""
+    if progress.partitions != settings.partitions:
+        raise Fatal(
+            f"the state was written for {progress.partitions} partitions of the scored topic, which now has "
+            f"{settings.partitions}: start a new group on new topics, as "
+            "'Starting over' in docs/operate.md says"
+        )
+    known, current = progress.topic_id, settings.scored_topic_id
+    if known is not None and current is not None and known != current:
+        raise Fatal(
+            f"the state was written for a scored topic with the id {known}, but the one there now has the id "
+            f"{current}: it was deleted and created again, so the offsets in the state are not valid for it. "
+            "Start over: 'Starting over' in docs/operate.md"
+        )
+
+
+def check_same_transaction(progress: ProgressRow, committed: Committed, where: str, state_topic: str) -> None:
+    """Row and offset are written in one transaction: raise Contradiction unless they are equal."""
+    ours, theirs = progress.transactions, transactions_of(committed.note)
+    if ours is None or theirs is None:  # an older SAFE, or a person, wrote one of the two
+        ours = theirs = 0
+    row, offset = (progress.next_offset, ours), (committed.offset, theirs)
+    if offset == row:
+        return
+    about = (
+        f"{where} is committed up to {committed.offset} ({committed.note or 'no note'}), but its state "
+        f"reaches up to {progress.next_offset} ({progress.note})"
+    )
+    if offset < row:
+        raise Contradiction(
+            f"{about}: the group's offset was set back. Set it to {progress.next_offset}, or delete the group's "
+            "offsets on the topic: the state knows where to go on"
+        )
+    raise Contradiction(
+        f"{about}: {state_topic} is older than the offset, as after it was restored from a copy. "
+        "Restore the copy that belongs to the offset; or, while the scored topic still holds everything from "
+        f"{progress.next_offset} on, set the group's offset to that (results from there on are published again); "
+        "or start over: 'Starting over' in docs/operate.md"
+    )
