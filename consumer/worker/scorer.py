@@ -64,6 +64,9 @@ class ScorerSettings:
     poison_limits: PoisonLimits
 
 
+_Found = Mapping[ExpectationsKey, FoundExpectations | Poison]
+
+
 class _TooMuchPoison(Exception):
     """The next record would be one dead letter too many."""
 
@@ -147,38 +150,35 @@ class ScorerPartition:
         self._counts = _SliceCounts()
         self._tried = self._watch.copy()
         records = records[: self._most]
-        decoded = await self._decode(records)
-        keys = {ExpectationsKey(event.batch_id, event.test_id) for event in decoded if isinstance(event, InputEvent)}
-        found = await self._find(list(keys), len(records)) if keys else {}
-        self._wait_for_missing(found)
+        events = await self._decode(records)
+        found = await self._find(events)
+        return await self._publish(records, events, found, outgoing)
+
+    async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
+        decoded: list[InputEvent | Poison | None] = []
+        rules = self._settings.input_rules
         turns = Turns()
-        for taken, (record, event) in enumerate(zip(records, decoded, strict=True), start=1):
-            try:
-                if _is_large(record):
-                    await asyncio.to_thread(self._one, record, event, found, outgoing)
-                else:
-                    self._one(record, event, found, outgoing)
-            except _TooMuchPoison as reached:
-                return self._stopped_before(taken, reached)
-            if outgoing.is_full:
-                self._most = taken  # what was decoded and looked up behind it was in vain
-                return taken
+        for record in records:
+            if _is_large(record):
+                decoded.append(await asyncio.to_thread(_decoded, record, rules))
+            else:
+                decoded.append(_decoded(record, rules))
             if turns.is_over:
                 await turns.next()
-        self._most = min(_ALL, self._most * 2)
-        return len(records)
+        return decoded
 
-    async def _find(
-        self, keys: Sequence[ExpectationsKey], records: int
-    ) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+    async def _find(self, events: Sequence[InputEvent | Poison | None]) -> _Found:
         """Look up a slice; after a failure the next one is smaller, so that a slow source is passed in small steps."""
+        keys = {ExpectationsKey(event.batch_id, event.test_id) for event in events if isinstance(event, InputEvent)}
         try:
-            return await self._look_up(keys)
+            found = await self._look_up(list(keys)) if keys else {}
         except Transient:
-            self._most = max(1, records // 2)
+            self._most = max(1, len(events) // 2)
             raise
+        self._wait_for_missing(found)
+        return found
 
-    async def _look_up(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+    async def _look_up(self, keys: Sequence[ExpectationsKey]) -> _Found:
         looking = asyncio.ensure_future(self._source.find(keys))
         hiding = asyncio.ensure_future(self._hidden.wait())
         try:
@@ -194,26 +194,7 @@ class ScorerPartition:
             looking.cancel()
         raise Transient("the partition may be taken away")
 
-    def _stopped_before(self, taken: int, reached: _TooMuchPoison) -> int:
-        """What came before is taken; with nothing before it, the partition waits."""
-        if taken == 1:
-            raise Transient(str(reached)) from reached
-        return taken - 1
-
-    async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
-        decoded: list[InputEvent | Poison | None] = []
-        rules = self._settings.input_rules
-        turns = Turns()
-        for record in records:
-            if _is_large(record):
-                decoded.append(await asyncio.to_thread(_decoded, record, rules))
-            else:
-                decoded.append(_decoded(record, rules))
-            if turns.is_over:
-                await turns.next()
-        return decoded
-
-    def _wait_for_missing(self, found: Mapping[ExpectationsKey, FoundExpectations | Poison]) -> None:
+    def _wait_for_missing(self, found: _Found) -> None:
         """An output may arrive before its test case: within the grace, the partition waits."""
         grace = self._settings.expectations_grace_seconds
         if not grace:
@@ -227,11 +208,42 @@ class ScorerPartition:
         if any(now - since < grace for since in self._missing_since.values()):
             raise Transient("a test case is not there yet; waiting for SAFE_V0_EXPECTATIONS_GRACE_SECONDS")
 
+    async def _publish(
+        self,
+        records: Sequence[Record],
+        events: Sequence[InputEvent | Poison | None],
+        found: _Found,
+        outgoing: Outgoing,
+    ) -> int:
+        """Score and publish as far as one transaction can hold; returns how many records were taken."""
+        turns = Turns()
+        for taken, (record, event) in enumerate(zip(records, events, strict=True), start=1):
+            try:
+                if _is_large(record):
+                    await asyncio.to_thread(self._one, record, event, found, outgoing)
+                else:
+                    self._one(record, event, found, outgoing)
+            except _TooMuchPoison as reached:
+                return self._stopped_before(taken, reached)
+            if outgoing.is_full:
+                self._most = taken  # what was decoded and looked up behind it was in vain
+                return taken
+            if turns.is_over:
+                await turns.next()
+        self._most = min(_ALL, self._most * 2)
+        return len(records)
+
+    def _stopped_before(self, taken: int, reached: _TooMuchPoison) -> int:
+        """What came before is taken; with nothing before it, the partition waits."""
+        if taken == 1:
+            raise Transient(str(reached)) from reached
+        return taken - 1
+
     def _one(
         self,
         record: Record,
         event: InputEvent | Poison | None,
-        found: Mapping[ExpectationsKey, FoundExpectations | Poison],
+        found: _Found,
         outgoing: Outgoing,
     ) -> None:
         if event is None:
