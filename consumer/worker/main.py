@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -32,13 +32,14 @@ from consumer.kafka import (
     read_partition,
 )
 from consumer.kafka.subscription import Assignor, Membership
-from consumer.kafka.topics import Verified, cases_topic, no_leader, topic_specs, verify_topics
+from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
 from consumer.settings import Loaded, Settings, shown
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input import InputRules
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.health import Health
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.pages import Pages
 from consumer.worker.patience import Patience
@@ -55,8 +56,6 @@ T = TypeVar("T")
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
 _ASK_AGAIN_SECONDS = 0.5
-_CLUSTER_SILENT_SECONDS = 5.0
-_POLL_STALLED_SECONDS = 300.0
 _TRANSACTION_SHARE = 0.8
 """A transaction must end before the session does: its owner may be gone by then."""
 
@@ -100,15 +99,11 @@ class Worker:
         self._connection = Connection.from_settings(self._settings)
         self._cluster = Cluster(self._connection)
         self._metrics = Metrics(__version__, loaded.policy.fingerprint)
-        self._stages: list[Stage] = []
         self._source: ExpectationsSource | None = None
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
-        self._patience: Patience | None = None
-        self._cluster_answered_at = time.monotonic()
-        self._reading = False
-        self._topic_watch = TopicWatch({})
+        self._health = Health()
 
     # --- start → serve → drain ----------------------------------------------------------------------------------------
 
@@ -117,7 +112,10 @@ class Worker:
         self._install_signals()  # first, so that a signal during the start ends it in order too
         async with AsyncExitStack() as cleanup:
             pages = Pages(
-                self._settings.http_address, self._metrics, not_live=self._not_live, not_ready=self._not_ready
+                self._settings.http_address,
+                self._metrics,
+                not_live=self._health.not_live,
+                not_ready=self._health.not_ready,
             )
             await cleanup.enter_async_context(pages)  # first, so that /readyz says what a start waits for
             verified = await self._unless_stopped(self._verify())
@@ -135,17 +133,18 @@ class Worker:
         if self._role != "aggregator":
             self._source = expectations_source(self._settings)
             cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
-        self._connect_metrics()
+        self._health.source = self._source
+        self._health.connect(self._metrics)
         if self._source is not None:
-            self._reading = True
+            self._health.is_reading = True
             await self._unless_stopped(self._source.start())
-            self._reading = False
+            self._health.is_reading = False
         if self._stopping.is_set():
             return
-        self._stages = self._make_stages(verified)
+        self._health.stages = self._make_stages(verified)
         self._announce(verified, address)
         gc.freeze()  # what is loaded by now stays: no need to look at it again
-        self._cluster_answered_at = time.monotonic()  # nobody has asked it while test cases were read
+        self._health.note_answer()  # nobody has asked it while test cases were read
         await self._serve(verified)
 
     async def _unless_stopped(self, steps: Coroutine[Any, Any, T]) -> T | None:
@@ -165,7 +164,7 @@ class Worker:
         Raises ConfigurationError for what is wrong with it, and where no broker answers, or none that knows, for longer
         than our patience.
         """
-        patience = self._patience = Patience(self._settings)
+        patience = self._health.patience = Patience(self._settings)
         while True:
             try:
                 await self._cluster.connect()
@@ -200,10 +199,10 @@ class Worker:
                     tasks.create_task(self._watch_cluster(verified), name="watch cluster"),
                     tasks.create_task(self._watch_ends(), name="watch ends"),
                 ]
-                stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._stages]
+                stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._health.stages]
                 stopping = tasks.create_task(self._stopping.wait(), name="stop")
                 await asyncio.wait([*stages, stopping], return_when=asyncio.FIRST_COMPLETED)
-                for stage in self._stages:
+                for stage in self._health.stages:
                     stage.stop()
                 await asyncio.wait(stages)
                 for task in (*watches, stopping):
@@ -225,6 +224,7 @@ class Worker:
             os._exit(_EXIT_FORCED)
         self._first_signal_at = now
         _log.info("draining", signal=name, deadline_seconds=self._settings.shutdown_seconds)
+        self._health.is_draining = True
         self._stopping.set()
 
     def _announce(self, verified: Verified, address: str) -> None:
@@ -297,7 +297,9 @@ class Worker:
             max_value_bytes=settings.max_value_bytes,
             batch_ttl_seconds=settings.batch_ttl_seconds,
         )
-        gauges = self._metrics.gauges = BatchGauges(settings.max_exported_batches, self._aggregator_is_surely_ours)
+        gauges = self._metrics.gauges = BatchGauges(
+            settings.max_exported_batches, self._health.aggregator_is_surely_ours
+        )
         read_state = partial(read_partition, self._connection, settings.state_topic)
         metrics = self._metrics
         return self._make_role(
@@ -374,95 +376,26 @@ class Worker:
         """Ask the cluster again and again whether it answers, and what has become of the topics."""
         specs = topic_specs(self._settings)
         counts = {specs[name].name: count for name, count in verified.partitions.items()}
-        watch = self._topic_watch = TopicWatch(counts, may_grow=self._settings.input_topic)
+        watch = self._health.topics = TopicWatch(counts, may_grow=self._settings.input_topic)
         for round_ in count(1):
             await asyncio.sleep(_WATCH_SECONDS)
             gc.collect(1 if round_ % _MIDDLE_EVERY == 0 else 0)
             try:
-                if self._cluster_silence() > _CLUSTER_SILENT_SECONDS:
+                if self._health.cluster_is_silent:
                     await self._cluster.start_again()
                 seen = await self._cluster.look(watch.topics, _CLUSTER_TIMEOUT_SECONDS)
             except Transient:
                 continue
-            self._cluster_answered_at = time.monotonic()
+            self._health.note_answer()
             watch.note(seen)
-            for stage in self._stages:
+            for stage in self._health.stages:
                 stage.leaderless = watch.leaderless(stage.role.topic)
 
     async def _watch_ends(self) -> None:
         """Ask where partitions end that are not fetched; apart, as one that cannot be asked takes long to say so."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            await asyncio.gather(*(stage.note_ends() for stage in self._stages))
-
-    def _aggregator_is_surely_ours(self) -> bool:
-        return any(
-            stage.subscription is not None and stage.subscription.heartbeat_is_fresh()
-            for stage in self._stages
-            if stage.role.name == "aggregator"
-        )
-
-    def _cluster_silence(self) -> float:
-        """For how many seconds the cluster has not answered."""
-        return time.monotonic() - self._cluster_answered_at
-
-    def _not_ready(self) -> Sequence[str]:
-        troubles = ["draining"] if self._stopping.is_set() else []
-        silent = self._cluster_silence()
-        if self._patience is not None and self._patience.reason is not None:
-            troubles.append(f"waiting for the brokers: {self._patience.reason}")
-        elif silent > _CLUSTER_SILENT_SECONDS and not self._reading:
-            troubles.append(f"the cluster has not answered for {silent:.0f} s")
-        if self._topic_watch.trouble is not None:
-            troubles.append(self._topic_watch.trouble)
-        troubles += self._leaderless()
-        source_trouble = self._source.trouble() if self._source is not None else None
-        if source_trouble is not None:
-            troubles.append(f"expectations: {source_trouble}")
-        if not self._stages and not troubles:
-            return ["starting: reading the test cases" if self._reading else "starting"]
-        troubles += [trouble for stage in self._stages for trouble in stage.troubles()]
-        missing = self._topic_watch.missing_brokers()
-        return [missing, *troubles] if troubles and missing is not None else troubles  # alone it is no trouble
-
-    def _leaderless(self) -> list[str]:
-        """What cannot be read or written for the partitions that are ours."""
-        concerned = {
-            topic: {at for at in self._topic_watch.leaderless(topic) if any(s.needs(topic, at) for s in self._stages)}
-            for topic in self._topic_watch.topics
-        }
-        return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
-
-    def _not_live(self) -> Sequence[str]:
-        """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
-        if self._cluster_silence() > _CLUSTER_SILENT_SECONDS:
-            return []
-        now = time.monotonic()
-        return [
-            f"{stage.role.name}: no poll for {now - stage.polled_at:.0f} s"
-            for stage in self._stages
-            if now - stage.polled_at > _POLL_STALLED_SECONDS
-        ]
-
-    def _connect_metrics(self) -> None:
-        def lags() -> dict[tuple[str, int], int]:
-            return {
-                (stage.role.topic, partition): lag for stage in self._stages for partition, lag in stage.lags().items()
-            }
-
-        self._metrics.lags = lags
-        self._metrics.waits = lambda: {
-            (stage.role.topic, partition): seconds
-            for stage in self._stages
-            for partition, seconds in stage.waiting_seconds().items()
-        }
-        self._metrics.ready = lambda: not self._not_ready()
-        source = self._source
-        if source is not None:
-            self._metrics.expectations_requests = lambda: {
-                (source.name, outcome): count for outcome, count in source.requests.items()
-            }
-            self._metrics.unusable_expectations = lambda: [(source.name, part) for part in source.unusable]
+            await asyncio.gather(*(stage.note_ends() for stage in self._health.stages))
 
 
 def expectations_source(settings: Settings) -> ExpectationsSource:

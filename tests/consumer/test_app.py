@@ -18,6 +18,7 @@ from consumer.expectations.folder import FolderSource
 from consumer.kafka import Cluster, Subscription, TopicsSeen, TurnedAway
 from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
+from consumer.worker import health as health_module
 from consumer.worker import main as app_module
 from consumer.worker import patience
 from consumer.worker.condition import Condition
@@ -191,19 +192,19 @@ async def ending_in_order(worker: Worker, begun: asyncio.Event) -> AsyncIterator
 async def test_a_worker_that_is_stopped_while_no_broker_answers_ends_in_order(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(health_module, "_CLUSTER_SILENT_SECONDS", -1.0)
     cluster = worker._cluster = Unanswered()
     async with ending_in_order(worker, cluster.asked):
-        assert worker._not_ready() == ["the cluster has not answered for 0 s"]
+        assert worker._health.not_ready() == ["the cluster has not answered for 0 s"]
 
 
 async def test_a_worker_that_is_stopped_while_it_reads_test_cases_ends_in_order(
     worker: Worker, doubts: deque[SafeError], slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not doubts
-    monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(health_module, "_CLUSTER_SILENT_SECONDS", -1.0)
     async with ending_in_order(worker, slow.begun):
-        assert worker._not_ready() == ["starting: reading the test cases"]
+        assert worker._health.not_ready() == ["starting: reading the test cases"]
 
 
 async def test_a_worker_that_is_stopped_as_the_brokers_answer_begins_nothing_more(
@@ -254,25 +255,25 @@ async def test_a_worker_is_not_ready_where_what_it_needs_has_no_leader(
     counts = {names[name]: count for name, count in COUNTS.items()}
     places = {names[name]: frozenset(partitions) for name, partitions in leaderless.items()}
     serve(worker)
-    assert worker._not_ready() == []
-    worker._topic_watch = TopicWatch(counts)
+    assert worker._health.not_ready() == []
+    worker._health.topics = TopicWatch(counts)
     for _ in range(2):
-        worker._topic_watch.note(TopicsSeen(counts, places, frozenset(), BROKERS))
-    assert worker._not_ready() == [no_leader(names[name], partitions) for name, partitions in concerned.items()]
+        worker._health.topics.note(TopicsSeen(counts, places, frozenset(), BROKERS))
+    assert worker._health.not_ready() == [no_leader(names[name], partitions) for name, partitions in concerned.items()]
 
 
 async def test_a_missing_broker_comes_before_what_follows_from_it_and_alone_is_no_trouble(worker: Worker) -> None:
     input_topic = worker._settings.input_topic
     leaderless = {input_topic: frozenset({0})}
     serve(worker)
-    worker._topic_watch = TopicWatch({input_topic: 2})
+    worker._health.topics = TopicWatch({input_topic: 2})
     seen = TopicsSeen({input_topic: 2}, {}, frozenset(), {1: "a:9092"}, frozenset({1, 2}))
     for _ in range(2):
-        worker._topic_watch.note(seen)
-    assert worker._not_ready() == []
+        worker._health.topics.note(seen)
+    assert worker._health.not_ready() == []
     for _ in range(2):
-        worker._topic_watch.note(replace(seen, leaderless=leaderless))
-    assert worker._not_ready() == ["broker 2 is missing from the cluster", no_leader(input_topic, {0})]
+        worker._health.topics.note(replace(seen, leaderless=leaderless))
+    assert worker._health.not_ready() == ["broker 2 is missing from the cluster", no_leader(input_topic, {0})]
 
 
 class Torn(Cluster):
@@ -306,17 +307,17 @@ async def test_the_watch_tells_the_role_that_reads_it(worker: Worker, monkeypatc
     names = {name: getattr(worker._settings, f"{name}_topic") for name in COUNTS}
     cluster = worker._cluster = Torn(names["input"], {names[name]: count for name, count in COUNTS.items()})
     serve(worker)
-    scorer, aggregator = worker._stages
+    scorer, aggregator = worker._health.stages
     watching = asyncio.create_task(worker._watch_cluster(VERIFIED))
     try:
         await cluster.looked_at(4)
         assert scorer.leaderless == {0}
         assert not aggregator.leaderless
-        assert worker._not_ready() == [no_leader(names["input"], {0})]
+        assert worker._health.not_ready() == [no_leader(names["input"], {0})]
         cluster.is_torn = False
         await cluster.looked_at(8)
         assert not scorer.leaderless
-        assert worker._not_ready() == []
+        assert worker._health.not_ready() == []
     finally:
         watching.cancel()
         await asyncio.wait({watching})
@@ -345,7 +346,7 @@ async def test_a_client_whose_brokers_are_all_gone_starts_again(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "_WATCH_SECONDS", 0.001)
-    monkeypatch.setattr(app_module, "_CLUSTER_SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(health_module, "_CLUSTER_SILENT_SECONDS", 0.05)
     names = {name: getattr(worker._settings, f"{name}_topic") for name in COUNTS}
     cluster = worker._cluster = OfThePast(names["input"], {names[name]: count for name, count in COUNTS.items()})
     watching = asyncio.create_task(worker._watch_cluster(VERIFIED))
@@ -377,8 +378,8 @@ class Joined(Subscription):
 def serve(worker: Worker) -> None:
     """Give a worker its two roles, partition 0 of the input and partition 1 of what is scored."""
     worker._source = app_module.expectations_source(worker._settings)
-    worker._stages = worker._make_stages(VERIFIED)
-    for stage, partition in zip(worker._stages, (0, 1), strict=True):
+    worker._health.stages = worker._make_stages(VERIFIED)
+    for stage, partition in zip(worker._health.stages, (0, 1), strict=True):
         stage.runners[partition] = Serving()
         stage.joined = True
         stage.subscription = Joined()

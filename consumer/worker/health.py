@@ -1,0 +1,107 @@
+"""What a worker knows of its own state, and what `/readyz`, `/livez` and the gauges make of it."""
+
+import time
+from collections.abc import Sequence
+
+from consumer.expectations.port import ExpectationsSource
+from consumer.kafka.topics import no_leader
+from consumer.telemetry.metrics import Metrics
+from consumer.worker.patience import Patience
+from consumer.worker.stage import Stage
+from consumer.worker.watch import TopicWatch
+
+_CLUSTER_SILENT_SECONDS = 5.0
+_POLL_STALLED_SECONDS = 300.0
+
+
+class Health:
+    """The parts of a worker as far as they are there yet; the worker sets them, probes and scrapes ask."""
+
+    def __init__(self) -> None:
+        self.stages: Sequence[Stage] = ()
+        self.source: ExpectationsSource | None = None
+        self.topics = TopicWatch({})
+        self.patience: Patience | None = None
+        self.is_reading = False
+        self.is_draining = False
+        self._answered_at = time.monotonic()
+
+    def note_answer(self) -> None:
+        """The cluster has answered, or nobody has asked it for a while."""
+        self._answered_at = time.monotonic()
+
+    @property
+    def cluster_is_silent(self) -> bool:
+        """Whether the cluster has not answered for so long that it shows."""
+        return self._silence() > _CLUSTER_SILENT_SECONDS
+
+    def _silence(self) -> float:
+        return time.monotonic() - self._answered_at
+
+    def not_ready(self) -> Sequence[str]:
+        """Why it cannot serve just now, each reason in words; empty when it can."""
+        troubles = ["draining"] if self.is_draining else []
+        if self.patience is not None and self.patience.reason is not None:
+            troubles.append(f"waiting for the brokers: {self.patience.reason}")
+        elif self.cluster_is_silent and not self.is_reading:
+            troubles.append(f"the cluster has not answered for {self._silence():.0f} s")
+        if self.topics.trouble is not None:
+            troubles.append(self.topics.trouble)
+        troubles += self._leaderless()
+        source_trouble = self.source.trouble() if self.source is not None else None
+        if source_trouble is not None:
+            troubles.append(f"expectations: {source_trouble}")
+        if not self.stages and not troubles:
+            return ["starting: reading the test cases" if self.is_reading else "starting"]
+        troubles += [trouble for stage in self.stages for trouble in stage.troubles()]
+        missing = self.topics.missing_brokers()
+        return [missing, *troubles] if troubles and missing is not None else troubles  # alone it is no trouble
+
+    def _leaderless(self) -> list[str]:
+        """What cannot be read or written for the partitions that are ours."""
+        concerned = {
+            topic: {at for at in self.topics.leaderless(topic) if any(s.needs(topic, at) for s in self.stages)}
+            for topic in self.topics.topics
+        }
+        return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
+
+    def not_live(self) -> Sequence[str]:
+        """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
+        if self.cluster_is_silent:
+            return []
+        now = time.monotonic()
+        return [
+            f"{stage.role.name}: no poll for {now - stage.polled_at:.0f} s"
+            for stage in self.stages
+            if now - stage.polled_at > _POLL_STALLED_SECONDS
+        ]
+
+    def aggregator_is_surely_ours(self) -> bool:
+        """Whether the group still counts on us as an aggregator, as far as we can know."""
+        return any(
+            stage.subscription is not None and stage.subscription.heartbeat_is_fresh()
+            for stage in self.stages
+            if stage.role.name == "aggregator"
+        )
+
+    def connect(self, metrics: Metrics) -> None:
+        """Let the gauges ask."""
+
+        def lags() -> dict[tuple[str, int], int]:
+            return {
+                (stage.role.topic, partition): lag for stage in self.stages for partition, lag in stage.lags().items()
+            }
+
+        metrics.lags = lags
+        metrics.waits = lambda: {
+            (stage.role.topic, partition): seconds
+            for stage in self.stages
+            for partition, seconds in stage.waiting_seconds().items()
+        }
+        metrics.ready = lambda: not self.not_ready()
+        source = self.source
+        if source is not None:
+            metrics.expectations_requests = lambda: {
+                (source.name, outcome): count for outcome, count in source.requests.items()
+            }
+            metrics.unusable_expectations = lambda: [(source.name, part) for part in source.unusable]
