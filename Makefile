@@ -9,7 +9,8 @@ BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
 CODE   := safe_core consumer tests bench docs
 # Files of tests that are run at once; each of as many processes has a broker of its own.
-JOBS   ?= 3
+JOBS   ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores + 1)))
+PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # pip checks every file that it installs against the hashes of the lock; the package itself adds nothing to them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -37,7 +38,7 @@ format: $(VENV)/.dev ## put the code in order
 	$(BIN)/ruff check --fix $(CODE)
 
 test: $(VENV)/.dev tools ## every test, those against a real broker included
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --durations=10 $(PYTEST_ARGS)
 
 tools: ## what the tests of alerts, chart and image run (Debian's packages need root where they are missing)
 	@bash tests/monitoring/tools.sh || echo "NOT INSTALLED: the tests that need Prometheus will be skipped" >&2
@@ -45,7 +46,7 @@ tools: ## what the tests of alerts, chart and image run (Debian's packages need 
 	@bash tests/image/tools.sh || echo "NOT INSTALLED: the test that builds the image will be skipped" >&2
 
 test-fast: $(VENV)/.dev ## only the tests that need no broker
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not broker" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not broker" $(PYTEST_ARGS)
 
 chaos: export SAFE_TEST_CHAOS_EVENTS ?= 100000
 chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20

@@ -19,9 +19,16 @@ def missing(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what is quick first, what needs a broker after it, and the chaos last."""
-    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("chaos", "broker")])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run what is quick first, what needs a broker after it, and the chaos last.
+
+    Several processes do it the other way round: a long file that begins last would have them all wait for it.
+    """
+    in_parallel = os.environ.get("PYTEST_XDIST_WORKER") is not None or bool(config.getoption("numprocesses", None))
+    items.sort(
+        key=lambda item: [item.get_closest_marker(name) is not None for name in ("cluster", "chaos", "broker")],
+        reverse=in_parallel,
+    )
 
 
 @pytest.hookimpl(wrapper=True)
