@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from safe_core.diagnosis.elements import READ_BY, Element, elements
-from safe_core.diagnosis.evidence import Evidence
-from safe_core.diagnosis.kinds import decide
+from safe_core.diagnosis.joined_text import occurrences
+from safe_core.diagnosis.kinds import Evidence, decide
 from safe_core.diagnosis.model import (
     KINDS,
     AbsentWord,
@@ -19,9 +19,8 @@ from safe_core.diagnosis.model import (
     WordType,
     miss_document,
 )
-from safe_core.diagnosis.occurrences import occurrences
 from safe_core.diagnosis.passages import Term, similarity
-from safe_core.diagnosis.places import Places
+from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
 from safe_core.matching import normalise
@@ -72,8 +71,8 @@ def _misses(
         return
     places = {
         criterion: (
-            Places([text for text in texts if text.field in READ_BY[criterion]]),
-            Places([text for text in texts if text.field not in READ_BY[criterion]]),
+            Sentences([text for text in texts if text.field in READ_BY[criterion]]),
+            Sentences([text for text in texts if text.field not in READ_BY[criterion]]),
         )
         for criterion in {criterion for criterion, _ in missed}
     }

@@ -6,8 +6,7 @@ from itertools import accumulate, islice, takewhile
 
 from safe_core.diagnosis.claims import denials_beside, doubts, doubts_beside, is_negated
 from safe_core.diagnosis.items import Item
-from safe_core.diagnosis.lexicon import PRIVATIONS
-from safe_core.diagnosis.opposites import are_antonyms, are_opposites
+from safe_core.diagnosis.lexicon import PRIVATIONS, are_antonyms, are_opposites
 from safe_core.diagnosis.passages import Match, Term
 
 MOST_TRIED = 8

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
-from safe_core.diagnosis.bindings import otherwise_bound
+from safe_core.diagnosis.bound_values import otherwise_bound
 from safe_core.diagnosis.comparison import (
     CLAIMING,
     MOST_TRIED,
@@ -21,10 +23,48 @@ from safe_core.diagnosis.comparison import (
     tells_otherwise,
     tells_two_things,
 )
-from safe_core.diagnosis.evidence import Evidence, Finding
-from safe_core.diagnosis.model import Field, Kind
-from safe_core.diagnosis.passages import Match, lookalike
+from safe_core.diagnosis.items import Item
+from safe_core.diagnosis.model import Field, Kind, Passage
+from safe_core.diagnosis.passages import Match, Term, lookalike, nearest
+from safe_core.diagnosis.sentences import Sentences
 from safe_core.matching import normalise
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A missed term, the sentences that its criterion reads, and those that it does not."""
+
+    term: Term
+    read: Sentences
+    unread: Sentences
+    most_sentences: int
+
+    @cached_property
+    def matches(self) -> list[Match]:
+        """The passages that the criterion reads, nearest first."""
+        return nearest(self.term, self.read, self.most_sentences)
+
+    @cached_property
+    def unread_matches(self) -> list[Match]:
+        """The passages that the criterion does not read, nearest first."""
+        return nearest(self.term, self.unread, self.most_sentences)
+
+    def stands_anywhere(self, expected: Item) -> bool:
+        """Tell whether a value of the term stands, as a value of its type, anywhere in what the criterion reads."""
+        return any(
+            item.key == expected.key and item.value and expected.value and item.value.type == expected.value.type
+            for sentence in self.read.holding.get(expected.key, ())
+            for item in sentence.items
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The passage that a rule points at, and the items of the term that it lacks or says otherwise."""
+
+    passage: Passage | None
+    absent: tuple[Item, ...] = ()
+
 
 _SAME_EVENT = 0.6  # of the other words of the term stand beside a value that differs
 _SAME_CLAIM = 0.8  # of the other words of the term stand in a passage of another polarity
@@ -145,7 +185,7 @@ def part(evidence: Evidence) -> Finding | None:
 
 def other_field(evidence: Evidence) -> Finding | None:
     term, unread, matches = evidence.term, evidence.unread, evidence.unread_matches
-    passage = unread.stretch.find(normalise(term.text)) or unread.without_form(term.folded.text)
+    passage = unread.joined.find(normalise(term.text)) or unread.without_form(term.folded.text)
     if passage:
         return Finding(passage)
     match = next(filter(same_wording, agreeing(matches)), None) or _all_of_it(matches)

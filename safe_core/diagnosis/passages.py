@@ -10,7 +10,7 @@ from rapidfuzz import fuzz
 
 from safe_core.diagnosis.items import Item, Role, sentences
 from safe_core.diagnosis.model import Passage
-from safe_core.diagnosis.places import Places, Sentence
+from safe_core.diagnosis.sentences import Sentence, Sentences
 from safe_core.diagnosis.words import Folded, run_together, words
 
 MAX_TERM_WORDS = 400
@@ -124,7 +124,7 @@ class Match:
         return self.sentence.element.passage(self.items[first].start, self.items[last].end)
 
 
-def nearest(term: Term, where: Places, most: int) -> list[Match]:
+def nearest(term: Term, where: Sentences, most: int) -> list[Match]:
     """Give the matches of a term, best first, from at most `most` sentences, those that hold its rarest words."""
     candidates: dict[int, Sentence] = {}
     for key in sorted(term.needed, key=lambda key: len(where.holding.get(key, ()))):

@@ -11,9 +11,9 @@ from safe_core.diagnosis.certainty import certainty_at, is_negation
 from safe_core.diagnosis.elements import MAX_WORDS, elements
 from safe_core.diagnosis.items import MAX_ITEMS, Item, sentences
 from safe_core.diagnosis.kinds import RULES
-from safe_core.diagnosis.opposites import are_opposites
+from safe_core.diagnosis.lexicon import are_opposites
 from safe_core.diagnosis.passages import Term, nearest
-from safe_core.diagnosis.places import Places
+from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.values import Value, value_at
 from safe_core.diagnosis.words import fold, run_together, stem, words
 
@@ -348,7 +348,7 @@ def test_negation_and_doubt_reach_as_far_as_a_reader_says(term: str, said: str, 
 
 def test_the_nearest_passage_is_the_shortest_of_those_that_hold_the_most() -> None:
     output = Output(("hand", "pink and then, later on, a pulseless hand; pink pulseless cold hand"), "the hand")
-    places = Places(elements(output))
+    places = Sentences(elements(output))
     match = nearest(Term("pink pulseless hand"), places, 10)[0]
     assert [item.folded for item in match.window] == ["pink", "pulseless", "cold", "hand"]
     assert match.share == 1

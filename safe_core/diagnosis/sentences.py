@@ -7,8 +7,8 @@ from functools import cached_property
 
 from safe_core.diagnosis.elements import Element
 from safe_core.diagnosis.items import Item
+from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
-from safe_core.diagnosis.stretch import Stretch
 from safe_core.diagnosis.words import Word, run_together
 
 _FINDS = 200  # places inside words that are passed over before a term is said not to stand there
@@ -23,7 +23,7 @@ class Sentence:
     items: list[Item]
 
 
-class Places:
+class Sentences:
     """The sentences of some fields, and which of them hold each key."""
 
     def __init__(self, elements: Sequence[Element]) -> None:
@@ -55,9 +55,9 @@ class Places:
         return None
 
     @cached_property
-    def stretch(self) -> Stretch:
+    def joined(self) -> JoinedText:
         """The texts as the literal rule searches them."""
-        return Stretch(self.elements)
+        return JoinedText(self.elements)
 
     @cached_property
     def _folded(self) -> tuple[str, list[int], list[tuple[Element, Word]]]:
