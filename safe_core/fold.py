@@ -236,7 +236,7 @@ class _TermCounts:
 
 @dataclass(frozen=True, slots=True)
 class BatchSnapshot:
-    """The numbers of a batch at one moment, for whoever shows them later; ratios and means are worked out when asked.
+    """The numbers of a batch at one moment, to be shown later; ratios and means are worked out when asked.
 
     `labels` count Pass, Review, Fail; `passed` CR, AH, AC; `vacuous` CR, AH, AC, all; `units` are the exact sums of the
     scores; `archetypes` maps each archetype to its cases and, of these, the passing ones.

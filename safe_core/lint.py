@@ -377,7 +377,11 @@ def _repeated(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
 
 def _nested(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
     for criterion, terms in lists.items():
-        effect = "one use of the longer term counts twice" if criterion == "AH" else "whoever finds that finds both"
+        effect = (
+            "one use of the longer term counts twice"
+            if criterion == "AH"
+            else "an output that has the longer one has both"
+        )
         for listed, longer in _inside(terms, terms):
             sentence = f'"{listed.term}" stands inside "{longer.term}", {_last(longer.path)}: {effect}'
             yield case.finding("nested_term", sentence, listed.path, listed.term)

@@ -161,7 +161,7 @@ def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec
         if name in partitions and partitions[name] != expected:
             raise ConfigurationError(
                 f"{specs[name].name} has {partitions[name]} partitions, but {specs['scored'].name} has {expected}: "
-                "the four topics scored, state, result and report must have the same number; create the wrong one anew"
+                "the four topics scored, state, result and report must have the same number; recreate the wrong one"
             )
 
 

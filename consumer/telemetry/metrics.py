@@ -44,7 +44,7 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_cases": _Definition("Scored cases by label.", ("concern_id", "label")),
     "safe_dead_letters": _Definition("Records that became dead letters.", ("reason",)),
     "safe_empty_outputs": _Definition("Scored outputs whose three fields were all empty.", ("concern_id",)),
-    "safe_batches_reopened": _Definition("Batches that a late record opened anew after they were forgotten.", ()),
+    "safe_batches_reopened": _Definition("Batches that a late record reopened after they were forgotten.", ()),
     "safe_restore_failures": _Definition(
         "Attempts to restore a partition's state that failed and will be repeated.", ()
     ),

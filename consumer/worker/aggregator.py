@@ -271,7 +271,7 @@ class AggregatorPartition:
         self._undecodable.note(self._outcomes["dead_lettered"])
         for batch in self._reopened:
             _log.warning(
-                "a late record opened a forgotten batch anew", concern_id=batch.concern_id, batch_id=batch.batch_id
+                "a late record reopened a forgotten batch", concern_id=batch.concern_id, batch_id=batch.batch_id
             )
         for batch in self._mixed:
             _log.warning(

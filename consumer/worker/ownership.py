@@ -40,10 +40,10 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
 
 
 def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) -> None:
-    """A changed count would move keys to other partitions than their state, whoever starts first."""
+    """A changed count would move keys to other partitions than their state, no matter who starts first."""
     for record in state_tails:
         if record.key == PROGRESS_KEY and record.value is not None:
-            with contextlib.suppress(Undecodable):  # whoever restores it says what is wrong with it
+            with contextlib.suppress(Undecodable):  # the restore says what is wrong with it
                 written_for = decode_progress_row(record.value).partitions
                 if written_for != partitions:
                     raise ConfigurationError(

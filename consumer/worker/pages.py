@@ -1,4 +1,4 @@
-"""The worker's own pages: /metrics for Prometheus, /livez and /readyz for whoever restarts or routes."""
+"""The worker's own pages: /metrics for Prometheus, /livez and /readyz for what restarts workers or routes to them."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -304,7 +304,7 @@ class ScorerPartition:
         if objection is not None:
             raise _TooMuchPoison(
                 f"{objection}, and the next one would ({poison.reason}): see safe dead-letters list --summary; "
-                "once the cause is mended it goes on by itself, else raise the limit and start again"
+                "it goes on by itself once the cause is fixed; otherwise raise the limit and restart"
             )
         self._tried.note(buried=True)
         append_dead_letter(outgoing, record, poison, "scorer", self._settings.dead_letters, self._now_ms())

@@ -28,7 +28,7 @@ _REVOKE_SECONDS = 15.0
 _BEYOND_SECONDS = 30.0
 """How long an offset beyond the end of its log may be the word of a leader that does not know its end yet."""
 _SILENT_GROUP_SECONDS = 90.0
-"""A member that hears nothing from its group for this long joins it anew."""
+"""A member that hears nothing from its group for this long rejoins it."""
 _POLL_TROUBLE_SECONDS = 10.0
 """How long a failed poll is remembered: polls that bring the other partitions' records succeed in between."""
 
@@ -204,7 +204,7 @@ class Stage:
     # --- rebalances ---------------------------------------------------------------------------------------------------
 
     async def on_revoked(self) -> None:
-        """The group is about to deal anew: finish or abandon what is in hand, fetch nothing, show nothing."""
+        """The group is about to rebalance: finish or abandon what is in hand, fetch nothing, show nothing."""
         try:
             for runner in self.runners.values():
                 runner.suspend()
@@ -296,7 +296,7 @@ class Stage:
         ]
 
     def _note_waits(self) -> None:
-        """Looked at with every poll, so that a partition taken up anew in between does not begin to wait anew."""
+        """Sampled on every poll, so that taking a partition up again does not reset how long it has been waiting."""
         now = time.monotonic()
         waiting = [
             at

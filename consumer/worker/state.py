@@ -179,7 +179,7 @@ class PartitionState:
             if batch.row is not None and batch.is_live and batch.row.cases != len(batch.fold):
                 raise Fatal(
                     f"the state of batch {batch.key} has {len(batch.fold)} rows of {batch.row.cases}: the state topic "
-                    "was emptied or made anew; restore it, or start a new group on new topics, which scores everything "
+                    "was emptied or recreated; restore it, or start a new group on new topics, which scores everything "
                     "again"
                 )
 

@@ -191,7 +191,7 @@ def assert_opened_anew(site: Site, worker: Worker) -> None:
     assert await_report(site, 1)["summary"]["total_cases"] == 1
     assert results(site)[-1]["summary"]["total_cases"] == 1
     assert worker.total("safe_batches_reopened_total") == 1
-    assert len(said(worker, "opened a forgotten batch anew")) == 1
+    assert len(said(worker, "reopened a forgotten batch")) == 1
 
 
 def test_a_batch_past_its_time_to_live_is_forgotten_and_opened_anew_by_a_late_record(site: Site) -> None:

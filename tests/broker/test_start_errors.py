@@ -46,10 +46,10 @@ IN_THE_CLUSTER: dict[str, Mistake] = {
     "no topic is there": Mistake(("{input}", "{scored}", "{dead_letter}", "safe topics create"), missing=ALL_TOPICS),
     "one topic is missing": Mistake(("{report}", "SAFE_V0_REPORT_TOPIC", "safe topics create"), missing=("report",)),
     "the result topic has more partitions": Mistake(
-        ("{result} has 3 partitions", "{scored} has 2", "create the wrong one anew"), partitions={"result": 3}
+        ("{result} has 3 partitions", "{scored} has 2", "recreate the wrong one"), partitions={"result": 3}
     ),
     "the state topic has fewer partitions": Mistake(
-        ("{state} has 1 partition", "{scored} has 2", "create the wrong one anew"), partitions={"state": 1}
+        ("{state} has 1 partition", "{scored} has 2", "recreate the wrong one"), partitions={"state": 1}
     ),
     "the state topic is not compacted": Mistake(
         ("{state}", "cleanup.policy=delete", "cleanup.policy=compact"), policies={"state": "delete"}

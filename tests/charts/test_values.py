@@ -36,9 +36,7 @@ def test_the_schema_is_made_of_that_of_the_configuration_file() -> None:
     made = json.dumps(values_schema(configuration_schema()), indent=2, ensure_ascii=False) + "\n"
     if os.environ.get(UPDATE) == "1":
         SCHEMA_FILE.write_text(made, encoding="utf-8")
-        pytest.fail(
-            f"{SCHEMA_FILE.name} was written anew: read what `git diff charts` shows, then run without {UPDATE}"
-        )
+        pytest.fail(f"{SCHEMA_FILE.name} was rewritten: read what `git diff charts` shows, then run without {UPDATE}")
     kept = SCHEMA_FILE.read_text(encoding="utf-8")
     assert kept == made, f"it differs from what is made now; run with {UPDATE}=1"
 

@@ -176,7 +176,7 @@ async def test_a_state_that_lacks_a_row_is_refused(frozen: Frozen, clock: Clock)
     last = {record.key: record for record in cases}
     gone = next(key for key, record in last.items() if frozen.stages[record.json()["batch_id"]] == "live")
     rows = [record for record in frozen.records["state"] if record.partition or record.key != gone]
-    with pytest.raises(Fatal, match="the state topic was emptied or made anew"):
+    with pytest.raises(Fatal, match="the state topic was emptied or recreated"):
         await taken_over(replace(frozen, records={**frozen.records, "state": rows}), 0, clock)
 
 

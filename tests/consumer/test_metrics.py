@@ -28,7 +28,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ("safe_cases", "counter", {"concern_id", "label"}, "Scored cases by label."),
     ("safe_dead_letters", "counter", {"reason"}, "Records that became dead letters."),
     ("safe_empty_outputs", "counter", {"concern_id"}, "Scored outputs whose three fields were all empty."),
-    ("safe_batches_reopened", "counter", set(), "Batches that a late record opened anew after they were forgotten."),
+    ("safe_batches_reopened", "counter", set(), "Batches that a late record reopened after they were forgotten."),
     (
         "safe_restore_failures",
         "counter",

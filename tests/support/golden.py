@@ -18,7 +18,7 @@ def matches_golden(name: str, text: str, *, folder: str = "offline") -> None:
     if os.environ.get(UPDATE) == "1":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
-        pytest.fail(f"{name} was written anew: read what `git diff tests/golden` shows, then run without {UPDATE}")
+        pytest.fail(f"{name} was rewritten: read what `git diff tests/golden` shows, then run without {UPDATE}")
     # Bytes, since reading as text would take one kind of line end for another.
     kept = path.read_bytes().decode() if path.exists() else None
     if kept != text:

@@ -8,7 +8,7 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- /* Of pods; a new version of the chart alone does not start them anew. */ -}}
+{{- /* Of pods; a new version of the chart alone does not restart them. */ -}}
 {{- define "safe.podLabels" -}}
 {{ include "safe.selector" . }}
 app.kubernetes.io/component: {{ .Values.role }}
