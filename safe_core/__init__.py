@@ -4,6 +4,7 @@ from safe_core.exact import ExactSum
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
 from safe_core.fold import BatchFold, BatchSnapshot, CaseRow
 from safe_core.ids import MAX_ID_LENGTH, id_problem
+from safe_core.judging import JudgedBy, judged_by
 from safe_core.matching import RULE, normalise
 from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output
 from safe_core.policy import (
@@ -55,6 +56,7 @@ __all__ = [
     "InvalidExpectations",
     "InvalidOutput",
     "InvalidPolicy",
+    "JudgedBy",
     "Label",
     "Output",
     "Override",
@@ -72,6 +74,7 @@ __all__ = [
     "Weights",
     "build_report",
     "id_problem",
+    "judged_by",
     "known_archetype",
     "narrative_of",
     "normalise",

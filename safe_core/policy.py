@@ -205,7 +205,7 @@ class Policy:
             layers = {kind: {n: _without_strictness(o) for n, o in named.items()} for kind, named in layers.items()}
         return cls(Rules.of(default), **layers)
 
-    def rules_for(self, metric_id: str, archetype: str | None) -> Rules:
+    def rules_for(self, metric_id: str | None, archetype: str | None) -> Rules:
         """Give the rules for one case: archetype beats metric_id beats default, setting by setting."""
         group = UNKNOWN_ARCHETYPE if archetype is None else archetype
         layers = metric_id if metric_id in self.metric_id else None, group if group in self.archetype else None

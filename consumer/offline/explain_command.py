@@ -19,14 +19,14 @@ from consumer.files.batches import LoadedBatch, batch_names, load_batch, load_ba
 from consumer.files.outputs import open_outputs, output_files
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.scored_run import CaseLine, Explanation
-from consumer.offline.scoring import OnDuplicate, score_files
+from consumer.offline.scoring import OnDuplicate, judged_row, score_files
 from consumer.offline.selection import Selection, select_batches
 from consumer.settings import Settings
 from consumer.telemetry.logs import said
 from consumer.terminal import PipedConsole
 from consumer.text import named, printable, shown
 from consumer.wire.input import InputEvent, InputRules, decode
-from safe_core import MAX_ID_LENGTH, BadTestCase, CaseRow, Policy, TestCase, known_archetype, prepare, score
+from safe_core import MAX_ID_LENGTH, BadTestCase, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose
 
 _ANY_CONCERN: Final = "any"
@@ -152,17 +152,8 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
 
 def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
     """Score as the worker does."""
-    archetype = known_archetype(event.archetype) or found.archetype
-    metric_id = event.metric_id or found.metric_id or event.concern_id or found.concern_id or _ANY_CONCERN
-    rules = policy.rules_for(metric_id, archetype)
-    row = CaseRow.of(
-        version=(event.event_time, 0, 0),
-        archetype=archetype,
-        run_id=event.run_id,
-        fingerprint=policy.fingerprint,
-        expected=True,
-        case=score(prepare(found.expectations), event.output, rules),
-    )
+    by = judged_by(found, event, concern_id=_ANY_CONCERN)
+    row, rules = judged_row(policy, by, prepare(found.expectations), event, (event.event_time, 0, 0))
     return CaseLine(event.batch_id, event.test_id, row, rules, answered=True)
 
 

@@ -26,6 +26,7 @@ from safe_core import (
     PreparedExpectations,
     Rules,
     TestCase,
+    judged_by,
     narrative_of,
     normalise,
     prepare,
@@ -209,8 +210,8 @@ def _narrated(files: Iterable[_LintedFile], policy: Policy, concern: str | None)
         if not isinstance(read, TestCase) or (read.test_id, read.expectations) in seen:
             continue
         seen.add((read.test_id, read.expectations))
-        metric_id = read.metric_id or read.concern_id or concern or ""
-        rules = policy.rules_for(metric_id, read.archetype)
+        by = judged_by(read, concern_id=concern)
+        rules = policy.rules_for(by.metric_id, by.archetype)
         yield NarratedCase(prepare(read.expectations), narrative_of(case.written), rules)
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 from typing_extensions import override
 
@@ -26,10 +26,13 @@ from safe_core import (
     MAX_ID_LENGTH,
     BatchFold,
     CaseRow,
+    JudgedBy,
     Output,
     Policy,
+    PreparedExpectations,
     Rules,
     build_report,
+    judged_by,
     result_document,
     score,
 )
@@ -151,7 +154,7 @@ class Scoring:
                 return
             if not (standing.rank == origin.rank and standing.is_event and origin.is_event):
                 self._fold.remove(entry.test_id)  # else the fold itself knows which is the later event
-        row, rules = self._row(entry, version)
+        row, rules = self._row(self._selection.cases[entry.test_id], entry, version)
         if self._fold.offer(entry.test_id, row):
             self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
             if self.kept is not None:
@@ -171,38 +174,12 @@ class Scoring:
         self._twice[test_id] = None
         return self._on_duplicate == "last"
 
-    def _row(self, entry: Entry, version: tuple[int, int, int]) -> tuple[CaseRow, Rules]:
-        selected = self._selection.cases[entry.test_id]
-        concern_id = entry.concern_id or selected.test_case.concern_id or self._selection.concern_id
-        metric_id = entry.metric_id or selected.test_case.metric_id or concern_id
-        archetype = entry.archetype or selected.test_case.archetype
-        return self._judged(selected, entry.output, metric_id, archetype, entry.run_id, version)
-
-    def _row_without_output(self, selected: SelectedCase) -> tuple[CaseRow, Rules]:
-        """A test case without an output scores as an empty one."""
-        case = selected.test_case
-        metric_id = case.metric_id or case.concern_id or self._selection.concern_id
-        return self._judged(selected, EMPTY_OUTPUT, metric_id, case.archetype, None, (0, 0, 0))
-
-    def _judged(
-        self,
-        selected: SelectedCase,
-        output: Output,
-        metric_id: str,
-        archetype: str | None,
-        run_id: str | None,
-        version: tuple[int, int, int],
+    def _row(
+        self, selected: SelectedCase, entry: Entry | None, version: tuple[int, int, int] = (0, 0, 0)
     ) -> tuple[CaseRow, Rules]:
-        rules = self._policy.rules_for(metric_id, archetype)
-        row = CaseRow.of(
-            version=version,
-            archetype=archetype,
-            run_id=run_id,
-            fingerprint=self._policy.fingerprint,
-            expected=True,
-            case=score(selected.prepared, output, rules),
-        )
-        return row, rules
+        """Score what an entry answers; a test case without any scores as an empty output."""
+        by = judged_by(selected.test_case, entry, concern_id=self._selection.concern_id)
+        return judged_row(self._policy, by, selected.prepared, entry, version)
 
     def batches(self) -> dict[str, LoadedBatch]:
         """The batch whose case each standing answer answers; of one for a batch that was not selected, the first."""
@@ -248,7 +225,7 @@ class Scoring:
         missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
         self._missing = len(missing)
         for test_id in missing:
-            row, self._rules[test_id] = self._row_without_output(self._selection.cases[test_id])
+            row, self._rules[test_id] = self._row(self._selection.cases[test_id], None)
             self._fold.offer(test_id, row)
         cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
         report = build_report(
@@ -293,6 +270,31 @@ class Scoring:
             "batches": [batch.name for batch in self._selection.batches],
             "on_duplicate": self._on_duplicate,
         }
+
+
+class Answer(Protocol):
+    """What was generated for a case, as a file or the input topic has it."""
+
+    @property
+    def output(self) -> Output: ...
+    @property
+    def run_id(self) -> str | None: ...
+
+
+def judged_row(
+    policy: Policy, by: JudgedBy, expected: PreparedExpectations, answer: Answer | None, version: tuple[int, int, int]
+) -> tuple[CaseRow, Rules]:
+    """Score an answer, None as an empty output, by what judges it; gives the rules in force too."""
+    rules = policy.rules_for(by.metric_id, by.archetype)
+    row = CaseRow.of(
+        version=version,
+        archetype=by.archetype,
+        run_id=None if answer is None else answer.run_id,
+        fingerprint=policy.fingerprint,
+        expected=True,
+        case=score(expected, EMPTY_OUTPUT if answer is None else answer.output, rules),
+    )
+    return row, rules
 
 
 def _event_time(file: OutputFile, entry: Entry) -> int:

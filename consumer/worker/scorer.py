@@ -33,7 +33,7 @@ from consumer.wire.scored import (
 )
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
-from safe_core import CaseScore, Policy, score
+from safe_core import CaseScore, JudgedBy, Policy, judged_by, score
 
 _log = structlog.get_logger("safe.scorer")
 
@@ -44,8 +44,6 @@ _ALL = 1_000_000
 
 _RESULT_OVERHEAD_BYTES = 16 * 1024
 """What a result or a row adds to a scored record at most (contract.md, "Dead letters")."""
-
-_PLACEHOLDER_ARCHETYPE = "Unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,17 +261,16 @@ class ScorerPartition:
             self._tried.note(buried=False)
 
     def _score(self, record: Record, event: InputEvent, found: FoundExpectations, outgoing: Outgoing) -> None:
-        concern_id = event.concern_id or found.concern_id
+        by = judged_by(found, event)
+        concern_id = by.concern_id
         if concern_id is None:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
-        archetype = event.archetype if event.archetype != _PLACEHOLDER_ARCHETYPE else None
-        archetype = archetype or found.archetype
         started = time.perf_counter()
-        case = self._scored(event, found, concern_id, archetype)
+        case = self._scored(event, found, by)
         output_digest = "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
         value = encode_scored(
             scored_record(
-                record, event, concern_id, archetype, found, case,
+                record, event, concern_id, by.archetype, found, case,
                 output_digest=output_digest, scored_by=self._scored_by, scored_at=self._now_ms(),
             )
         )  # fmt: skip
@@ -290,10 +287,9 @@ class ScorerPartition:
         if case.empty_output:
             counts.empty_outputs[concern_id] += 1
 
-    def _scored(self, event: InputEvent, found: FoundExpectations, concern_id: str, archetype: str | None) -> CaseScore:
-        metric_id = event.metric_id or found.metric_id or concern_id
+    def _scored(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> CaseScore:
         try:
-            return score(found.prepared, event.output, self._settings.policy.rules_for(metric_id, archetype))
+            return score(found.prepared, event.output, self._settings.policy.rules_for(by.metric_id, by.archetype))
         except Exception as error:  # a record must never stop its partition, whatever a defect of ours makes of it
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 

@@ -9,6 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from typing_extensions import override
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.files.outputs import open_outputs
 from consumer.kafka import Committed, Outgoing, Subscription, partition_for
+from consumer.offline.scoring import score_files
+from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input import InputRules
 from consumer.wire.scored import ScoredBy, decode_scored, row_of
@@ -24,7 +28,8 @@ from consumer.worker import scorer as scorer_module
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
-from safe_core import Expectations, Policy, prepare
+from safe_core import Expectations, JudgedBy, Policy, judged_by, prepare
+from tests.support.case_files import a_case, write_batch, write_events
 from tests.support.marker import Marker
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -354,6 +359,31 @@ async def test_a_case_is_scored_by_the_rules_of_its_metric_id_and_archetype(
     site.source.answers["B", "T"] = replace(FOUND, **changes)
     document = await scored_document(site, output=output("fever; antibiotics given"), **in_event)
     assert document["result"]["label"] == label
+
+
+def planted(case: Any, output: Any = None, *, concern_id: str | None = None) -> JudgedBy:  # noqa: ARG001
+    return JudgedBy("K07", "lenient", "Planted")
+
+
+async def test_what_judges_a_case_has_one_home_for_the_worker_and_for_files(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A change planted in judged_by() itself, under whatever names it was imported, must show on both sides."""
+    said = output("fever; antibiotics given")
+    case = a_case("T", ["fever", "sepsis", "shock"], ["blame"], ["antibiotics"], archetype="Delay_Finder")
+    write_batch(tmp_path / "cases", "B", case)
+    selection = select(tmp_path / "cases", "K07", "*")
+    outputs = open_outputs(write_events(tmp_path / "run.jsonl", {"test_id": "T", "output": said}))
+    site.source.answers["B", "T"] = replace(FOUND, concern_id="K07")
+
+    async def both() -> tuple[tuple[str, str], tuple[str, str]]:
+        online = (await scored_document(site, output=said))["result"]
+        (offline,) = score_files(selection, [outputs], POLICY, generated_at="")[0].report["results"]
+        return (online["archetype"], online["label"]), (offline["archetype"], offline["label"])
+
+    assert await both() == (("Delay_Finder", "Fail"), ("Delay_Finder", "Fail"))
+    monkeypatch.setattr(judged_by, "__code__", planted.__code__)
+    assert await both() == (("Planted", "Pass"), ("Planted", "Pass"))
 
 
 # --- dead letters of the scorer's own ---------------------------------------------------------------------------------
