@@ -1,8 +1,7 @@
 """The rule book of SAFE v0: from expectations and an output to scores, a label, a report; all computation."""
 
-from safe_core.exact import ExactSum
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
-from safe_core.fold import BatchFold, BatchSnapshot, CaseRow
+from safe_core.fold import BatchFold, BatchSnapshot, CaseRow, result_document
 from safe_core.ids import MAX_ID_LENGTH, id_problem
 from safe_core.judging import JudgedBy, judged_by
 from safe_core.matching import RULE, normalise
@@ -21,7 +20,7 @@ from safe_core.policy import (
     Weights,
 )
 from safe_core.report import REPORT_TYPE, build_report
-from safe_core.scoring import CaseScore, Details, Label, Passed, ScoredCase, Scores, Vacuous, result_document, score
+from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous, score
 from safe_core.testcases import (
     BadTestCase,
     Batch,
@@ -50,7 +49,6 @@ __all__ = [
     "CaseScore",
     "Criterion",
     "Details",
-    "ExactSum",
     "Expectations",
     "InvalidBatch",
     "InvalidExpectations",
@@ -64,7 +62,6 @@ __all__ = [
     "Policy",
     "PreparedExpectations",
     "Rules",
-    "ScoredCase",
     "Scores",
     "Terms",
     "TestCase",

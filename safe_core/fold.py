@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_args
+from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args
 
-from safe_core.exact import ExactSum, units
+from safe_core.exact import exact_mean, units
 from safe_core.expectations import Terms
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
 from safe_core.ranking import LowestNames
-from safe_core.scoring import Details, Label, Passed, ScoredCase, Scores, Vacuous, result_document
+from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
 
 NAMED = 5
 """How many worst performers, and how many common misses of a kind, a report names (contract.md, "Ties")."""
@@ -30,17 +30,6 @@ _FEW = 2
 _VERSION = struct.Struct("<qqq")
 _FLAWLESS = (1.0, 1.0, 1.0, 1.0)
 _MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
-
-
-class JudgedCase(ScoredCase, Protocol):
-    """What a row takes of a case: a CaseScore, or the same as read back from a record."""
-
-    @property
-    def passed(self) -> Passed: ...
-    @property
-    def vacuous(self) -> Vacuous: ...
-    @property
-    def empty_output(self) -> bool: ...
 
 
 class Kind(NamedTuple):
@@ -97,7 +86,7 @@ class CaseRow:
         run_id: str | None,
         fingerprint: str,
         expected: bool,
-        case: JudgedCase,
+        case: CaseScore,
     ) -> Self:
         """Pack a case; `expected` tells that the batch of that name holds the test case.
 
@@ -128,14 +117,6 @@ class CaseRow:
     @property
     def run_id(self) -> str | None:
         return self.kind.run_id
-
-    @property
-    def fingerprint(self) -> str:
-        return self.kind.fingerprint
-
-    @property
-    def expected(self) -> bool:
-        return self.kind.expected
 
     @property
     def label(self) -> Label:
@@ -194,7 +175,7 @@ class _Tally:
 
     def means(self) -> tuple[float, ...]:
         """Give the means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
-        return tuple(ExactSum(units).mean(self.cases) for units in self.units)
+        return tuple(exact_mean(total, self.cases) for total in self.units)
 
 
 class _Counts(dict[str, int]):
@@ -249,7 +230,6 @@ class BatchSnapshot:
     vacuous: tuple[int, ...]
     empty_outputs: int
     expected_present: int
-    mixed_runs: bool
     archetypes: Mapping[str, tuple[int, int]]
 
     @property
@@ -269,12 +249,8 @@ class BatchSnapshot:
     def mean_scores(self) -> dict[str, float]:
         """The means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
         return {
-            name: ExactSum(units).mean(self.total_cases) for name, units in zip(Scores._fields, self.units, strict=True)
+            name: exact_mean(total, self.total_cases) for name, total in zip(Scores._fields, self.units, strict=True)
         }
-
-    @property
-    def archetype_pass_ratios(self) -> dict[str, float]:
-        return {name: _share(passes, cases) for name, (cases, passes) in self.archetypes.items()}
 
 
 class _Aggregates:
@@ -396,10 +372,6 @@ class BatchFold:
         """Give the row that stands for a test case; raises KeyError for one that has none."""
         return self._rows[test_id]
 
-    def test_ids(self) -> list[str]:
-        """List the test cases that have a row, in ascending order."""
-        return sorted(self._rows)
-
     @property
     def mixed_runs(self) -> bool:
         """The rows come from more than one run."""
@@ -439,17 +411,16 @@ class BatchFold:
 
     def mean_scores(self) -> dict[str, float]:
         """Give the means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
-        return dict(zip(Scores._fields, self._aggregates.total.means(), strict=True))
+        return self.snapshot().mean_scores
 
     def pass_rates(self) -> dict[str, float]:
         """Give the share of cases that passed each criterion by their own thresholds, and overall."""
-        total = self._aggregates.total
-        rates = {c: _share(count, total.cases) for c, count in zip(CRITERIA, total.passed, strict=True)}
-        return rates | {"overall": _share(total.labels["Pass"], total.cases)}
+        now = self.snapshot()
+        return {**now.pass_ratios, "overall": now.pass_ratio}
 
     def label_distribution(self) -> dict[str, int]:
         """Give the count of each label."""
-        return {str(label): count for label, count in self._aggregates.total.labels.items()}
+        return self.snapshot().label_distribution
 
     def by_archetype(self) -> dict[str, dict[str, Any]]:
         """Give the breakdown by archetype, by name; cases without an archetype are the group "Unknown"."""
@@ -483,9 +454,25 @@ class BatchFold:
             vacuous=tuple(aggregates.vacuous),
             empty_outputs=aggregates.empty_outputs,
             expected_present=aggregates.expected,
-            mixed_runs=len(aggregates.runs) > 1,
             archetypes=MappingProxyType(aggregates.archetype_cases.copy()),
         )
+
+
+def result_document(test_id: str, archetype: str | None, case: CaseScore | CaseRow) -> dict[str, Any]:
+    """Give the `result` of a case in the field order of contract.md, "Result"."""
+    details = case.details
+    return {
+        "test_id": test_id,
+        "archetype": archetype,
+        "scores": case.scores._asdict(),
+        "details": {
+            "CR": {"found": list(details.cr_found), "missing": list(details.cr_missing)},
+            "AH": {"violations": list(details.ah_violations)},
+            "AC": {"found": list(details.ac_found), "missing": list(details.ac_missing)},
+        },
+        "terms": case.terms._asdict(),
+        "label": case.label,
+    }
 
 
 def _share(part: int, whole: int) -> float:

@@ -1,7 +1,7 @@
 """The scores and the label of one case (contract.md, "Scoring")."""
 
 from itertools import compress
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from safe_core.expectations import Needles, PreparedExpectations, Terms
 from safe_core.matching import joined, normalise
@@ -59,19 +59,6 @@ class CaseScore(NamedTuple):
     label: Label
 
 
-class ScoredCase(Protocol):
-    """What a result shows of a case: a CaseScore, or a row of a fold."""
-
-    @property
-    def scores(self) -> Scores: ...
-    @property
-    def details(self) -> Details: ...
-    @property
-    def terms(self) -> Terms: ...
-    @property
-    def label(self) -> Label: ...
-
-
 def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseScore:
     """Score one output against the expectations of its test case (contract.md, "Scoring")."""
     cr_found, cr_missing = _search(expected.CR, joined(*output.signals, output.summary))
@@ -91,23 +78,6 @@ def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseS
         empty_output=output.is_empty,
         label=_label(cr, ah, ac, rules.thresholds, passed),
     )
-
-
-def result_document(test_id: str, archetype: str | None, case: ScoredCase) -> dict[str, Any]:
-    """Give the `result` of a case in the field order of contract.md, "Result"."""
-    scores, details, terms = case.scores, case.details, case.terms
-    return {
-        "test_id": test_id,
-        "archetype": archetype,
-        "scores": {"CR": scores.CR, "AH": scores.AH, "AC": scores.AC, "composite": scores.composite},
-        "details": {
-            "CR": {"found": list(details.cr_found), "missing": list(details.cr_missing)},
-            "AH": {"violations": list(details.ah_violations)},
-            "AC": {"found": list(details.ac_found), "missing": list(details.ac_missing)},
-        },
-        "terms": {"CR": terms.CR, "AH": terms.AH, "AC": terms.AC},
-        "label": case.label,
-    }
 
 
 def _search(needles: Needles, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,7 +11,8 @@ from consumer.offline.gate import Decision, checked_summary
 from consumer.offline.pages.words import count_of, settings_of
 from consumer.offline.scored_run import LABELS
 from consumer.text import printable
-from safe_core import CRITERIA, Criterion, Details, ExactSum, Label, Scores, id_problem
+from safe_core import CRITERIA, Criterion, Details, Label, Scores, id_problem
+from safe_core.exact import exact_mean, units
 from safe_core.intervals import mcnemar, sign_test
 
 _RANKS: Final[Mapping[Label, int]] = {label: rank for rank, label in enumerate(reversed(LABELS))}
@@ -205,10 +206,7 @@ def _steepness(case: Change) -> tuple[int, float]:
 
 
 def _mean(results: Sequence[Result], name: str) -> float:
-    total = ExactSum()
-    for result in results:
-        total.add(getattr(result.scores, name))
-    return total.mean(len(results))
+    return exact_mean(sum(units(getattr(result.scores, name)) for result in results), len(results))
 
 
 def compare(

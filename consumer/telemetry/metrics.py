@@ -324,7 +324,6 @@ def _together(one: ExportedBatch, other: ExportedBatch) -> ExportedBatch:
         vacuous=_sums(a.vacuous, b.vacuous),
         empty_outputs=a.empty_outputs + b.empty_outputs,
         expected_present=a.expected_present + b.expected_present,
-        mixed_runs=a.mixed_runs or b.mixed_runs,
         archetypes={
             name: (
                 a.archetypes.get(name, _NONE)[0] + b.archetypes.get(name, _NONE)[0],
