@@ -24,7 +24,7 @@ from consumer.offline.destinations import (
     destinations,
     write_whole,
 )
-from consumer.offline.gate import Gate, check_borne_out, checked_summary, read_report
+from consumer.offline.gate import Gate, check_borne_out
 from consumer.offline.pages.comparison import comparison_markdown, console_lines
 from consumer.offline.pages.console import print_scorecard, scorecard_text
 from consumer.offline.pages.csv_table import render_csv
@@ -35,6 +35,7 @@ from consumer.offline.pages.words import own_rules, why
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, OnDuplicate, moment, score_files
 from consumer.offline.selection import select
+from consumer.offline.stored_report import checked_summary, read_report
 from consumer.offline.verify import lines, verify
 from consumer.settings import Settings, Surroundings
 from consumer.terminal import PipedConsole

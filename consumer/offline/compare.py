@@ -4,14 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from consumer.errors import ConfigurationError
-from consumer.offline.gate import Decision, checked_summary
+from consumer.offline.gate import Decision
 from consumer.offline.pages.words import count_of, settings_of
 from consumer.offline.scored_run import LABELS
+from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import printable
-from safe_core import CRITERIA, Criterion, Details, Label, Scores, id_problem
+from safe_core import CRITERIA, Criterion, Label, Scores
 from safe_core.exact import exact_mean, units
 from safe_core.intervals import mcnemar, sign_test
 
@@ -23,16 +24,6 @@ _LONGEST_SETTING: Final = 200
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A case as one report judged it; `forbidden` counts its forbidden terms, None where the report does not say."""
-
-    label: Label
-    scores: Scores
-    details: Details
-    forbidden: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,7 @@ class Side:
     fingerprint: str | None
     rule: str | None
     configuration: Mapping[str, Any]
-    results: Mapping[str, Result]
+    results: Mapping[str, StoredResult]
 
     def labelled(self, label: Label) -> int:
         """Count the cases with a label."""
@@ -69,8 +60,8 @@ class Change:
     """One test case in both reports."""
 
     test_id: str
-    before: Result
-    after: Result
+    before: StoredResult
+    after: StoredResult
 
     @property
     def step(self) -> int:
@@ -85,11 +76,11 @@ class Change:
         """
         old, new = self.before.details, self.after.details
         changes = (
-            TermChange("CR", _within(new.cr_missing, old.cr_found), _within(new.cr_found, old.cr_missing)),
+            TermChange("CR", _within(new.CR.missing, old.CR.found), _within(new.CR.found, old.CR.missing)),
             TermChange(
-                "AH", _without(new.ah_violations, old.ah_violations), _without(old.ah_violations, new.ah_violations)
+                "AH", _without(new.AH.violations, old.AH.violations), _without(old.AH.violations, new.AH.violations)
             ),
-            TermChange("AC", _within(new.ac_missing, old.ac_found), _within(new.ac_found, old.ac_missing)),
+            TermChange("AC", _within(new.AC.missing, old.AC.found), _within(new.AC.found, old.AC.missing)),
         )
         return tuple(change for change in changes if change.lost or change.won)
 
@@ -99,8 +90,8 @@ class Change:
         old, new = self.before.details, self.after.details
         forbidden = {self.before.forbidden, self.after.forbidden} - {None}
         return (
-            sorted(old.cr_found + old.cr_missing) != sorted(new.cr_found + new.cr_missing)
-            or sorted(old.ac_found + old.ac_missing) != sorted(new.ac_found + new.ac_missing)
+            sorted(old.CR.found + old.CR.missing) != sorted(new.CR.found + new.CR.missing)
+            or sorted(old.AC.found + old.AC.missing) != sorted(new.AC.found + new.AC.missing)
             or len(forbidden) > 1
         )
 
@@ -205,7 +196,7 @@ def _steepness(case: Change) -> tuple[int, float]:
     return case.step, case.after.scores.composite - case.before.scores.composite
 
 
-def _mean(results: Sequence[Result], name: str) -> float:
+def _mean(results: Sequence[StoredResult], name: str) -> float:
     return exact_mean(sum(units(getattr(result.scores, name)) for result in results), len(results))
 
 
@@ -335,109 +326,34 @@ def _side(report: Mapping[str, Any], name: str) -> Side:
     if "results" not in report:
         raise ConfigurationError(f"{place}: has no results to compare; safe score --output report.json writes them")
     summary = checked_summary(report, Path(name))
-    results = _results(_member(report, "results", list, f"{place}: "), place)
+    said = part_of(report, StoredResults, name)
+    results = _by_test_id(said.results, place)
     _check_counts(results, summary, place)
-    scorer = _member(report, "scorer", dict, f"{place}: ", default={})
-    configuration = _member(report, "configuration", dict, f"{place}: ", default={})
-    _member(configuration, "strictAH", bool, f"{place}: configuration.", default=None)
-    fingerprint, rule = (
-        None if scorer.get(each) is None else _id(scorer, each, f"{place}: scorer.") for each in ("fingerprint", "rule")
-    )
     return Side(
         name=name,
-        concern_id=_id(report, "concern_id", f"{place}: "),
-        complete=_member(report, "complete", bool, f"{place}: ", default=True),
-        missing_outputs=_count(report, "missing_outputs", f"{place}: ", "cases") or 0,
-        fingerprint=fingerprint,
-        rule=rule,
-        configuration=configuration,
+        concern_id=said.concern_id,
+        complete=said.complete is not False,
+        missing_outputs=said.missing_outputs or 0,
+        fingerprint=None if said.scorer is None else said.scorer.fingerprint,
+        rule=None if said.scorer is None else said.scorer.rule,
+        configuration=report.get("configuration") or {},
         results=results,
     )
 
 
-_KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
-
-
-def _member(document: Mapping[str, Any], name: str, kind: type, place: str, default: Any = ...) -> Any:  # noqa: ANN401
-    """Give a field of the kind asked for; the default stands for a field that is missing or null."""
-    value = document.get(name)
-    if value is None and default is not ...:
-        return default
-    if not isinstance(value, kind):
-        raise ConfigurationError(f"{place}{name} is {f'not {_KINDS[kind]}' if name in document else 'missing'}")
-    return value
-
-
-def _id(document: Mapping[str, Any], name: str, place: str) -> str:
-    text: str = _member(document, name, str, place)
-    if problem := id_problem(text):
-        raise ConfigurationError(f"{place}{name} {problem}")
-    return text
-
-
-def _results(documents: Sequence[Any], name: str) -> dict[str, Result]:
-    results: dict[str, Result] = {}
-    for number, document in enumerate(documents):
-        place = f"{name}: results[{number}]"
-        if not isinstance(document, dict):
-            raise ConfigurationError(f"{place} is not an object")
-        test_id = _id(document, "test_id", f"{place}.")
-        if test_id in results:
-            first = list(results).index(test_id)
+def _by_test_id(listed: Sequence[StoredResult], place: str) -> dict[str, StoredResult]:
+    results: dict[str, StoredResult] = {}
+    for number, result in enumerate(listed):
+        if results.setdefault(result.test_id, result) is not result:
+            first = list(results).index(result.test_id)
             raise ConfigurationError(
-                f"{place}.test_id {printable(test_id)} stands in results[{first}] too: which of them counts?"
+                f"{place}: results[{number}].test_id {printable(result.test_id)} stands in results[{first}] too: "
+                "which of them counts?"
             )
-        results[test_id] = _result(document, f"{place}.")
     return results
 
 
-def _result(document: Mapping[str, Any], place: str) -> Result:
-    label = _member(document, "label", str, place)
-    if label not in get_args(Label):
-        raise ConfigurationError(f"{place}label is not one of {', '.join(LABELS)}")
-    scores = _member(document, "scores", dict, place)
-    terms = _member(document, "terms", dict, place, default={})
-    return Result(
-        label=label,
-        scores=Scores(*(_score(scores, name, f"{place}scores.") for name in Scores._fields)),
-        details=_details(_member(document, "details", dict, place), f"{place}details."),
-        forbidden=_count(terms, "AH", f"{place}terms.", "terms"),
-    )
-
-
-def _score(scores: Mapping[str, Any], name: str, place: str) -> float:
-    value = scores.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfigurationError(f"{place}{name} is {'not a score from 0 to 1' if name in scores else 'missing'}")
-    return float(value)
-
-
-def _count(document: Mapping[str, Any], name: str, place: str, things: str) -> int | None:
-    value = document.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise ConfigurationError(f"{place}{name} is not a count of {things}")
-    return value
-
-
-_DETAILS: Final[tuple[tuple[Criterion, Literal["found", "missing", "violations"]], ...]] = (
-    ("CR", "found"), ("CR", "missing"), ("AH", "violations"), ("AC", "found"), ("AC", "missing"),
-)  # fmt: skip
-"""Where each field of Details stands, in their order."""
-
-
-def _details(document: Mapping[str, Any], place: str) -> Details:
-    lists = []
-    for criterion, name in _DETAILS:
-        criterion_place = f"{place}{criterion}."
-        terms = _member(_member(document, criterion, dict, place), name, list, criterion_place)
-        wrong = next((number for number, term in enumerate(terms) if not isinstance(term, str)), None)
-        if wrong is not None:
-            raise ConfigurationError(f"{criterion_place}{name}[{wrong}] is not a text")
-        lists.append(tuple(terms))
-    return Details(*lists)
-
-
-def _check_counts(results: Mapping[str, Result], summary: Mapping[str, Any], place: str) -> None:
+def _check_counts(results: Mapping[str, StoredResult], summary: Mapping[str, Any], place: str) -> None:
     """Raise for a report of which a part was taken away, or whose labels were changed by hand."""
     counts = Counter(result.label for result in results.values())
     for name, found in (("total_cases", len(results)), *((label.lower(), counts[label]) for label in LABELS)):

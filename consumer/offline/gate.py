@@ -1,24 +1,18 @@
 """`safe gate`: whether a report is good enough to go on (contract.md, "Gate")."""
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from consumer.errors import ConfigurationError, Poison
+from consumer.errors import ConfigurationError
 from consumer.text import printable
-from consumer.wire.input import parse_json
-from safe_core import REPORT_TYPE
 from safe_core.intervals import cases_needed, passes_needed, wilson
 
 FailOn = Literal["fail", "review", "never"]
 
-_WRITES_ONE: Final = "safe score --output report.json writes one"
-_MOST_CASES: Final = 10**12
-_COUNTS: Final = ("pass", "review", "fail", "total_cases")
 _COUNTED_BY: Final[Mapping[FailOn, tuple[str, ...]]] = {"fail": ("fail",), "review": ("fail", "review"), "never": ()}
 
 
@@ -138,63 +132,6 @@ def _cases(summary: Mapping[str, Any]) -> str:
     return f"{total} case{'' if total == 1 else 's'}"
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """Read a JSON report; raises ConfigurationError where it cannot be read or is none."""
-    name = printable(str(path))
-    try:
-        written = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from error
-    if not written.strip():
-        # What `safe score > report.json` leaves behind when it fails.
-        raise ConfigurationError(f"{name}: is empty; look whether the step that writes it has succeeded")
-    try:
-        parse_json(written)  # refuses a key twice, NaN, and what is nested too deeply
-        document = json.loads(written)  # and this keeps every digit of a whole number
-    except Poison as error:
-        raise ConfigurationError(f"{name}: cannot be read: {error.detail}") from error
-    except ValueError as error:
-        raise ConfigurationError(f"{name}: cannot be read: a number has too many digits") from error
-    if isinstance(document, dict) and "raw_results" in document:
-        raise ConfigurationError(
-            f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {name}"
-        )
-    if not isinstance(document, dict) or document.get("report_type", REPORT_TYPE) != REPORT_TYPE:
-        raise ConfigurationError(f"{name}: is not a SAFE report; {_WRITES_ONE}")
-    if "summary" not in document:
-        raise ConfigurationError(f"{name}: is not a SAFE report, it has no summary; {_WRITES_ONE}")
-    return document
-
-
-def checked_summary(report: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Give a report's `summary`, sound in itself; raises ConfigurationError naming what is not."""
-    problem = next(_problems(report["summary"]), None)
-    if problem is not None:
-        raise ConfigurationError(f"{printable(str(path))}: summary{problem}")
-    summary: Mapping[str, Any] = report["summary"]
-    return summary
-
-
-def _problems(summary: object) -> Iterator[str]:
-    """Yield what is wrong; each check relies on those before it, so no more than the first may be asked for."""
-    if not isinstance(summary, dict):
-        yield " is not an object"
-        return
-    for name in _COUNTS:
-        if not _is_count(summary.get(name)):
-            yield f".{name} is {'not a count of cases' if name in summary else 'missing'}"
-    passes, reviews, fails, total = (summary[name] for name in _COUNTS)
-    if total == 0:
-        yield ".total_cases is 0: nothing was scored, so there is nothing to decide on"
-    if passes + reviews + fails != total:
-        yield f" contradicts itself: {passes} pass, {reviews} review and {fails} fail are not {total} cases"
-    rate = summary.get("overall_pass_rate")
-    if isinstance(rate, bool) or not isinstance(rate, int | float):
-        yield f".overall_pass_rate is {'not a number' if 'overall_pass_rate' in summary else 'missing'}"
-    if rate != passes / total:
-        yield f" contradicts itself: overall_pass_rate {rate} is not {passes} of {total} cases, {passes / total}"
-
-
 def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
     """Raise ConfigurationError where the rest of a report, as far as it is there, contradicts its summary."""
     summary = report["summary"]
@@ -222,7 +159,3 @@ def _labels(results: object) -> object:
     return {label: labels.count(label) for label in ("Pass", "Review", "Fail")} | {
         str(label): labels.count(label) for label in labels if label not in ("Pass", "Review", "Fail")
     }
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_CASES

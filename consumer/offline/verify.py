@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from consumer import __version__
-from consumer.errors import ConfigurationError, Poison
-from consumer.files.outputs import open_outputs, output_files
+from consumer.errors import Poison
+from consumer.files.outputs import open_outputs, output_files, unusable
 from consumer.offline.differences import Difference, differences
 from consumer.offline.explaining import FIELDS
 from consumer.offline.pages.words import count_of, own_rules
-from consumer.offline.scoring import Explain, OnDuplicate, score_files
-from consumer.offline.selection import Selection, select_batches
-from consumer.text import shown
+from consumer.offline.scoring import Explain, score_files
+from consumer.offline.selection import select_batches
+from consumer.offline.stored_report import StoredRun, part_of
 from consumer.wire.times import milliseconds_of
-from safe_core import InvalidPolicy, Policy, id_problem
+from safe_core import InvalidPolicy, Policy
 
 _NEEDED: Final = ("concern_id", "configuration", "generated_at", "inputs", "results", "scorer", "selection")
 
@@ -36,20 +36,25 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     """
     missing = [name for name in _NEEDED if name not in report]
     if missing:
-        raise _unusable(path, f"{', '.join(missing)} missing: this is no report of safe score")
-    _check_what_is_taken_on_trust(report, path)
-    selection, on_duplicate = _selected(report, path, test_dir)
+        raise unusable(path, f"{', '.join(missing)} missing: this is no report of safe score")
+    said = part_of(report, StoredRun, str(path))
+    try:
+        milliseconds_of(report["generated_at"])
+        policy = Policy.from_document(said.configuration)
+    except (Poison, InvalidPolicy) as error:
+        why = error.detail if isinstance(error, Poison) else f"configuration: {error}"
+        raise unusable(path, why) from error
+    selection = select_batches(test_dir, said.selection.concern_id, said.selection.batches)
     files = [open_outputs(file) for folder in outputs for file in output_files(folder)]
-    policy = _policy(report, path)
     run, _ = score_files(
         selection,
         files,
         policy,
         generated_at=report["generated_at"],
-        on_duplicate=on_duplicate,
+        on_duplicate=said.selection.on_duplicate,
         explain=_explained(report),
     )
-    version = report["scorer"]["version"]
+    version = said.scorer.version
     inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(selection.batches))
     recomputed = {**run.report, "inputs": inputs, "scorer": {**run.report["scorer"], "version": version}}
     remarks = [*renamed]
@@ -71,16 +76,6 @@ def _explained(report: Mapping[str, Any]) -> Explain | None:
     return "with text" if misses and isinstance(misses[0], dict) and "text" in misses[0] else "without text"
 
 
-def _check_what_is_taken_on_trust(report: Mapping[str, Any], path: Path) -> None:
-    scorer = report["scorer"]
-    if not isinstance(scorer, dict) or not isinstance(scorer.get("version"), str):
-        raise _unusable(path, "scorer.version is not a text")
-    try:
-        milliseconds_of(report["generated_at"])
-    except Poison as error:
-        raise _unusable(path, error.detail) from error
-
-
 def _as_named(
     inputs: Sequence[Mapping[str, str]], reported: object, batches: int
 ) -> tuple[list[Mapping[str, str]], list[str]]:
@@ -95,40 +90,6 @@ def _as_named(
                 named[place] = {**inputs[place], "name": other["name"]}
                 renamed.append(f"{inputs[place]['name']} holds what the report calls {other['name']}")
     return named, renamed
-
-
-def _selected(report: Mapping[str, Any], path: Path, test_dir: Path) -> tuple[Selection, OnDuplicate | None]:
-    selection = report["selection"]
-    if not isinstance(selection, dict):
-        raise _unusable(path, "selection is not an object")
-    concern, names = selection.get("concern_id"), selection.get("batches")
-    if not isinstance(concern, str):
-        raise _unusable(path, "selection.concern_id is not a text")
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and _is_name(name) for name in names):
-        raise _unusable(path, "selection.batches is no list of batch names")
-    on_duplicate = selection.get("on_duplicate")
-    if on_duplicate is not None and on_duplicate not in get_args(OnDuplicate):
-        raise _unusable(path, "selection.on_duplicate is neither first nor last nor null")
-    return select_batches(test_dir, concern, names), on_duplicate
-
-
-def _is_name(name: str) -> bool:
-    """Tell whether a batch's name stays inside its folder; what a report says is not to be trusted."""
-    return "/" not in name and id_problem(name) is None
-
-
-def _policy(report: Mapping[str, Any], path: Path) -> Policy:
-    configuration = report["configuration"]
-    if not isinstance(configuration, dict):
-        raise _unusable(path, "configuration is not an object")
-    try:
-        return Policy.from_document(configuration)
-    except InvalidPolicy as error:
-        raise _unusable(path, f"configuration: {error}") from error
-
-
-def _unusable(path: Path, why: str) -> ConfigurationError:
-    return ConfigurationError(f"{shown(str(path))}: {why}")
 
 
 def lines(verification: Verification, most: int = 20) -> Iterator[str]:

@@ -22,8 +22,8 @@ from consumer.offline.compare import (
     fails,
     remarks,
 )
-from consumer.offline.gate import read_report
 from consumer.offline.pages.comparison import MARK, comparison_markdown, console_lines, verdict
+from consumer.offline.stored_report import read_report
 from consumer.text import printable
 from safe_core import DEFAULT_POLICY, EMPTY_OUTPUT, Expectations, Output, Policy
 from tests.support.golden import matches_golden

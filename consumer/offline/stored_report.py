@@ -1,0 +1,208 @@
+"""JSON reports as files hold them, written by SAFE and perhaps rewritten since: read once, decoded part by part.
+
+Each command asks for the parts that it needs, so that a report which lacks the others can still be used.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from consumer.errors import ConfigurationError, Poison
+from consumer.text import printable
+from consumer.wire.input import parse_json
+from consumer.wire.scored import DetailsShape, ScoresShape
+from safe_core import REPORT_TYPE, Label, id_problem
+
+_WRITES_ONE: Final = "safe score --output report.json writes one"
+
+# Another tool's report may count what no machine can hold.
+_Count = Annotated[int, Meta(ge=0, le=10**12)]
+_Part = TypeVar("_Part")
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Read a JSON report; raises ConfigurationError where it cannot be read or is none."""
+    name = printable(str(path))
+    try:
+        written = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from error
+    if not written.strip():
+        # What `safe score > report.json` leaves behind when it fails.
+        raise ConfigurationError(f"{name}: is empty; look whether the step that writes it has succeeded")
+    try:
+        parse_json(written)  # refuses a key twice, NaN, and what is nested too deeply
+        document = json.loads(written)  # and this keeps every digit of a whole number
+    except Poison as error:
+        raise ConfigurationError(f"{name}: cannot be read: {error.detail}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: cannot be read: a number has too many digits") from error
+    if isinstance(document, dict) and "raw_results" in document:
+        raise ConfigurationError(
+            f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {name}"
+        )
+    if not isinstance(document, dict) or document.get("report_type", REPORT_TYPE) != REPORT_TYPE:
+        raise ConfigurationError(f"{name}: is not a SAFE report; {_WRITES_ONE}")
+    if "summary" not in document:
+        raise ConfigurationError(f"{name}: is not a SAFE report, it has no summary; {_WRITES_ONE}")
+    return document
+
+
+# --- parts of a report ------------------------------------------------------------------------------------------------
+
+
+def _check_ids(**named: str | None) -> None:
+    for name, text in named.items():
+        if text is not None and (problem := id_problem(text)):
+            raise ValueError(f".{name} {problem}")
+
+
+class _Summary(Struct):
+    pass_: _Count = field(name="pass")
+    review: _Count
+    fail: _Count
+    total_cases: _Count
+    overall_pass_rate: int | float  # as it was written, also where it cannot be true
+
+    def __post_init__(self) -> None:
+        passes, reviews, fails, total = self.pass_, self.review, self.fail, self.total_cases
+        if total == 0:
+            raise ValueError(".total_cases is 0: nothing was scored, so there is nothing to decide on")
+        if passes + reviews + fails != total:
+            counted = f"{passes} pass, {reviews} review and {fails} fail"
+            raise ValueError(f" contradicts itself: {counted} are not {total} cases")
+        rate = self.overall_pass_rate
+        if rate != passes / total:
+            said = f"overall_pass_rate {rate} is not {passes} of {total} cases, {passes / total}"
+            raise ValueError(f" contradicts itself: {said}")
+
+
+class _Summarised(Struct):
+    summary: _Summary
+
+
+class _Forbidden(Struct, frozen=True):
+    """Of the lengths of the three lists the one that `details` do not tell."""
+
+    AH: _Count | None = None
+
+
+class StoredResult(Struct, frozen=True):
+    """A case as a report judged it; `terms` are None where the report does not say."""
+
+    test_id: str
+    label: Label
+    scores: ScoresShape
+    details: DetailsShape
+    terms: _Forbidden | None = None
+
+    def __post_init__(self) -> None:
+        _check_ids(test_id=self.test_id)
+
+    @property
+    def forbidden(self) -> int | None:
+        """How many forbidden terms the case has, None where the report does not say."""
+        return None if self.terms is None else self.terms.AH
+
+
+class _StoredScorer(Struct):
+    fingerprint: str | None = None
+    rule: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_ids(fingerprint=self.fingerprint, rule=self.rule)
+
+
+class _StoredConfiguration(Struct):
+    strictAH: bool | None = None  # noqa: N815 - the name in the contract
+
+
+class StoredResults(Struct):
+    """What a comparison reads of a report; None is what an older one, or another tool's, does not say."""
+
+    concern_id: str
+    results: tuple[StoredResult, ...]
+    complete: bool | None = None
+    missing_outputs: _Count | None = None
+    scorer: _StoredScorer | None = None
+    configuration: _StoredConfiguration | None = None
+
+    def __post_init__(self) -> None:
+        _check_ids(concern_id=self.concern_id)
+
+
+class _Version(Struct):
+    version: str
+
+
+class StoredSelection(Struct):
+    """Which test cases a report is about."""
+
+    concern_id: str
+    batches: tuple[str, ...]
+    on_duplicate: Literal["first", "last"] | None = None
+
+    def __post_init__(self) -> None:
+        # A batch's name must not lead out of its folder: what a report says is not to be trusted.
+        if not self.batches or any("/" in name or id_problem(name) for name in self.batches):
+            raise ValueError(".batches is no list of batch names")
+
+
+class StoredRun(Struct):
+    """What a recomputation takes on trust."""
+
+    scorer: _Version
+    selection: StoredSelection
+    configuration: dict[str, Any]
+
+
+def part_of(report: Mapping[str, Any], part: type[_Part], name: str) -> _Part:
+    """Decode a part of a report; raises ConfigurationError naming file and place."""
+    try:
+        return msgspec.convert(report, part)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{printable(name)}: {_in_words(str(error))}") from error
+
+
+def checked_summary(report: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Give a report's `summary`, sound in itself; raises ConfigurationError naming what is not."""
+    part_of(report, _Summarised, str(path))
+    summary: Mapping[str, Any] = report["summary"]
+    return summary
+
+
+# --- what is wrong with a part, in words ------------------------------------------------------------------------------
+
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
+_EXPECTED: Final = re.compile(r"Expected `(\w+)")
+_KINDS: Final = {"object": "an object", "array": "a list", "str": "a text", "bool": "true or false"}
+
+
+def _in_words(error: str) -> str:
+    """Say msgspec's "Expected `str`, got `int` - at `$.results[0].test_id`" as people do."""
+    what, _, path = error.partition(" - at `$")
+    place = path.removesuffix("`")
+    if missing := _MISSING.match(what):
+        said = f"{place}.{missing[1]} is missing"
+    elif expected := _EXPECTED.match(what):
+        said = f"{place} is not {_KINDS.get(expected[1]) or _number_at(place)}"
+    elif what.startswith("Invalid enum value"):
+        said = f"{place} is not one of {'Pass, Review, Fail' if place.endswith('.label') else 'first, last'}"
+    elif what == "Number out of range":
+        said = f"{place} is not {_number_at(place)}"
+    else:
+        said = place + what
+    return said.removeprefix(".")
+
+
+def _number_at(place: str) -> str:
+    if place.endswith(".overall_pass_rate"):
+        return "a number"
+    if ".scores." in place:
+        return "a score from 0 to 1"
+    return "a count of terms" if ".terms." in place else "a count of cases"
