@@ -130,7 +130,7 @@ def _regular(path: str, status: os.stat_result) -> ListedFile | str:
     return ListedFile(path, _signature(status)) if stat.S_ISREG(status.st_mode) else "is not a regular file"
 
 
-def read_whole(path: str) -> tuple[bytes, Signature] | None:
+def read_whole(path: str, most_bytes: int = LARGEST_FILE_BYTES) -> tuple[bytes, Signature] | None:
     """Read a file that nobody changes meanwhile; None if it kept changing or is gone.
 
     Raises OSError: PermissionError is the file's own fault, any other (no descriptors left) the folder's or ours.
@@ -147,7 +147,7 @@ def read_whole(path: str) -> tuple[bytes, Signature] | None:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
                 return None
-            raw = file.read(min(before.st_size + 1, LARGEST_FILE_BYTES))  # room is made for all that is asked for
+            raw = file.read(min(before.st_size + 1, most_bytes))  # room is made for all that is asked for
             after = os.fstat(descriptor)
         if _signature(before) == _signature(after) and len(raw) == after.st_size:
             return raw, _signature(after)

@@ -1,14 +1,16 @@
 """The batch files of a folder, and which of them hold a test case."""
 
 import hashlib
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from consumer.expectations.cases import Row, TwiceDifferently, parse_document, rows_of
-from consumer.expectations.folder import SUFFIX, list_folder
+from consumer.expectations.folder import SUFFIX, list_folder, read_whole
+from consumer.expectations.port import ExpectationsKey
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
 from safe_core import (
     BadTestCase,
@@ -32,13 +34,6 @@ class LoadedBatch:
     rows: Mapping[str, Row]
 
 
-class CaseKey(NamedTuple):
-    """A test case of one batch."""
-
-    batch_id: str
-    test_id: str
-
-
 class Batches:
     """Some batches of a test-dir, in the order of their files' names, and who holds which test_id."""
 
@@ -48,6 +43,11 @@ class Batches:
         for batch in self.all:
             for test_id in batch.rows:
                 self._holders[test_id] = (*self._holders.get(test_id, ()), batch)
+
+    @property
+    def test_ids(self) -> Collection[str]:
+        """Every test_id that some batch holds."""
+        return self._holders.keys()
 
     def holders(self, test_id: str) -> tuple[LoadedBatch, ...]:
         """The batches that hold a test_id."""
@@ -67,9 +67,7 @@ class Batches:
 
 def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
     """Load the batches of a folder whose names match a glob; raises ConfigurationError naming what cannot be used."""
-    matches = glob(pattern)
-    names = [name for name in batch_names(test_dir) if matches(name) or matches(name + SUFFIX)]
-    return Batches(load_batch(test_dir, name) for name in names)
+    return Batches(load_batch(test_dir, name) for name in chosen(pattern, batch_names(test_dir)))
 
 
 def batch_names(test_dir: Path) -> list[str]:
@@ -82,14 +80,23 @@ def batch_names(test_dir: Path) -> list[str]:
 def load_batch(test_dir: Path, name: str) -> LoadedBatch:
     """Load one batch of a folder; raises ConfigurationError naming what cannot be used."""
     path = test_dir / (name + SUFFIX)
-    with readable(path):
-        raw = path.read_bytes()
     try:
-        document = parse_document(raw)
+        raw, document = read_document(path)
         batch = parse_batch(document)
     except InvalidBatch as error:
         raise unusable(path, str(error)) from error
     return LoadedBatch(name, path, hashlib.sha256(raw).hexdigest(), _batch_index(document), batch, rows_of(batch))
+
+
+def read_document(path: Path) -> tuple[bytes, object]:
+    """Read a batch file, of whatever size, and parse it; raises InvalidBatch, whose words follow "<file>: "."""
+    try:
+        whole = read_whole(os.path.realpath(path), sys.maxsize)
+    except OSError as error:
+        raise InvalidBatch(f"cannot be read ({error.strerror})") from error
+    if whole is None:
+        raise InvalidBatch("changed while it was read" if path.exists() else "is not there any more")
+    return whole[0], parse_document(whole[0])
 
 
 def narratives_of(batch: LoadedBatch) -> dict[str, str]:
@@ -97,12 +104,13 @@ def narratives_of(batch: LoadedBatch) -> dict[str, str]:
 
     They are read anew, since scoring has no use for them; raises ConfigurationError if the file has changed since.
     """
-    with readable(batch.path):
-        raw = batch.path.read_bytes()
+    try:
+        raw, document = read_document(batch.path)
+    except InvalidBatch as error:
+        raise unusable(batch.path, str(error)) from error
     if hashlib.sha256(raw).hexdigest() != batch.sha256:
         raise unusable(batch.path, "has changed while it was being read; try again when nobody writes it")
     narratives: dict[str, str] = {}
-    document = parse_document(raw)
     for case in document["test_cases"] if isinstance(document, dict) else ():
         text = narrative_of(case)
         if text is not None and isinstance(case.get("test_id"), str):
@@ -124,11 +132,11 @@ def has_wildcard(pattern: str) -> bool:
     return "*" in pattern or "?" in pattern
 
 
-def glob(pattern: str) -> Callable[[str], bool]:
-    """Match names by `*` and `?`, everything else as it stands, brackets too."""
+def chosen(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names of batches, or of their files, that match by `*` and `?`; all else, brackets too, is as it stands."""
     signs = {"*": ".*", "?": "."}
     expression = re.compile("".join(signs.get(sign, re.escape(sign)) for sign in pattern), re.DOTALL)
-    return lambda name: expression.fullmatch(name) is not None
+    return [name for name in names if expression.fullmatch(name) or expression.fullmatch(name + SUFFIX)]
 
 
 def differ(rows: Iterable[Row]) -> bool:
@@ -140,15 +148,15 @@ def differ(rows: Iterable[Row]) -> bool:
 
 def answers_by_case(
     entries: Iterable[Entry], batch_ids: Callable[[Entry], Iterable[str]]
-) -> dict[CaseKey, list[Entry]]:
+) -> dict[ExpectationsKey, list[Entry]]:
     """The entries that answer each case, in their order; more than one is a case answered twice."""
-    answers: dict[CaseKey, list[Entry]] = {}
+    answers: dict[ExpectationsKey, list[Entry]] = {}
     for entry in entries:
         for batch_id in batch_ids(entry):
-            answers.setdefault(CaseKey(batch_id, entry.test_id), []).append(entry)
+            answers.setdefault(ExpectationsKey(batch_id, entry.test_id), []).append(entry)
     return answers
 
 
-def answered_twice(answers: Mapping[CaseKey, Sequence[Entry]]) -> list[str]:
+def answered_twice(answers: Mapping[ExpectationsKey, Sequence[Entry]]) -> list[str]:
     """The test_ids that a file answers more than once, each named once, in order."""
     return list(dict.fromkeys(key.test_id for key, entries in answers.items() if len(entries) > 1))

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from consumer.errors import ConfigurationError, Fatal, Transient
-from consumer.expectations.cases import Row, TwiceDifferently, parse_document, rows_of
+from consumer.expectations.cases import Row, TwiceDifferently, rows_of
 from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
-from consumer.files.batches import batch_names, glob
+from consumer.files.batches import batch_names, chosen, read_document
 from consumer.kafka import (
     Cluster,
     Connection,
@@ -95,12 +95,11 @@ class CasesPlan:
 def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False) -> CasesPlan:
     """Read the batch files whose names match a glob; raises ConfigurationError naming each file and place at fault."""
     held = batch_names(folder)
-    matches = glob(pattern)
-    chosen = [name for name in held if matches(name) or matches(name + SUFFIX)]
-    if not chosen:
+    names = chosen(pattern, held)
+    if not names:
         raise ConfigurationError(f"{shown(str(folder))} holds no batch file {shown(pattern)}{SUFFIX}")
     problems: list[str] = []
-    batches = tuple(_planned(folder / (name + SUFFIX), name, problems, with_narrative) for name in chosen)
+    batches = tuple(_planned(folder / (name + SUFFIX), name, problems, with_narrative) for name in names)
     if problems:
         more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         raise ConfigurationError(f"nothing was published. {'; '.join(problems[:_NAMED])}{more}")
@@ -113,10 +112,8 @@ def _planned(path: Path, name: str, problems: list[str], with_narrative: bool) -
         problems.append(f"{where}: the batch's name {problem}")
         return PlannedBatch(name, ())
     try:
-        document = parse_document(path.read_bytes())
+        _, document = read_document(path)
         batch = parse_batch(document)
-    except OSError as error:
-        problems.append(f"{where} cannot be read ({error.strerror})")
     except InvalidBatch as error:
         problems.append(f"{where}: {error}")
     else:

@@ -5,7 +5,7 @@ import difflib
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -15,7 +15,7 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.port import ExpectationsKey
-from consumer.files.batches import LoadedBatch, batch_names, load_batch, load_batches, narratives_of
+from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
 from consumer.files.outputs import open_outputs, output_files
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.scored_run import CaseLine, Explanation
@@ -50,7 +50,7 @@ class ExplainRequest:
 
 def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     """Explain test cases as files answer them, one after the other; raises ConfigurationError."""
-    batches = load_batches(request.test_dir, request.batch).all
+    batches = load_batches(request.test_dir, request.batch)
     files = [open_outputs(file) for path in request.outputs for file in output_files(path)]
     console = PipedConsole(highlight=False)
     for number, test_id in enumerate(dict.fromkeys(request.test_ids)):
@@ -70,9 +70,9 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     return 0
 
 
-def _one(test_id: str, batches: Sequence[LoadedBatch], request: ExplainRequest) -> Selection:
+def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
     """Select one test case wherever it stands; its expectations must be the same everywhere."""
-    holders = [batch for batch in batches if test_id in batch.rows]
+    holders = batches.holders(test_id)
     if not holders:
         raise ConfigurationError(_unknown(test_id, batches, request))
     row = holders[0].rows[test_id]
@@ -82,9 +82,8 @@ def _one(test_id: str, batches: Sequence[LoadedBatch], request: ExplainRequest) 
     return select_batches(request.test_dir, concern, [batch.name for batch in holders], only=test_id)
 
 
-def _unknown(test_id: str, batches: Iterable[LoadedBatch], request: ExplainRequest) -> str:
-    known = [known for batch in batches for known in batch.rows]
-    close = difflib.get_close_matches(test_id, known, n=3)
+def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
+    close = difflib.get_close_matches(test_id, batches.test_ids, n=3)
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
     return f"no batch {shown(request.batch)} in {shown(str(request.test_dir))} holds --test {shown(test_id)}{advice}"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.errors import ConfigurationError
-from consumer.expectations.cases import parse_document
-from consumer.expectations.folder import SUFFIX, list_folder, read_whole
-from consumer.files.batches import Batches, CaseKey, glob, load_batch
+from consumer.expectations.folder import SUFFIX, list_folder
+from consumer.expectations.port import ExpectationsKey
+from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_outputs, output_files
 from consumer.offline.pages.words import count_of
 from consumer.text import named, shown
@@ -157,40 +157,34 @@ def _files(test_dir: Path, concern: str | None, batch: str) -> list[_LintedFile]
         listing = list_folder(test_dir)
     except OSError as error:
         raise ConfigurationError(f"{shown(str(test_dir))}: cannot be read ({error.strerror})") from error
-    matches = glob(batch)
-    names = sorted(listing.files.keys() | listing.ignored.keys())
-    chosen = [name for name in names if matches(name) or matches(name.removesuffix(SUFFIX))]
+    names = [name.removesuffix(SUFFIX) for name in sorted(listing.files.keys() | listing.ignored.keys())]
+    files_chosen = [name + SUFFIX for name in chosen(batch, names)]
     read = (
         _unreadable(test_dir / name, listing.ignored[name])
         if name in listing.ignored
-        else _file(test_dir / name, listing.files[name].path, concern)
-        for name in chosen
+        else _file(test_dir / name, Path(listing.files[name].path), concern)
+        for name in files_chosen
     )
     files = [file for file in read if file is not None]
     if not files:
-        held = named([name.removesuffix(SUFFIX) for name in names], _NAMED) or "no batch files (<batch_id>.json)"
+        held = named(names, _NAMED) or "no batch files (<batch_id>.json)"
         raise ConfigurationError(f"no batch matches --batch {shown(batch)} in {shown(str(test_dir))}: it holds {held}")
     if concern is not None and not any(file.cases or file.found for file in files):
         raise ConfigurationError(f"no test case of --concern {shown(concern)} in {shown(str(test_dir))}")
     return files
 
 
-def _file(path: Path, target: str, concern: str | None) -> _LintedFile | None:
+def _file(path: Path, target: Path, concern: str | None) -> _LintedFile | None:
     """Read a batch file; None for a report that SAFE wrote into the folder."""
+    if is_own_report(target):
+        return None
     try:
-        if is_own_report(Path(target)):
-            return None
-        whole = read_whole(target)
-    except OSError as error:
-        return _unreadable(path, f"cannot be read ({error.strerror})")
-    if whole is None:
-        return _unreadable(path, "changed while it was read")
-    try:
-        cases = written_cases(parse_document(whole[0]))
+        raw, document = read_document(target)
+        cases = written_cases(document)
     except InvalidBatch as error:
         return _unreadable(path, str(error))
     asked = [case for case in cases if concern is None or _is_of(concern, case)]
-    return _LintedFile(path, whole[0].decode(errors="replace"), asked)
+    return _LintedFile(path, raw.decode(errors="replace"), asked)
 
 
 def _unreadable(path: Path, why: str) -> _LintedFile:
@@ -290,7 +284,7 @@ def _look_at_outputs(test_dir: Path, files: Sequence[_LintedFile], paths: Iterab
     answers = 0
     for outputs in (open_outputs(file) for path in paths for file in output_files(path)):
         for entry in outputs.entries():
-            keys = [CaseKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
+            keys = [ExpectationsKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
             answers += any(key in cases for key in keys)
             for key in keys:
                 if key in cases:
@@ -302,15 +296,15 @@ def _look_at_outputs(test_dir: Path, files: Sequence[_LintedFile], paths: Iterab
     return answers
 
 
-def _to_be_answered(files: Iterable[_LintedFile]) -> dict[CaseKey, _Answered]:
+def _to_be_answered(files: Iterable[_LintedFile]) -> dict[ExpectationsKey, _Answered]:
     """Give the test cases that can be scored; of a test_id that stands twice in a file, the first."""
-    cases: dict[CaseKey, _Answered] = {}
+    cases: dict[ExpectationsKey, _Answered] = {}
     for file in files:
         for case in file.cases:
             if isinstance(case.read, TestCase):
                 terms = {criterion: listed_terms(case, criterion) for criterion in CRITERIA}
                 answered = _Answered(file, case, prepare(case.read.expectations), terms)
-                cases.setdefault(CaseKey(file.batch_id, case.read.test_id), answered)
+                cases.setdefault(ExpectationsKey(file.batch_id, case.read.test_id), answered)
     return cases
 
 

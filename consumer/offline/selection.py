@@ -7,7 +7,7 @@ from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import Row, rows_of, verdict
-from consumer.files.batches import Batches, LoadedBatch, batch_names, differ, glob, has_wildcard, load_batch
+from consumer.files.batches import Batches, LoadedBatch, batch_names, chosen, differ, has_wildcard, load_batch
 from consumer.files.outputs import Entry
 from consumer.text import named, shown
 from safe_core import MAX_ID_LENGTH, BadTestCase, Batch, PreparedExpectations, TestCase, id_problem, prepare
@@ -53,13 +53,12 @@ class Selection:
 def select(test_dir: Path, concern: str, pattern: str) -> Selection:
     """Select by `--concern`, whatever its case, and `--batch`, a glob over file names; raises ConfigurationError."""
     names = batch_names(test_dir)
-    matches = glob(pattern)
-    chosen = [name for name in names if matches(name) or matches(name + ".json")]
-    if not chosen:
+    selected = chosen(pattern, names)
+    if not selected:
         held = named(names, _NAMED, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
         what = "no batch matches" if has_wildcard(pattern) else "there is no batch"
         raise ConfigurationError(f"{what} --batch {shown(pattern)} in {shown(str(test_dir))}: it holds {held}")
-    return select_batches(test_dir, concern, chosen)
+    return select_batches(test_dir, concern, selected)
 
 
 def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: str | None = None) -> Selection:

@@ -3,14 +3,26 @@
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from consumer.errors import ConfigurationError
-from consumer.files.batches import Batches, CaseKey, answered_twice, answers_by_case, differ, glob, load_batches
+from consumer.expectations.port import ExpectationsKey
+from consumer.files.batches import (
+    Batches,
+    answered_twice,
+    answers_by_case,
+    chosen,
+    differ,
+    load_batch,
+    load_batches,
+    read_document,
+)
 from consumer.files.outputs import Entry, open_outputs, output_files
-from safe_core import EMPTY_OUTPUT, Output
+from safe_core import EMPTY_OUTPUT, InvalidBatch, Output
+from tests.support.case_files import a_case, write_batch
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}
 
@@ -231,7 +243,34 @@ GLOBS = [
 
 @pytest.mark.parametrize(("pattern", "name", "matches"), GLOBS)
 def test_a_glob_knows_star_and_question_mark_alone(pattern: str, name: str, matches: bool) -> None:
-    assert glob(pattern)(name) is matches
+    assert chosen(pattern, [name]) == ([name] if matches else [])
+
+
+def test_a_glob_matches_the_names_of_files_too() -> None:
+    assert chosen("a_?.json", ["a_1", "b_1", "a_2"]) == ["a_1", "a_2"]
+
+
+UNREADABLE: list[tuple[str, Callable[[Path], object], str]] = [
+    ("no JSON", lambda path: path.write_text("{"), "not valid JSON (line 1)"),
+    ("gone", lambda path: path.unlink(), "is not there any more"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
+def test_every_command_says_alike_why_a_batch_file_cannot_be_read(
+    change: Callable[[Path], object], why: str, tmp_path: Path
+) -> None:
+    path = write_batch(tmp_path, "a", a_case("A-1"))
+    raw, document = read_document(path)
+    assert raw == path.read_bytes()
+    assert document == json.loads(raw)
+    change(path)
+    with pytest.raises(InvalidBatch) as refused:
+        read_document(path)
+    assert str(refused.value) == why
+    with pytest.raises(ConfigurationError) as unusable:
+        load_batch(tmp_path, "a")
+    assert str(unusable.value) == f"{path}: {why}"
 
 
 @pytest.fixture
@@ -279,7 +318,7 @@ def test_answers_are_gathered_by_case_in_their_order() -> None:
 
     answers = answers_by_case([first, second], lambda each: ["a"] if each.batch_index else ["a", "b"])
 
-    assert answers == {CaseKey("a", "A-1"): [first, second], CaseKey("b", "A-1"): [second]}
+    assert answers == {ExpectationsKey("a", "A-1"): [first, second], ExpectationsKey("b", "A-1"): [second]}
 
 
 def test_holders_differ_where_any_expects_something_else(tmp_path: Path) -> None:
