@@ -33,6 +33,11 @@ def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME
     return ", ".join(texts) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def count_of(count: int, thing: str, ending: str = "s") -> str:
+    """Give "1 case", or "2 cases"."""
+    return f"{count} {thing}{'' if count == 1 else ending}"
+
+
 def printable(text: str) -> str:
     """Escape what a terminal would obey or be fooled by: C0, DEL, C1, bidi marks, line separators, lone surrogates."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

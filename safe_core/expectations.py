@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from safe_core.matching import normalise
+from safe_core.policy import Criterion
 
 MAX_TERMS = 10_000
 """The most terms of one test case, over its three lists."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# field of Expectations → where factory-cli writes it (contract.md, "Criteria"), in the order CR, AH, AC
-_PLACES = {
-    "must_find_signals": ("signal_generation", "must_find_signals"),
-    "forbidden_terms": ("followup_questions", "forbidden_terms"),
-    "must_contain_phrases": ("event_summary", "must_contain_phrases"),
+PLACES: Mapping[Criterion, tuple[str, str]] = {
+    "CR": ("signal_generation", "must_find_signals"),
+    "AH": ("followup_questions", "forbidden_terms"),
+    "AC": ("event_summary", "must_contain_phrases"),
 }
+"""Criterion → where factory-cli writes its terms (contract.md, "Criteria"); in the order of Expectations.lists."""
 
 
 class InvalidExpectations(ValueError):
@@ -41,7 +42,7 @@ class Expectations:
     def __post_init__(self) -> None:
         if sum(map(len, self.lists)) > MAX_TERMS:
             raise InvalidExpectations(f"expectations hold more than {MAX_TERMS} terms")
-        for terms, (section, name) in zip(self.lists, _PLACES.values(), strict=True):
+        for terms, (section, name) in zip(self.lists, PLACES.values(), strict=True):
             for position, term in enumerate(terms):
                 if problem := _term_problem(term):
                     raise InvalidExpectations(f"{section}.{name}[{position}] {problem}")
@@ -54,7 +55,7 @@ class Expectations:
         """
         if not isinstance(document, Mapping):
             raise InvalidExpectations(f"expectations are {'absent or null' if document is None else 'not an object'}")
-        return cls(*(_terms(document, section, name) for section, name in _PLACES.values()))
+        return cls(*(_terms(document, section, name) for section, name in PLACES.values()))
 
     @property
     def digest(self) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self, get_args
 
-from safe_core.expectations import PreparedExpectations
+from safe_core.expectations import PLACES, PreparedExpectations
 from safe_core.matching import normalise
 from safe_core.outputs import Output
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Rules
@@ -118,11 +118,8 @@ def copy_of(narrative: str) -> Output:
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 Severity = Literal["error", "warning", "info"]
-Code = Literal[
-    "unreadable_file",
-    "invalid_case",
-    "blank_term",
-    "test_id_twice_differently",
+_Error = Literal["unreadable_file", "invalid_case", "blank_term", "test_id_twice_differently"]
+_Warning = Literal[
     "test_id_differs_elsewhere",
     "misspelt_key",
     "misplaced_key",
@@ -134,6 +131,8 @@ Code = Literal[
     "test_id_twice",
     "no_concern",
     "placeholder_archetype",
+]
+_Info = Literal[
     "forbidden_inside_theme",
     "forbidden_inside_required",
     "may_hit_inside_word",
@@ -141,29 +140,12 @@ Code = Literal[
     "never_found",
     "never_used",
 ]
+Code = Literal[_Error, _Warning, _Info]
 
 SEVERITIES: Final[Mapping[Code, Severity]] = {
-    "unreadable_file": "error",
-    "invalid_case": "error",
-    "blank_term": "error",
-    "test_id_twice_differently": "error",
-    "test_id_differs_elsewhere": "warning",
-    "misspelt_key": "warning",
-    "misplaced_key": "warning",
-    "not_in_narrative": "warning",
-    "forbidden_and_required": "warning",
-    "hits_inside_word": "warning",
-    "duplicate_term": "warning",
-    "nested_term": "warning",
-    "test_id_twice": "warning",
-    "no_concern": "warning",
-    "placeholder_archetype": "warning",
-    "forbidden_inside_theme": "info",
-    "forbidden_inside_required": "info",
-    "may_hit_inside_word": "info",
-    "unknown_key": "info",
-    "never_found": "info",
-    "never_used": "info",
+    **dict.fromkeys(get_args(_Error), "error"),
+    **dict.fromkeys(get_args(_Warning), "warning"),
+    **dict.fromkeys(get_args(_Info), "info"),
 }
 """Every code, the most important first; what is `info` asks nobody to act."""
 
@@ -239,7 +221,7 @@ def findings(cases: Iterable[WrittenCase]) -> Iterator[Finding]:
 
 def listed_terms(case: WrittenCase, criterion: Criterion) -> list[ListedTerm]:
     """List the terms of one criterion that can be looked for; what is blank or no text is left out."""
-    section, name = _LISTS[criterion]
+    section, name = PLACES[criterion]
     terms = _within(case.written, "expectations", section, name)
     path = f"expectations.{section}.{name}"
     return [
@@ -265,16 +247,9 @@ class _Keys(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-# criterion → where factory-cli writes its terms (contract.md, "Batch files")
-_LISTS: Final[Mapping[Criterion, tuple[str, str]]] = {
-    "CR": ("signal_generation", "must_find_signals"),
-    "AH": ("followup_questions", "forbidden_terms"),
-    "AC": ("event_summary", "must_contain_phrases"),
-}
-
 _LEVELS: Final[Mapping[tuple[str, ...], _Keys]] = {
     (): _Keys(("test_id", "concern_id", "archetype", "metric_id", "patient_payload", "expectations"), ("description",)),
-    ("expectations",): _Keys(tuple(section for section, _ in _LISTS.values())),
+    ("expectations",): _Keys(tuple(section for section, _ in PLACES.values())),
     ("expectations", "signal_generation"): _Keys(("must_find_signals",), ("min_signal_count",)),
     ("expectations", "followup_questions"): _Keys(("forbidden_terms",), ("required_themes",)),
     ("expectations", "event_summary"): _Keys(("must_contain_phrases",)),
@@ -313,7 +288,7 @@ def _unknown_key(key: str, known: _Keys, there: frozenset[str]) -> tuple[Code, s
 def _problems(case: WrittenCase) -> Iterator[Finding]:
     """Name each blank term, and what else makes the case unusable, as far as reading it got."""
     blank = []
-    for section, name in _LISTS.values():
+    for section, name in PLACES.values():
         terms = _within(case.written, "expectations", section, name)
         for at, term in enumerate(terms if isinstance(terms, list) else ()):
             if isinstance(term, str) and not normalise(term):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from consumer.files.publish_outputs import event_key
+from consumer.wire.keys import event_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def _merged(held: Row, case: TestCase | BadTestCase, twice: TwiceDifferently) ->
     return twice
 
 
-def count_of(batch: Batch) -> int:
+def case_count(batch: Batch) -> int:
     """How many test cases a batch has: distinct test_ids, and each entry without a usable one."""
     test_ids = {case.test_id for case in batch.cases if case.test_id is not None}
     return len(test_ids) + sum(case.test_id is None for case in batch.cases)

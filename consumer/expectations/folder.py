@@ -23,8 +23,8 @@ from consumer.expectations.cases import (
     Holders,
     Row,
     among,
+    case_count,
     compact,
-    count_of,
     move,
     names_of,
     parse_in_pieces,
@@ -289,7 +289,7 @@ class FolderIndex:
         except InvalidBatch as error:
             return replace(known, signature=kept, modified_at=at, content=content, problem=str(error))
         rows = {test_id: compact(row, self.shared) for test_id, row in rows_of(batch).items()}
-        cases = count_of(batch)
+        cases = case_count(batch)
         usable = sum(isinstance(row, TestCase) for row in rows.values())
         return BatchFile(kept, at, content, rows, cases, cases - usable)
 

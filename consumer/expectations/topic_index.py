@@ -14,8 +14,8 @@ from consumer.expectations.cases import (
     Holders,
     Row,
     among,
+    case_count,
     compact,
-    count_of,
     hold,
     names_of,
     parse_document,
@@ -26,6 +26,8 @@ from consumer.expectations.cases import (
 )
 from consumer.expectations.port import ExpectationsKey
 from consumer.text import named
+from consumer.wire.headers import Undecodable
+from consumer.wire.keys import joined, parts_of
 from consumer.wire.record import Record
 from safe_core import BadTestCase, Expectations, InvalidBatch, TestCase, id_problem, parse_batch
 
@@ -54,22 +56,17 @@ class RecordKey(NamedTuple):
 def record_key(raw: bytes | None) -> RecordKey:
     """Read a record's key; raises InvalidKey, also for a second spelling of a key: a tombstone reaches but one."""
     try:
-        text = (raw or b"").decode("utf-8")
-    except UnicodeDecodeError as error:
+        parts = parts_of(raw or b"")
+    except Undecodable as error:
         raise InvalidKey("is not UTF-8") from error
-    parts = [part.replace("%2F", "/").replace("%25", "%") for part in text.split("/")]
     if len(parts) not in (2, 3):
         raise InvalidKey("is neither <concern>/<batch>/<test> nor <concern>/<batch>")
-    if "/".join(map(_escaped, parts)) != text:
+    if joined(*parts).encode() != (raw or b""):
         raise InvalidKey("is not escaped as it should be (% as %25, / as %2F, nothing else)")
     for what, part in zip(("concern", "batch", "test"), parts, strict=False):
         if problem := id_problem(part):
             raise InvalidKey(f"has a {what} that {problem}")
     return RecordKey(sys.intern(parts[0]), sys.intern(parts[1]), parts[2] if len(parts) == 3 else None)
-
-
-def _escaped(part: str) -> str:
-    return part.replace("%", "%25").replace("/", "%2F")
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -129,7 +126,7 @@ def _whole(value: bytes) -> tuple[Mapping[str, Row], int]:
     """Read a record of a whole batch file: its rows, and how many entries have no usable test_id; InvalidBatch."""
     batch = parse_batch(_document(value))
     rows = rows_of(batch)
-    return rows, count_of(batch) - len(rows)
+    return rows, case_count(batch) - len(rows)
 
 
 # --- the index --------------------------------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ _BLOCK = 1 << 20
 _TEXTS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at")
 _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
 
+OnDuplicate = Literal["first", "last"]
+"""Which of several answers to one test case counts."""
+
 _Value = TypeVar("_Value")
 
 

@@ -32,9 +32,10 @@ from consumer.kafka import (
 )
 from consumer.kafka.topics import cases_topic, connect
 from consumer.settings import Settings
-from consumer.text import named, shown
+from consumer.text import count_of, named, shown
 from consumer.wire.keys import case_key
 from safe_core import BadTestCase, Batch, InvalidBatch, TestCase, id_problem, parse_batch
+from safe_core.expectations import PLACES
 
 _NAMED = 10
 _LONGEST_PLACE = 500
@@ -160,13 +161,9 @@ def _scored(case: TestCase) -> dict[str, object]:
         "archetype": case.archetype,
         "metric_id": case.metric_id,
     }
-    expected = case.expectations
+    places = zip(PLACES.values(), case.expectations.lists, strict=True)
     return {name: text for name, text in known.items() if text is not None} | {
-        "expectations": {
-            "signal_generation": {"must_find_signals": expected.must_find_signals},
-            "followup_questions": {"forbidden_terms": expected.forbidden_terms},
-            "event_summary": {"must_contain_phrases": expected.must_contain_phrases},
-        }
+        "expectations": {section: {name: terms} for (section, name), terms in places}
     }
 
 
@@ -341,8 +338,7 @@ async def send_changes(
 
 def said(plan: CasesPlan, changes: Sequence[Changes], topic: str, *, dry_run: bool) -> str:
     """The line that says what was published, or would have been."""
-    cases = f"{plan.count} test case{'' if plan.count == 1 else 's'}"
-    batches = f"{len(plan.batches)} batch{'' if len(plan.batches) == 1 else 'es'}"
+    cases, batches = count_of(plan.count, "test case"), count_of(len(plan.batches), "batch", "es")
     counts = ", ".join(
         f"{sum(getattr(batch, what) for batch in changes)} {what}"
         for what in ("new", "changed", "unchanged", "removed")

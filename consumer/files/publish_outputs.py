@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import orjson
 from rich.console import Console
@@ -23,13 +23,12 @@ from consumer.files.batches import (
     has_wildcard,
     load_batches,
 )
-from consumer.files.outputs import Entry, OutputFile, open_outputs, output_files
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile, open_outputs, output_files
 from consumer.settings import Settings
-from consumer.text import named, shown
+from consumer.text import count_of, named, shown
 from consumer.wire.input import InputRules, decode
+from consumer.wire.keys import event_key
 from safe_core import MAX_ID_LENGTH, BadTestCase, id_problem
-
-OnDuplicate = Literal["first", "last"]
 
 _NAMED = 10
 _SCORED_FIELDS = ("signals", "summary", "followup_questions")
@@ -119,7 +118,7 @@ class Refusals:
     def raise_if_any(self) -> None:
         """Raise ConfigurationError naming at most ten test_ids of each kind."""
         sentences = [
-            f"{shown(str(path))}: {_test_ids(len(test_ids))} {kind}: {named(test_ids, _NAMED, MAX_ID_LENGTH)}"
+            f"{shown(str(path))}: {count_of(len(test_ids), 'test_id')} {kind}: {named(test_ids, _NAMED, MAX_ID_LENGTH)}"
             for (path, kind), test_ids in self.by_kind.items()
             if test_ids
         ]
@@ -132,10 +131,6 @@ HOMELESS = "without a batch (give --batch or --test-dir)"
 INVALID = "with a test case that is invalid"
 AMBIGUOUS = "held more than once with different expectations (choose by --batch)"
 TWICE = "answered more than once (choose by --on-duplicate first or last)"
-
-
-def _test_ids(count: int) -> str:
-    return f"{count} test_id{'' if count == 1 else 's'}"
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -191,11 +186,6 @@ class _Unsent:
 
 def _place(planned: PlannedFile, entry: Entry) -> str:
     return f"{shown(str(planned.file.path))}: {entry.place}"
-
-
-def event_key(batch_id: str, test_id: str) -> bytes:
-    """Key of an input event, `<batch>/<test>`, each part escaped (contract.md, "Topics and keys")."""
-    return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (batch_id, test_id)).encode()
 
 
 def _document(entry: Entry, batch_id: str, run_id: str, *, whole_output: bool) -> dict[str, object]:
@@ -343,7 +333,6 @@ async def send(planned: Plan, publisher: Publisher, topic: str, console: Console
 
 def published(planned: Plan, topic: str) -> str:
     """The line that says what was published."""
-    events = f"{planned.count} event{'' if planned.count == 1 else 's'}"
-    files = f"{len(planned.files)} file{'' if len(planned.files) == 1 else 's'}"
+    events, files = count_of(planned.count, "event"), count_of(len(planned.files), "file")
     runs = dict.fromkeys(file.run_id for file in planned.files)
     return f"published {events} of {files} to {topic} (run {named(runs, longest=MAX_ID_LENGTH)})"

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from consumer.errors import ConfigurationError
 from consumer.files.batches import batch_names
-from consumer.files.outputs import OutputFile, open_outputs, output_files
+from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
 from consumer.offline.compare import compare, decide
 from consumer.offline.destinations import (
     SUFFIXES,
@@ -33,7 +33,7 @@ from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.words import own_rules, why
 from consumer.offline.scored_run import ScoredRun
-from consumer.offline.scoring import Explain, OnDuplicate, moment, score_files
+from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
 from consumer.offline.stored_report import checked_summary, read_report
 from consumer.offline.verify import lines, verify

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.offline.gate import Decision
-from consumer.offline.pages.words import count_of, settings_of
+from consumer.offline.pages.words import settings_of
 from consumer.offline.scored_run import LABELS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
-from consumer.text import printable
+from consumer.text import count_of, printable
 from safe_core import CRITERIA, Criterion, Label, Scores
 from safe_core.exact import exact_mean, units
 from safe_core.intervals import mcnemar, sign_test

@@ -16,10 +16,10 @@ from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.port import ExpectationsKey
 from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
-from consumer.files.outputs import open_outputs, output_files
+from consumer.files.outputs import OnDuplicate, open_outputs, output_files
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.scored_run import CaseLine, Explanation
-from consumer.offline.scoring import OnDuplicate, judged_row, score_files
+from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import Selection, select_batches
 from consumer.settings import Settings
 from consumer.telemetry.logs import said

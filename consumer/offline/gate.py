@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from consumer.errors import ConfigurationError
-from consumer.text import printable
+from consumer.text import count_of, printable
 from safe_core.intervals import cases_needed, passes_needed, wilson
 
 FailOn = Literal["fail", "review", "never"]
@@ -81,7 +81,7 @@ class Gate:
         passed = rate >= self.min_pass_rate
         how = "is at least" if passed else "is below"
         # As exact as it was compared: 79.99 % must not read as 80 %.
-        found = f"pass rate {rate} ({summary['pass']} of {_cases(summary)})"
+        found = f"pass rate {rate} ({summary['pass']} of {count_of(summary['total_cases'], 'case')})"
         return passed, f"{found} {how} --min-pass-rate {self.min_pass_rate}"
 
     def _by_bound(self, passes: int, cases: int, rate: float, confidence: float) -> tuple[bool, str]:
@@ -97,7 +97,7 @@ class Gate:
             return None
         found = [f"{summary[name]} {name.capitalize()}" for name in counted if summary[name]]
         what = " and ".join(found) or f"no {' or '.join(name.capitalize() for name in counted)}"
-        return not found, f"{what} among {_cases(summary)} (--fail-on {self.fail_on})"
+        return not found, f"{what} among {count_of(summary['total_cases'], 'case')} (--fail-on {self.fail_on})"
 
 
 NO_CASE_FAILS: Final = Gate(None, "fail")
@@ -125,11 +125,6 @@ def _as_compared(bound: float, rate: float) -> str:
     """Give a bound to three places or, where cut off there it would read as below a rate that it reaches, in full."""
     cut = Decimal(repr(bound)).quantize(Decimal("0.001"), ROUND_FLOOR)
     return str(cut) if (float(cut) >= rate) == (bound >= rate) else repr(bound)
-
-
-def _cases(summary: Mapping[str, Any]) -> str:
-    total = summary["total_cases"]
-    return f"{total} case{'' if total == 1 else 's'}"
 
 
 def check_borne_out(report: Mapping[str, Any], path: Path) -> None:

@@ -14,8 +14,7 @@ from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.port import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_outputs, output_files
-from consumer.offline.pages.words import count_of
-from consumer.text import named, shown
+from consumer.text import count_of, named, shown
 from safe_core import (
     CRITERIA,
     Criterion,

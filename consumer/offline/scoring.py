@@ -14,12 +14,11 @@ from typing_extensions import override
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.batches import LoadedBatch
-from consumer.files.outputs import Entry, OutputFile
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile
 from consumer.offline.explaining import explained
-from consumer.offline.pages.words import count_of
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.text import named, printable, shown
+from consumer.text import count_of, named, printable, shown
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
@@ -36,8 +35,6 @@ from safe_core import (
     result_document,
     score,
 )
-
-OnDuplicate = Literal["first", "last"]
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""

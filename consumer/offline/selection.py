@@ -9,7 +9,7 @@ from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import Row, rows_of, verdict
 from consumer.files.batches import Batches, LoadedBatch, batch_names, chosen, differ, has_wildcard, load_batch
 from consumer.files.outputs import Entry
-from consumer.text import named, shown
+from consumer.text import count_of, named, shown
 from safe_core import MAX_ID_LENGTH, BadTestCase, Batch, PreparedExpectations, TestCase, id_problem, prepare
 
 _NAMED: Final = 20
@@ -134,7 +134,7 @@ def _merged(
     if torn:
         example = named([batch.path.name for batch, _ in holders[torn[0]]], longest=MAX_ID_LENGTH)
         raise ConfigurationError(
-            f"{len(torn)} test_id{'' if len(torn) == 1 else 's'} in several batches with different expectations "
+            f"{count_of(len(torn), 'test_id')} in several batches with different expectations "
             f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {shown(torn[0])} stands in {example}"
         )
     return {

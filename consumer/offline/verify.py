@@ -10,10 +10,11 @@ from consumer.errors import Poison
 from consumer.files.outputs import open_outputs, output_files, unusable
 from consumer.offline.differences import Difference, differences
 from consumer.offline.explaining import FIELDS
-from consumer.offline.pages.words import count_of, own_rules
+from consumer.offline.pages.words import own_rules
 from consumer.offline.scoring import Explain, score_files
 from consumer.offline.selection import select_batches
 from consumer.offline.stored_report import StoredRun, part_of
+from consumer.text import count_of
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidPolicy, Policy
 

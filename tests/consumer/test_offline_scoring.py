@@ -9,9 +9,9 @@ import pytest
 
 from consumer import __version__
 from consumer.errors import ConfigurationError
-from consumer.files.outputs import open_outputs
+from consumer.files.outputs import OnDuplicate, open_outputs
 from consumer.offline.scored_run import ScoredRun
-from consumer.offline.scoring import OnDuplicate, moment, score_files
+from consumer.offline.scoring import moment, score_files
 from consumer.offline.selection import select
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import HARMFUL, a_case, answer, event, write_batch, write_events, write_report

@@ -14,8 +14,9 @@ from rich.console import Console
 from consumer.cli.commands import EXIT_INTERRUPTED, main
 from consumer.errors import ConfigurationError
 from consumer.files import publish_outputs as publish
-from consumer.files.outputs import open_outputs
-from consumer.files.publish_outputs import Destination, OnDuplicate, OutgoingEvent, event_key, plan, published, send
+from consumer.files.outputs import OnDuplicate, open_outputs
+from consumer.files.publish_outputs import Destination, OutgoingEvent, plan, published, send
+from consumer.wire.keys import event_key
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}
 PATIENT = "An eight-year-old girl arrived by ambulance."

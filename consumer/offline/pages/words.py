@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from consumer.offline.scored_run import CaseLine, ScoredRun, Shortfall
+from consumer.text import count_of as count_of  # noqa: PLC0414 - the pages take their words from here
 from safe_core import DEFAULT_POLICY, Criterion, Label
 
 _ONE_PLACE: Final = Decimal("0.1")
@@ -59,11 +60,6 @@ def settings_of(document: Mapping[str, Any], within: str = "") -> Iterator[tuple
 
 def _cut(number: Decimal, places: Decimal) -> Decimal:
     return number.quantize(places, ROUND_FLOOR)
-
-
-def count_of(count: int, thing: str) -> str:
-    """Give "1 case", or "2 cases"."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def why(run: ScoredRun) -> str:
