@@ -5,17 +5,17 @@ What is fresh in the cache costs a look-up in a dict; everything else goes by th
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.answers import Answer, count, no_requests
-from consumer.expectations.http_cache import AnswerCache, anew
 from consumer.expectations.http_client import CaseClient, address
 from consumer.expectations.http_flights import Flight, Flights
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0
@@ -181,3 +181,76 @@ class HttpSource:
         rest = LOOK_AGAIN_SECONDS if self._flights.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
         if self._clock() - self._flights.heard_at >= rest:
             self._flights.join(key)  # and stay: this one is asked for its own sake
+
+
+# --- the cache --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Kept:
+    """A test case in the cache; after `fresh_until` it must be asked for again, by its `etag` if it has one."""
+
+    found: FoundExpectations
+    etag: str | None
+    fresh_until: float
+
+
+class AnswerCache:
+    """At most `size` test cases and as many refusals, the longest unused going first; times are the caller's."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: OrderedDict[ExpectationsKey, Kept] = OrderedDict()
+        self._refused: OrderedDict[ExpectationsKey, tuple[Poison, float]] = OrderedDict()
+
+    def fresh(
+        self, keys: Sequence[ExpectationsKey], now: float
+    ) -> tuple[dict[ExpectationsKey, Answer], list[ExpectationsKey]]:
+        """Give the test cases that may be used, and the keys for which there is none."""
+        answers: dict[ExpectationsKey, Answer] = {}
+        missed = []
+        kept = self._kept
+        for key in keys:  # nothing but look-ups: a slice has thousands
+            entry = kept.get(key)
+            if entry is not None and entry.fresh_until > now:
+                answers[key] = entry.found
+                kept.move_to_end(key)
+            else:
+                missed.append(key)
+        return answers, missed
+
+    def refused(self, keys: Sequence[ExpectationsKey], now: float) -> dict[ExpectationsKey, Poison]:
+        """Give those of the keys that were refused a moment ago."""
+        entries = ((key, self._refused.get(key)) for key in keys)
+        return {key: anew(entry[0]) for key, entry in entries if entry is not None and entry[1] > now}
+
+    def get(self, key: ExpectationsKey) -> Kept | None:
+        """Give what is kept of a key, fresh or not."""
+        return self._kept.get(key)
+
+    def keep(self, key: ExpectationsKey, found: FoundExpectations, etag: str | None, until: float) -> None:
+        """Keep a test case."""
+        self._kept[key] = Kept(found, etag, until)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+
+    def refuse(self, key: ExpectationsKey, why: Poison, until: float) -> None:
+        """Keep for a moment that a key has no test case that can be used."""
+        self._kept.pop(key, None)
+        self._refused[key] = why, until
+        self._refused.move_to_end(key)
+        while len(self._refused) > self._size:
+            self._refused.popitem(last=False)
+
+    def prolong(self, keys: Iterable[ExpectationsKey], until: float) -> None:
+        """Let what is kept of these keys be used until then, if it could not be used for longer anyway."""
+        for key in keys:
+            entry = self._kept.get(key)
+            if entry is not None:
+                entry.fresh_until = max(entry.fresh_until, until)
+
+
+def anew(poison: Poison) -> Poison:
+    """Give an error that nobody has raised yet: each raising of the same one would lengthen its traceback."""
+    return Poison(poison.reason, poison.detail)

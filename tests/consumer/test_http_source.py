@@ -17,9 +17,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Poison, SafeError, Transient
-from consumer.expectations.breaker import Breaker
 from consumer.expectations.http import HttpOptions, HttpSource
 from consumer.expectations.http_client import MAX_BODY_BYTES
+from consumer.expectations.http_flights import Breaker
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from tests.support.case_service import MODES, Asked, CaseService, Mode, response
 from tests.support.cases import make_batches, write_batches
