@@ -5,7 +5,7 @@ Shared by every source that holds whole batches; nothing here reads or waits.
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -99,6 +99,11 @@ Holders = dict[str, str | tuple[str, ...]]
 """test_id → the name of what holds it, or the names in order."""
 
 
+def expect_the_same(cases: Sequence[TestCase]) -> bool:
+    """Tell whether it does not matter which of several test cases an output is scored against."""
+    return all(case.expectations == cases[0].expectations for case in cases)
+
+
 def among(names: tuple[str, ...], said: Callable[[str], TestCase | Poison], what: str) -> TestCase | Poison:
     """The one answer of several holders: their first where all expect the same.
 
@@ -109,7 +114,7 @@ def among(names: tuple[str, ...], said: Callable[[str], TestCase | Poison], what
         if isinstance(answer, Poison):
             return answer
     cases = [answer for answer in answers if isinstance(answer, TestCase)]
-    if any(case.expectations != cases[0].expectations for case in cases):
+    if not expect_the_same(cases):
         detail = f"{len(names)} {what} hold it with different expectations: {named(names)}"
         return poison("expectations_ambiguous", detail)
     return cases[0]

@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
@@ -238,6 +238,7 @@ def _may_pass(error: BaseException) -> bool:
 # --- the breaker ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, slots=True)
 class Breaker:
     """What does not answer is left alone for a while, then asked once; pure, time is an argument.
 
@@ -247,23 +248,15 @@ class Breaker:
     keep the others waiting, and few keys do no harm, since each waits longer from try to try.
     """
 
-    def __init__(
-        self,
-        *,
-        limit: int = 5,
-        first_seconds: float = 0.5,
-        longest_seconds: float = 4.0,
-        uniform: Callable[[float, float], float] = random.uniform,
-    ) -> None:
-        self.failures = 0
-        """How many requests have failed since the last success."""
-        self._limit = limit
-        self._first_seconds = first_seconds
-        self._longest_seconds = longest_seconds
-        self._uniform = uniform
-        self._failed: set[Hashable] = set()
-        self._seconds = first_seconds
-        self._cool_at: float | None = None
+    limit: int = 5
+    first_seconds: float = 0.5
+    longest_seconds: float = 4.0
+    uniform: Callable[[float, float], float] = random.uniform
+    failures: int = field(default=0, init=False)
+    """How many requests have failed since the last success."""
+    _failed: set[Hashable] = field(default_factory=set, init=False)
+    _opened: int = field(default=0, init=False)
+    _cool_at: float | None = field(default=None, init=False)
 
     @property
     def is_open(self) -> bool:
@@ -278,18 +271,16 @@ class Breaker:
         """An answer came, whatever it says: all may ask again."""
         self.failures = 0
         self._failed.clear()
-        self._seconds = self._first_seconds
+        self._opened = 0
         self._cool_at = None
 
     def failed(self, key: Hashable, now: float) -> None:
         """No answer came; what was already under way when it opened does not prolong it."""
         self.failures += 1
-        if len(self._failed) < self._limit:
+        if len(self._failed) < self.limit:
             self._failed.add(key)
-        if len(self._failed) >= self._limit and not self.cools(now):
-            self._open(now)
-
-    def _open(self, now: float) -> None:
-        # Half of it is chance, so that the workers of one installation do not return all at once.
-        self._cool_at = now + self._uniform(self._seconds / 2, self._seconds)
-        self._seconds = min(self._longest_seconds, self._seconds * 2)
+        if len(self._failed) >= self.limit and not self.cools(now):
+            seconds = min(self.longest_seconds, self.first_seconds * 2**self._opened)
+            # Half of it is chance, so that the workers of one installation do not return all at once.
+            self._cool_at = now + self.uniform(seconds / 2, seconds)
+            self._opened = min(self._opened + 1, 32)  # by then it is the longest

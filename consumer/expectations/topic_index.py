@@ -16,6 +16,7 @@ from consumer.expectations.cases import (
     among,
     case_count,
     compact,
+    expect_the_same,
     hold,
     names_of,
     parse_document,
@@ -345,7 +346,7 @@ def _together(said: Sequence[TopicRow]) -> TopicRow:
     cases = [row for row in said if isinstance(row, TestCase)]
     if len(cases) < len(said):
         return next(row for row in said if not isinstance(row, TestCase))
-    if any(case.expectations != cases[0].expectations for case in cases):
+    if not expect_the_same(cases):
         return Refused("expectations_ambiguous", "several of its records hold it, with different expectations")
     return cases[0]
 

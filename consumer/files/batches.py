@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from consumer.expectations.cases import Row, TwiceDifferently, parse_document, rows_of
+from consumer.expectations.cases import Row, TwiceDifferently, expect_the_same, parse_document, rows_of
 from consumer.expectations.folder import SUFFIX, list_folder, read_whole
 from consumer.expectations.port import ExpectationsKey
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
 from safe_core import (
-    BadTestCase,
     Batch,
     InvalidBatch,
     TestCase,
@@ -141,9 +140,10 @@ def chosen(pattern: str, names: Iterable[str]) -> list[str]:
 
 def differ(rows: Iterable[Row]) -> bool:
     """Tell whether what batches say of one test_id leaves open what is expected; unusable test cases say nothing."""
-    cases = [row for row in rows if not isinstance(row, BadTestCase)]
-    expectations = {row.expectations if isinstance(row, TestCase) else row for row in cases}
-    return len(expectations) > 1 or any(isinstance(row, TwiceDifferently) for row in cases)
+    said = list(rows)
+    if any(isinstance(row, TwiceDifferently) for row in said):
+        return True
+    return not expect_the_same([row for row in said if isinstance(row, TestCase)])
 
 
 def answers_by_case(
