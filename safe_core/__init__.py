@@ -3,7 +3,7 @@
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
 from safe_core.fold import BatchFold, BatchSnapshot, CaseRow, result_document
 from safe_core.ids import MAX_ID_LENGTH, id_problem
-from safe_core.judging import JudgedBy, judged_by
+from safe_core.judging import JudgedBy, is_of_concern, judged_by
 from safe_core.matching import RULE, normalise
 from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output
 from safe_core.policy import (
@@ -71,6 +71,7 @@ __all__ = [
     "Weights",
     "build_report",
     "id_problem",
+    "is_of_concern",
     "judged_by",
     "known_archetype",
     "narrative_of",

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from safe_core.testcases import known_archetype
+from safe_core.testcases import BadTestCase, known_archetype
 
 
 class Judging(Protocol):
@@ -36,3 +36,8 @@ def judged_by(case: Judging, output: Judging | None = None, *, concern_id: str |
         said.metric_id or case.metric_id or concern_id,
         known_archetype(said.archetype) or known_archetype(case.archetype),
     )
+
+
+def is_of_concern(asked: str, said: Judging | BadTestCase) -> bool:
+    """Tell whether an output or a test case is of the concern asked for: one that names none is of any."""
+    return said.concern_id is None or said.concern_id.casefold() == asked.casefold()

@@ -25,6 +25,7 @@ from safe_core import (
     PreparedExpectations,
     Rules,
     TestCase,
+    is_of_concern,
     judged_by,
     narrative_of,
     normalise,
@@ -182,17 +183,12 @@ def _file(path: Path, target: Path, concern: str | None) -> _LintedFile | None:
         cases = written_cases(document)
     except InvalidBatch as error:
         return _unreadable(path, str(error))
-    asked = [case for case in cases if concern is None or _is_of(concern, case)]
+    asked = [case for case in cases if concern is None or is_of_concern(concern, case.read)]
     return _LintedFile(path, raw.decode(errors="replace"), asked)
 
 
 def _unreadable(path: Path, why: str) -> _LintedFile:
     return _LintedFile(path, "", (), [Finding("unreadable_file", why)])
-
-
-def _is_of(concern: str, case: WrittenCase) -> bool:
-    own = case.read.concern_id
-    return own is None or own.casefold() == concern.casefold()
 
 
 def _narrated(files: Iterable[_LintedFile], policy: Policy, concern: str | None) -> Iterator[NarratedCase]:

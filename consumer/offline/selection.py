@@ -10,7 +10,15 @@ from consumer.expectations.cases import Row, rows_of, verdict
 from consumer.files.batches import Batches, LoadedBatch, batch_names, chosen, differ, has_wildcard, load_batch
 from consumer.files.outputs import Entry
 from consumer.text import count_of, named, shown
-from safe_core import MAX_ID_LENGTH, BadTestCase, Batch, PreparedExpectations, TestCase, id_problem, prepare
+from safe_core import (
+    MAX_ID_LENGTH,
+    Batch,
+    PreparedExpectations,
+    TestCase,
+    id_problem,
+    is_of_concern,
+    prepare,
+)
 
 _NAMED: Final = 20
 
@@ -96,13 +104,8 @@ def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:
     return name
 
 
-def _is_of(concern: str, case: TestCase | BadTestCase) -> bool:
-    """Tell whether a test case is of a concern; one that names none is of whichever is asked for."""
-    return case.concern_id is None or case.concern_id.casefold() == concern.casefold()
-
-
 def _rows_of_concern(batch: LoadedBatch, concern: str) -> Iterator[tuple[str | None, Row]]:
-    cases = tuple(case for case in batch.batch.cases if _is_of(concern, case))
+    cases = tuple(case for case in batch.batch.cases if is_of_concern(concern, case))
     yield from rows_of(Batch(cases)).items()
     # rows know a test case by its test_id, and so nothing of those that have none
     yield from ((None, case) for case in cases if case.test_id is None)
@@ -186,16 +189,13 @@ class Answers:
         them: it serves where there is no other.
         """
         selected = self._selection.cases.get(entry.test_id)
-        if selected is None or not self._is_of_the_concern(entry):
+        if selected is None or not is_of_concern(self._selection.concern_id, entry):
             return ()
         if entry.batch_id is not None:
             return self._ranks_by_batch_id(entry, selected)
         if entry.batch_index is not None and all(each.batch_index != entry.batch_index for each in selected.batches):
             return self._ranks_by_foreign_index(entry, selected)
         return self._ranks_among_selected(entry, selected)
-
-    def _is_of_the_concern(self, entry: Entry) -> bool:
-        return entry.concern_id is None or entry.concern_id.casefold() == self._selection.concern_id.casefold()
 
     def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
         if len(selected.batches) == 1:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from safe_core import Expectations, JudgedBy, TestCase, judged_by
+from safe_core import BadTestCase, Expectations, JudgedBy, TestCase, is_of_concern, judged_by
 
 
 class Said(NamedTuple):
@@ -58,3 +58,23 @@ def test_the_concern_asked_for_serves_where_neither_names_one(
     case: TestCase, output: Said | None, judged: JudgedBy
 ) -> None:
     assert judged_by(case, output, concern_id="K07") == judged
+
+
+@pytest.mark.parametrize(
+    ("said", "is_of"),
+    [
+        (a_case("K07"), True),
+        (a_case("k07"), True),
+        (a_case("S11"), False),
+        (a_case(), True),
+        (Said("K07"), True),
+        (Said("S11"), False),
+        (Said(), True),
+        (BadTestCase("T1", 0, "is not an object", "S11"), False),
+        (BadTestCase("T1", 0, "is not an object"), True),
+    ],
+)
+def test_what_names_no_concern_is_of_any_and_case_does_not_matter(
+    said: TestCase | Said | BadTestCase, is_of: bool
+) -> None:
+    assert is_of_concern("K07", said) is is_of
