@@ -1,12 +1,13 @@
 """The scores and the label of one case (contract.md, "Scoring")."""
 
+from collections.abc import Callable, Mapping
 from itertools import compress
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from safe_core.expectations import Needles, PreparedExpectations, Terms
 from safe_core.matching import joined, normalise
 from safe_core.outputs import Output
-from safe_core.policy import Rules, Thresholds, Weights
+from safe_core.policy import Criterion, Rules, Thresholds, Weights
 from safe_core.search import which_stand_in
 
 Label = Literal["Pass", "Review", "Fail"]
@@ -59,11 +60,19 @@ class CaseScore(NamedTuple):
     label: Label
 
 
+READ: Final[Mapping[Criterion, Callable[[Output], str]]] = {
+    "CR": lambda output: joined(*output.signals, output.summary),
+    "AH": lambda output: joined(*output.followup_questions),
+    "AC": lambda output: normalise(output.summary),
+}
+"""What each criterion reads of an output, as terms are looked for in it (contract.md, "Criteria")."""
+
+
 def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseScore:
     """Score one output against the expectations of its test case (contract.md, "Scoring")."""
-    cr_found, cr_missing = _search(expected.CR, joined(*output.signals, output.summary))
-    ah_violations, _ = _search(expected.AH, joined(*output.followup_questions))
-    ac_found, ac_missing = _search(expected.AC, normalise(output.summary))
+    cr_found, cr_missing = _search(expected.CR, READ["CR"](output))
+    ah_violations, _ = _search(expected.AH, READ["AH"](output))
+    ac_found, ac_missing = _search(expected.AC, READ["AC"](output))
     terms = expected.terms
     cr = _found_share(len(cr_found), terms.CR)
     ah = _avoided_share(len(ah_violations), terms.AH, strict=rules.strict_ah)

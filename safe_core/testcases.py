@@ -8,8 +8,8 @@ from safe_core.expectations import Expectations, InvalidExpectations
 from safe_core.ids import id_problem
 from safe_core.policy import UNKNOWN_ARCHETYPE
 
-# where the plan of a batch may stand, in the order in which its scenarios are asked
-_PLANS = ("batch_plan", "batch_strategy")
+PLANS = ("batch_plan", "batch_strategy")
+"""Where the plan of a batch may stand, in the order in which its scenarios are asked."""
 
 _BRACKETED = re.compile(r"\[\s*([^\[\]]*[^\[\]\s])\s*\]")
 _FIRST_WORD = re.compile(r"\s*(\S+?)[,.:;]*(?:\s|$)")
@@ -60,7 +60,7 @@ def parse_batch(document: object) -> Batch:
     cases = document.get("test_cases")
     if not isinstance(cases, list):
         raise InvalidBatch("test_cases is not a list" if "test_cases" in document else "test_cases is missing")
-    plans = [plan for name in _PLANS if (plan := _scenarios(document.get(name)))]
+    plans = [plan for name in PLANS if (plan := _scenarios(document.get(name)))]
     shared: dict[Expectations, Expectations] = {}  # equal ones are held once, for they may be very many
     return Batch(tuple(_read(case, position, plans, shared) for position, case in enumerate(cases)))
 

@@ -1,9 +1,9 @@
 """What sources of expectations do alike with what they have found: prepare it once, count how keys were answered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from consumer.errors import Poison
-from consumer.expectations.port import FoundExpectations
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from safe_core import Expectations, PreparedExpectations, TestCase, prepare
 
 CACHED_ANSWERS = 30_000
@@ -22,6 +22,22 @@ def count(requests: dict[str, int], answers: Iterable[Answer]) -> None:
     for answer in answers:
         outcome = answer.reason.removeprefix("expectations_") if isinstance(answer, Poison) else "found"
         requests[outcome] += 1
+
+
+def take_known(
+    keys: Sequence[ExpectationsKey],
+    known: Mapping[ExpectationsKey, FoundExpectations],
+    answers: dict[ExpectationsKey, Answer],
+) -> list[ExpectationsKey]:
+    """Answer what was answered before and has not changed since; returns the rest."""
+    missed = []
+    for key in keys:  # nothing but look-ups: a slice has thousands
+        answer = known.get(key)
+        if answer is None:
+            missed.append(key)
+        else:
+            answers[key] = answer
+    return missed
 
 
 class Preparer:

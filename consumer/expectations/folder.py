@@ -18,7 +18,7 @@ from typing import NamedTuple
 import structlog
 
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests
+from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests, take_known
 from consumer.expectations.cases import (
     Holders,
     Row,
@@ -411,17 +411,9 @@ class FolderSource:
         self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, Answer]
     ) -> list[ExpectationsKey]:
         """Answer from what is known now, and return the keys that a new scan must decide."""
-        known = self._answers
-        unknown = []
-        for key in keys:
-            answer = known.get(key)
-            if answer is None:
-                unknown.append(key)
-            else:
-                answers[key] = answer
         missed = []
         turns = Turns()
-        for key in unknown:
+        for key in take_known(keys, self._answers, answers):
             if not self._is_found(key, answers):
                 missed.append(key)
             if turns.is_over:

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from consumer.errors import ConfigurationError, Fatal, Poison, SafeError, Transient
-from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests
+from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests, take_known
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.expectations.topic_index import Survey, TopicIndex
 from consumer.loop_budget import Turns
@@ -159,7 +159,7 @@ class TopicSource:
         answers: dict[ExpectationsKey, Answer] = {}
         try:
             self._raise_doubt()
-            missed = self._answer(keys, answers)
+            missed = take_known(keys, self._known, answers)
             if missed:
                 await self._decide(missed, number, answers)
         except Transient:
@@ -191,18 +191,6 @@ class TopicSource:
         await self._table.close()
 
     # --- answering
-
-    def _answer(self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, Answer]) -> list[ExpectationsKey]:
-        """Answer what was answered before and has not changed since; returns the rest."""
-        known = self._known
-        missed = []
-        for key in keys:
-            answer = known.get(key)
-            if answer is None:
-                missed.append(key)
-            else:
-                answers[key] = answer
-        return missed
 
     async def _decide(
         self, keys: Sequence[ExpectationsKey], number: int, answers: dict[ExpectationsKey, Answer]

@@ -19,6 +19,7 @@ from safe_core import (
     narrative_of,
     parse_batch,
 )
+from safe_core.testcases import PLANS
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def narratives_of(batch: LoadedBatch) -> dict[str, str]:
 
 
 def _batch_index(document: object) -> int | None:
-    for plan in ("batch_plan", "batch_strategy"):
+    for plan in PLANS:
         within = document.get(plan) if isinstance(document, dict) else None
         index = within.get("batch_index") if isinstance(within, dict) else None
         if isinstance(index, int) and not isinstance(index, bool):

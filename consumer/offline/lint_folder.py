@@ -47,7 +47,7 @@ from safe_core.lint import (
     longer_word,
     written_cases,
 )
-from safe_core.matching import joined
+from safe_core.scoring import READ
 
 _NAMED: Final = 20
 
@@ -248,7 +248,7 @@ class _Answered:
         self.met["AH"].update(details.ah_violations)
         self.met["AC"].update(details.ac_found)
         for criterion, terms in self.terms.items():
-            text = _read_for(criterion, output) if terms else ""
+            text = READ[criterion](output) if terms else ""
             for listed in terms:
                 if listed not in self.inside and longer_word(listed.needle, text):
                     self.inside[listed] = criterion
@@ -260,16 +260,6 @@ class _Answered:
     def add(self, code: Code, sentence: str, listed: ListedTerm) -> None:
         """Add a finding to the file of the case."""
         self.file.found.append(self.case.finding(code, sentence, listed.path, listed.term))
-
-
-def _read_for(criterion: Criterion, output: Output) -> str:
-    match criterion:
-        case "CR":
-            return joined(*output.signals, output.summary)
-        case "AH":
-            return joined(*output.followup_questions)
-        case "AC":
-            return normalise(output.summary)
 
 
 def _look_at_outputs(test_dir: Path, files: Sequence[_LintedFile], paths: Iterable[Path]) -> int:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from safe_core import (
     DEFAULT_POLICY,
     EMPTY_OUTPUT,
+    Criterion,
     Expectations,
     Output,
     Rules,
@@ -19,6 +20,7 @@ from safe_core import (
     result_document,
     score,
 )
+from safe_core.scoring import READ
 from tests.core.oracle import Settings, oracle_score
 
 DEFAULT = Rules()
@@ -251,3 +253,16 @@ def test_scoring_the_same_twice_gives_equal_cases() -> None:
     prepared = prepare(Expectations(("x",), ("y",), ("z",)))
     rules = DEFAULT_POLICY.rules_for("C1", None)
     assert score(prepared, FULL, rules) == score(prepared, FULL, rules)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "read"),
+    [("CR", ["signal", "summary"]), ("AH", ["question"]), ("AC", ["summary"])],
+)
+def test_what_a_criterion_reads_is_what_it_finds_terms_in(criterion: Criterion, read: list[str]) -> None:
+    output = Output(signals=("A SIGNAL",), summary="The summary", followup_questions=("A question?",))
+    words = ("signal", "summary", "question")
+    assert [word for word in words if word in READ[criterion](output)] == read
+    details = score(prepare(Expectations(words, words, words)), output, Rules()).details
+    found = {"CR": details.cr_found, "AH": details.ah_violations, "AC": details.ac_found}
+    assert list(found[criterion]) == read
