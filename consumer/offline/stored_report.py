@@ -178,6 +178,7 @@ def checked_summary(report: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 # --- what is wrong with a part, in words ------------------------------------------------------------------------------
 
+_LOCATED: Final = re.compile(r"(.*) - at `\$([^`]*)`", re.DOTALL)  # the last one: a wrong label may quote another
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _EXPECTED: Final = re.compile(r"Expected `(\w+)")
 _KINDS: Final = {"object": "an object", "array": "a list", "str": "a text", "bool": "true or false"}
@@ -185,8 +186,8 @@ _KINDS: Final = {"object": "an object", "array": "a list", "str": "a text", "boo
 
 def _in_words(error: str) -> str:
     """Say msgspec's "Expected `str`, got `int` - at `$.results[0].test_id`" as people do."""
-    what, _, path = error.partition(" - at `$")
-    place = path.removesuffix("`")
+    located = _LOCATED.fullmatch(error)
+    what, place = located.groups() if located else (error, "")
     if missing := _MISSING.match(what):
         said = f"{place}.{missing[1]} is missing"
     elif expected := _EXPECTED.match(what):

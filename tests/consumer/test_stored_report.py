@@ -47,3 +47,12 @@ def test_what_is_wrong_is_named_by_its_place_behind_a_name_that_no_terminal_obey
     with pytest.raises(ConfigurationError) as refused:
         part_of(a_report(**changes), StoredRun, "report\x1b.json")
     assert str(refused.value) == f"report\\u001b.json: {why}"
+
+
+@pytest.mark.parametrize("label", ["Good", "x - at `$.y\x1b`", "a\nb - at `$.summary`"])
+def test_no_text_of_a_report_reaches_the_terminal(label: str) -> None:
+    report = a_report()
+    report["results"][1]["label"] = label
+    with pytest.raises(ConfigurationError) as refused:
+        part_of(report, StoredResults, "report.json")
+    assert str(refused.value) == "report.json: results[1].label is not one of Pass, Review, Fail"
