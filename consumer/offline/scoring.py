@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from typing_extensions import override
 
@@ -19,6 +19,7 @@ from consumer.offline.explaining import explained
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.text import count_of, named, printable, shown
+from consumer.wire.input import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
@@ -269,17 +270,12 @@ class Scoring:
         }
 
 
-class Answer(Protocol):
-    """What was generated for a case, as a file or the input topic has it."""
-
-    @property
-    def output(self) -> Output: ...
-    @property
-    def run_id(self) -> str | None: ...
-
-
 def judged_row(
-    policy: Policy, by: JudgedBy, expected: PreparedExpectations, answer: Answer | None, version: tuple[int, int, int]
+    policy: Policy,
+    by: JudgedBy,
+    expected: PreparedExpectations,
+    answer: Entry | InputEvent | None,
+    version: tuple[int, int, int],
 ) -> tuple[CaseRow, Rules]:
     """Score an answer, None as an empty output, by what judges it; gives the rules in force too."""
     rules = policy.rules_for(by.metric_id, by.archetype)
