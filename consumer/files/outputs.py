@@ -5,7 +5,7 @@ Everything here is for people with files at hand: what cannot be used raises Con
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +129,11 @@ def open_outputs(path: Path) -> OutputFile:
     events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
     lines += not last.endswith(b"\n")
     return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines, size)
+
+
+def open_all(paths: Iterable[Path]) -> list[OutputFile]:
+    """Open what each path stands for, as output_files() and open_outputs() do."""
+    return [open_outputs(file) for path in paths for file in output_files(path)]
 
 
 def _is_event(line: bytes) -> bool:

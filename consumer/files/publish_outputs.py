@@ -23,7 +23,7 @@ from consumer.files.batches import (
     has_wildcard,
     load_batches,
 )
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile, open_outputs, output_files
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile, open_all
 from consumer.settings import Settings
 from consumer.text import count_of, named, shown
 from consumer.wire.input import InputRules, decode
@@ -285,7 +285,7 @@ def publish_files(
 
     Raises ConfigurationError, nothing having been sent, or Fatal where the broker fails.
     """
-    files = [open_outputs(file) for path in paths for file in output_files(path)]
+    files = open_all(paths)
     planned = plan(
         files,
         Destination.of(batch, test_dir),

@@ -218,14 +218,9 @@ def compare(
     return Comparison(*sides, cases)
 
 
-def fails(comparison: Comparison, max_regressions: int) -> bool:
-    """Tell whether more common cases have a worse label than may be; p has no say."""
-    return comparison.regressions > max_regressions
-
-
 def decide(comparison: Comparison, max_regressions: int) -> Decision:
-    """Decide as fails() does, with the line that says so."""
-    failed = fails(comparison, max_regressions)
+    """Fail where more common cases have a worse label than may be; p has no say."""
+    failed = comparison.regressions > max_regressions
     found = f"{count_of(comparison.regressions, 'case')} with a worse label"
     verdict = "NOT passed" if failed else "passed"
     return Decision(not failed, f"gate {verdict}: {found}, --max-regressions allows {max_regressions}")

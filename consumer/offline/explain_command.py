@@ -16,7 +16,7 @@ from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.port import ExpectationsKey
 from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
-from consumer.files.outputs import OnDuplicate, open_outputs, output_files
+from consumer.files.outputs import OnDuplicate, open_all
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.offline.scoring import judged_row, score_files
@@ -51,7 +51,7 @@ class ExplainRequest:
 def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     """Explain test cases as files answer them, one after the other; raises ConfigurationError."""
     batches = load_batches(request.test_dir, request.batch)
-    files = [open_outputs(file) for path in request.outputs for file in output_files(path)]
+    files = open_all(request.outputs)
     console = PipedConsole(highlight=False)
     for number, test_id in enumerate(dict.fromkeys(request.test_ids)):
         if number:

@@ -13,7 +13,7 @@ from consumer.errors import ConfigurationError
 from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.port import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
-from consumer.files.outputs import is_own_report, open_outputs, output_files
+from consumer.files.outputs import is_own_report, open_all
 from consumer.text import count_of, named, shown
 from safe_core import (
     CRITERIA,
@@ -267,7 +267,7 @@ def _look_at_outputs(test_dir: Path, files: Sequence[_LintedFile], paths: Iterab
     cases = _to_be_answered(files)
     batches = Batches(load_batch(test_dir, file.batch_id) for file in files if file.cases)
     answers = 0
-    for outputs in (open_outputs(file) for path in paths for file in output_files(path)):
+    for outputs in open_all(paths):
         for entry in outputs.entries():
             keys = [ExpectationsKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
             answers += any(key in cases for key in keys)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from consumer import __version__
 from consumer.errors import Poison
-from consumer.files.outputs import open_outputs, output_files, unusable
+from consumer.files.outputs import open_all, unusable
 from consumer.offline.differences import Difference, differences
 from consumer.offline.explaining import FIELDS
 from consumer.offline.pages.words import own_rules
@@ -46,7 +46,7 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
         why = error.detail if isinstance(error, Poison) else f"configuration: {error}"
         raise unusable(path, why) from error
     selection = select_batches(test_dir, said.selection.concern_id, said.selection.batches)
-    files = [open_outputs(file) for folder in outputs for file in output_files(folder)]
+    files = open_all(outputs)
     run, _ = score_files(
         selection,
         files,
