@@ -27,7 +27,7 @@ from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
 from consumer.demo.screen import Screen, closing, tell
 from consumer.errors import Fatal, SafeError
-from consumer.kafka import Connection, EventPublisher, Follower
+from consumer.kafka import Connection, EventPublisher, following
 from consumer.kafka.topics import create_topics
 from consumer.settings import Settings
 from consumer.terminal import PipedConsole
@@ -171,7 +171,7 @@ class _Demo:
         topics = (settings.result_topic, settings.report_topic, settings.dead_letter_topic)
         waiting = list(self._samples.events)
         async with (
-            Follower(Connection.from_settings(settings), topics) as follower,
+            following(Connection.from_settings(settings), topics) as arrivals,
             EventPublisher(settings) as publisher,
         ):
             due_at = time.monotonic()
@@ -180,7 +180,7 @@ class _Demo:
                     event = waiting.pop(0)
                     await publisher.publish(settings.input_topic, event.key, event.value)
                     due_at += _SECONDS_BETWEEN_EVENTS
-                for record in await follower.poll(_LOOK_SECONDS):
+                for record in await arrivals(_LOOK_SECONDS):
                     arrival = card.note(record)
                     if arrival is not None:
                         screen.note(arrival)

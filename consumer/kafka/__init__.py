@@ -6,15 +6,12 @@ and guarded by a test, so that a new release of the library fails there and not 
 
 from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
 from consumer.kafka.connection import Connection
-from consumer.kafka.follow import Follower
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
 from consumer.kafka.partitioner import partition_for, partition_of_key
-from consumer.kafka.publisher import EventPublisher, TableRecord, TableWriter
+from consumer.kafka.publisher import Copy, EventPublisher, Refused, Republisher, TableRecord, TableWriter
 from consumer.kafka.reach import TurnedAway, unusable
-from consumer.kafka.reader import read_partition, read_record, read_tail
-from consumer.kafka.republisher import Copy, Refused, Republisher
-from consumer.kafka.scan import Span, TopicScan, scanning
+from consumer.kafka.reader import Span, TopicScan, following, read_partition, read_record, read_tail, scanning
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.table import TableReader, TableSlice
 from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, ProducerEpoch, TransactionalWriter
@@ -26,7 +23,6 @@ __all__ = [
     "Copy",
     "EventPublisher",
     "Fetched",
-    "Follower",
     "OffsetOutOfRange",
     "OutOfGroup",
     "Outgoing",
@@ -46,6 +42,7 @@ __all__ = [
     "TopicsSeen",
     "TransactionalWriter",
     "TurnedAway",
+    "following",
     "partition_for",
     "partition_of_key",
     "read_partition",

@@ -1,7 +1,8 @@
 """What a failed call to Kafka means: waiting helps, or it never will; and how long anything may take."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from aiokafka.errors import (
@@ -57,13 +58,20 @@ def translated(error: BaseException, about: str) -> Fatal | Transient:
     return Transient(f"no answer about {about}: {type(error).__name__}")
 
 
-async def answered(call: Awaitable[T], about: str, seconds: float = CALL_SECONDS) -> T:
-    """Await a call under a deadline; raises Transient or Fatal."""
+@contextmanager
+def translating(about: str) -> Iterator[None]:
+    """Give what the client raises within as Transient or Fatal."""
     try:
-        async with asyncio.timeout(seconds):
-            return await call
+        yield
     except FAILURES as error:
         raise translated(error, about) from error
+
+
+async def answered(call: Awaitable[T], about: str, seconds: float = CALL_SECONDS) -> T:
+    """Await a call under a deadline; raises Transient or Fatal."""
+    with translating(about):
+        async with asyncio.timeout(seconds):
+            return await call
 
 
 async def closed(closing: Awaitable[Any], seconds: float) -> None:

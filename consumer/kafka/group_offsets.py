@@ -44,7 +44,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import SafeError, Transient
 from consumer.kafka.failures import translated
-from consumer.kafka.stable_offsets import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset, found_offsets
+from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset, found_offsets
 
 _NO_OFFSET = -1
 _EXPIRES_AT_ONCE_MS = 1

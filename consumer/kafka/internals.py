@@ -23,7 +23,7 @@ from typing_extensions import Buffer
 
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
 from consumer.kafka.header_names import TolerantBatch
-from consumer.kafka.metadata import TopicsMetadataRequest
+from consumer.kafka.protocol import TopicsMetadataRequest
 
 DECODING_MODULES = (compiled_records, compiled_legacy_records, default_records, legacy_records)
 

@@ -1,17 +1,18 @@
-"""Publishing what others read: input events, as `safe publish` and the demo send them, and tables of test cases."""
+"""Publishing what others read: input events, tables of test cases, and records as they once were (dead letters)."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
-from consumer.errors import Fatal, Transient
+from consumer.errors import Fatal, SafeError, Transient
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import answered, closed
+from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.kafka.internals import dispose
 from consumer.kafka.reach import reach, unusable
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, FENCED, MAX_BATCH_BYTES, Outgoing, causes
@@ -21,6 +22,25 @@ _TIMEOUT_SECONDS = 30.0
 _COURTESY_SECONDS = 2.0
 _TRANSACTION_SECONDS = 60.0
 """For one transaction, and for each of its steps: a broker ends one that takes longer."""
+
+_LARGEST_REQUEST = 1024 * 1024 * 1024
+"""The broker decides what is too large, after compression; the client would ask before it."""
+
+_ACKNOWLEDGED_SECONDS = 3 * CALL_SECONDS
+_REFUSALS = (InvalidTimestampError, MessageSizeTooLargeError, RecordListTooLargeError)
+
+
+async def _started(
+    connection: Connection, wait: Callable[[Awaitable[Any]], Awaitable[Any]], **options: Any
+) -> AIOKafkaProducer:
+    """A producer that has connected; `wait` puts a deadline to that, and names what goes wrong."""
+    producer = AIOKafkaProducer(**connection.client(acks="all", **options))
+    try:
+        await wait(producer.start())
+    except (SafeError, asyncio.CancelledError):
+        await dispose(producer)
+        raise
+    return producer
 
 
 class EventPublisher:
@@ -44,17 +64,13 @@ class EventPublisher:
 
     async def _start(self) -> None:
         await reach(self._connection.client())
-        producer = AIOKafkaProducer(
-            **self._connection.client(
-                acks="all", linger_ms=5, max_batch_size=256 * 1024, max_request_size=8 * 1024 * 1024
-            )
+        self._producer = await _started(
+            self._connection,
+            partial(answered, about="the brokers", seconds=_TIMEOUT_SECONDS),
+            linger_ms=5,
+            max_batch_size=256 * 1024,
+            max_request_size=8 * 1024 * 1024,
         )
-        try:
-            await answered(producer.start(), "the brokers", _TIMEOUT_SECONDS)
-        except (Fatal, Transient):
-            await dispose(producer)
-            raise
-        self._producer = producer
 
     async def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Hand one record over; returns when it is in the buffer. Raises Fatal once any record has failed."""
@@ -125,19 +141,13 @@ class TableWriter:
             "transactional_id": self._transactional_id,
             "transaction_timeout_ms": int(_TRANSACTION_SECONDS * 1_000),
         }
-        self._producer = AIOKafkaProducer(
-            **self._connection.client(
-                acks="all",
-                linger_ms=0,
-                max_batch_size=self._max_batch_bytes,
-                **(transactional if self._transactional_id is not None else {}),
-            )
+        self._producer = await _started(
+            self._connection,
+            self._done,
+            linger_ms=0,
+            max_batch_size=self._max_batch_bytes,
+            **(transactional if self._transactional_id is not None else {}),
         )
-        try:
-            await self._done(self._producer.start())
-        except (Fatal, asyncio.CancelledError):
-            await dispose(self._producer)
-            raise
         return self
 
     async def write(self, records: Iterable[TableRecord], now_ms: int) -> None:
@@ -188,3 +198,91 @@ class TableWriter:
             # A courtesy to readers, who would wait for its end; a producer that was fenced has nothing to end.
             await closed(self._producer.abort_transaction(), _COURTESY_SECONDS)
         await dispose(self._producer)
+
+
+class Refused(SafeError):
+    """The broker will never take this one record; others it may."""
+
+
+class Copy(NamedTuple):
+    """A record to be written; `timestamp` in ms since 1970, or -1 for one that has none."""
+
+    topic: str
+    partition: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+class Republisher:
+    """Writes copies, in order within a partition; use it as a context. Raises Transient or Fatal if it cannot go on."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._producer: AIOKafkaProducer | None = None
+        self._acknowledgements: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> "Republisher":
+        # Compressed: what a producer sent compressed may be too large for its own topic without.
+        self._producer = await _started(
+            self._connection,
+            partial(answered, about="the brokers"),
+            linger_ms=5,
+            compression_type="zstd",
+            max_request_size=_LARGEST_REQUEST,
+        )
+        return self
+
+    async def publish(self, copy: Copy) -> "asyncio.Task[None]":
+        """Hand a copy over, waiting for room; the task ends when it is acknowledged, or raises Refused."""
+        sent = await answered(self._sent(copy), copy.topic, _ACKNOWLEDGED_SECONDS)
+        acknowledgement = asyncio.create_task(_acknowledged(sent, copy.topic))
+        self._acknowledgements.add(acknowledgement)
+        acknowledgement.add_done_callback(self._settle)
+        return acknowledgement
+
+    def _settle(self, acknowledgement: "asyncio.Task[None]") -> None:
+        self._acknowledgements.discard(acknowledgement)
+        if not acknowledgement.cancelled():
+            acknowledgement.exception()  # retrieved: after the first failure nobody asks for the others
+
+    async def _sent(self, copy: Copy) -> "asyncio.Future[Any]":
+        assert self._producer is not None
+        future: asyncio.Future[Any]
+        if copy.timestamp < 0 or (copy.key is None and copy.value is None):
+            future = await self._sent_alone(self._producer, copy)
+        else:
+            future = await self._producer.send(
+                copy.topic, copy.value, copy.key, copy.partition, copy.timestamp, list(copy.headers)
+            )
+        return future
+
+    async def _sent_alone(self, producer: AIOKafkaProducer, copy: Copy) -> "asyncio.Future[Any]":
+        """Send what the client's own way would alter or refuse.
+
+        A batch that begins with a record without a time (-1) gives it the time of the next one; and a record with
+        neither key nor value is refused.
+        """
+        batch = producer.create_batch()
+        batch.append(timestamp=copy.timestamp, key=copy.key, value=copy.value, headers=list(copy.headers))
+        batch.close()  # no other record may join it
+        future: asyncio.Future[Any] = await producer.send_batch(batch, copy.topic, partition=copy.partition)
+        return future
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._producer is not None
+        for acknowledgement in self._acknowledgements:
+            acknowledgement.cancel()
+        await dispose(self._producer)
+
+
+async def _acknowledged(sent: Awaitable[Any], topic: str) -> None:
+    with translating(topic):
+        try:
+            async with asyncio.timeout(_ACKNOWLEDGED_SECONDS):
+                await sent
+        except _REFUSALS as error:
+            raise Refused(f"the broker refuses it for {topic} ({type(error).__name__})") from error

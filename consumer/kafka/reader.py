@@ -1,12 +1,17 @@
-"""Reading a partition outside any group: restores, looks at who wrote last, and at one record."""
+"""Reading outside any group: a partition up to an offset, its tail, one record, a topic as it is now, and what comes.
+
+One client (`client`) and one loop (`_slices`) serve all of them; what differs is where a read begins, which offset ends
+it, whether open transactions count, and how long it may bring nothing.
+"""
 
 import asyncio
+import math
 import time
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CorruptRecordException
@@ -14,7 +19,7 @@ from aiokafka.errors import CorruptRecordException
 from consumer.errors import Fatal, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
-from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
+from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.kafka.internals import position_of
 from consumer.wire.record import Record
 
@@ -28,6 +33,82 @@ _offset = attrgetter("offset")
 _RECORD_SECONDS = 3 * CALL_SECONDS
 """For one record: to connect, to ask for the bounds, to fetch."""
 
+_SCAN_SECONDS = 3 * CALL_SECONDS
+_FOLLOW_WAIT_MS = 100
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+
+
+# --- the client, and the loop -----------------------------------------------------------------------------------------
+
+
+def client(connection: Connection, *topics: str, isolation: Isolation = "read_committed", **more: Any) -> Any:
+    """A consumer, not yet started, that belongs to no group and commits nothing; it refuses offsets that are gone."""
+    options = {
+        "group_id": None,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "isolation_level": isolation,
+        "max_partition_fetch_bytes": _FETCH_BYTES,
+    }
+    return AIOKafkaConsumer(*topics, **connection.client(**options | more))
+
+
+@asynccontextmanager
+async def _started(consumer: Any, about: str = "the brokers") -> AsyncIterator[Any]:
+    try:
+        await answered(consumer.start(), about)
+        yield consumer
+    finally:
+        await closed(consumer.stop(), 2.0)
+
+
+async def poll(
+    consumer: Any, *, timeout_ms: int = _POLL_MS, max_records: int | None = _SLICE_RECORDS
+) -> Mapping[TopicPartition, Sequence[Record]]:
+    """What has arrived by partition, at once if there is something; raises aiokafka's errors."""
+    fetched: Mapping[TopicPartition, Sequence[Record]] = await consumer.getmany(
+        timeout_ms=timeout_ms, max_records=max_records
+    )
+    return fetched
+
+
+async def _slices(
+    consumer: Any,
+    where: TopicPartition,
+    first: int,
+    end: int,
+    *,
+    silent_seconds: float,
+    silence: str = "{where.topic}/{where.partition}: no broker sends what comes after offset {position}",
+    max_records: int = _SLICE_RECORDS,
+) -> AsyncGenerator[Sequence[Record], None]:
+    """Yield the records from `first` up to, not including, `end`, and end when the position has reached that.
+
+    With the brokers gone nothing raises, polls just return empty: raises Transient with the words of `silence` where
+    the position does not move for so long.
+    """
+    consumer.assign([where])
+    consumer.seek(where, first)
+    position, moved_at = first, time.monotonic()
+    while position < end:
+        fetched = await poll(consumer, max_records=max_records)
+        for records in fetched.values():
+            # A fetch brings what is there. What came behind the end, the new owner of a partition that was lost
+            # meanwhile has written: half a transaction of it would look like a state that lacks rows.
+            yield records[: bisect_left(records, end, key=_offset)]
+        # A transaction's marker moves the position, too, and brings no record.
+        before, position = position, position_of(consumer, where) or 0
+        now = time.monotonic()
+        if position > before:
+            moved_at = now
+        elif now - moved_at > silent_seconds:
+            raise Transient(silence.format(where=where, position=position))
+        await asyncio.sleep(0)  # getmany returns without suspending while it has records in hand
+
+
+# --- one partition ----------------------------------------------------------------------------------------------------
+
 
 async def read_partition(
     connection: Connection, topic: str, partition: int, end: int
@@ -38,18 +119,27 @@ async def read_partition(
     transaction, a gap left by compaction. A leader of the past, which does not get so far, holds it up and never ends
     it. Raises Transient, also where nothing comes for 10 s.
     """
-    async for records in _read(connection, TopicPartition(topic, partition), None, end, "read_committed"):
-        yield records
+    where = TopicPartition(topic, partition)
+    async with _partition_client(connection, where) as consumer:
+        first = (await consumer.beginning_offsets([where]))[where]
+        async for records in _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS):
+            yield records
 
 
 async def read_tail(connection: Connection, topic: str, partition: int) -> Sequence[Record]:
     """The last few records of a partition, committed or not; empty if it never held any. Raises Transient."""
     where = TopicPartition(topic, partition)
-    start, end = await _bounds(connection, where)
+    async with _partition_client(connection, where, "read_uncommitted") as consumer:
+        start, end = await _bounds(consumer, where)
     span = _TAIL_RECORDS
     while start < end:
         first = max(start, end - span)
-        tail = [record async for batch in _read(connection, where, first, end, "read_uncommitted") for record in batch]
+        async with _partition_client(connection, where, "read_uncommitted") as consumer:
+            tail = [
+                record
+                async for records in _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS)
+                for record in records
+            ]
         if tail or first == start:
             return tail[-_TAIL_RECORDS:]
         span *= 16  # nothing but markers and gaps so far: look further back
@@ -67,70 +157,106 @@ async def read_record(connection: Connection, topic: str, partition: int, offset
 
 
 async def _record_at(connection: Connection, where: TopicPartition, offset: int) -> Record | None:
-    async with _client(connection, "read_committed", where) as consumer:
-        start = (await consumer.beginning_offsets([where]))[where]
-        end = (await consumer.end_offsets([where]))[where]  # to this client, the last stable offset
+    async with _partition_client(connection, where) as consumer:
+        start, end = await _bounds(consumer, where)  # to this client, the end is the last stable offset
         if not start <= offset < end:
             return None
-        consumer.assign([where])
-        consumer.seek(where, offset)
-        while (position_of(consumer, where) or 0) <= offset:
-            fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=1)
-            for record in fetched.get(where, ()):
-                return record if record.offset == offset else None
-    return None
+        slices = _slices(consumer, where, offset, offset + 1, silent_seconds=math.inf, max_records=1)
+        return next(iter([record async for records in slices for record in records]), None)
 
 
-async def _bounds(connection: Connection, where: TopicPartition) -> tuple[int, int]:
-    async with _client(connection, "read_uncommitted", where) as consumer:
-        start = (await consumer.beginning_offsets([where]))[where]
-        end = (await consumer.end_offsets([where]))[where]
+async def _bounds(consumer: Any, where: TopicPartition) -> tuple[int, int]:
+    start: int = (await consumer.beginning_offsets([where]))[where]
+    end: int = (await consumer.end_offsets([where]))[where]
     return start, end
 
 
-async def _read(
-    connection: Connection, where: TopicPartition, start: int | None, end: int, isolation: str
-) -> AsyncIterator[Sequence[Record]]:
-    """Read from `start`, or from the beginning, up to `end`."""
-    async with _client(connection, isolation, where) as consumer:
-        position = (await consumer.beginning_offsets([where]))[where] if start is None else start
-        consumer.assign([where])
-        consumer.seek(where, position)
-        moved_at = time.monotonic()
-        while position < end:
-            fetched = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_SLICE_RECORDS)
-            for records in fetched.values():
-                # A fetch brings what is there. What came behind the end, the new owner of a partition that was lost
-                # meanwhile has written: half a transaction of it would look like a state that lacks rows.
-                yield records[: bisect_left(records, end, key=_offset)]
-            before, position = position, position_of(consumer, where) or 0
-            now = time.monotonic()
-            if position > before:
-                moved_at = now
-            elif now - moved_at > CALL_SECONDS:
-                raise Transient(f"{where.topic}/{where.partition}: no broker sends what comes after offset {position}")
-            await asyncio.sleep(0)  # getmany returns without suspending while it has records in hand
+@asynccontextmanager
+async def _partition_client(
+    connection: Connection, where: TopicPartition, isolation: Isolation = "read_committed"
+) -> AsyncIterator[Any]:
+    about = f"{where.topic}/{where.partition}"
+    with translating(about):
+        async with _started(client(connection, isolation=isolation)) as consumer:
+            try:
+                yield consumer
+            except CorruptRecordException as error:
+                wrong = (
+                    "holds a batch that cannot be read" if isinstance(error, UndecodableBatch) else "fails its checksum"
+                )
+                raise Fatal(f"{about} {wrong}: restore the topic, or start a new group on new topics") from error
+
+
+# --- a topic as it is now ---------------------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """Records of a partition from offset `first` up to, not including, `end`."""
+
+    partition: int
+    first: int
+    end: int
+
+
+class TopicScan:
+    """The committed records of a topic; raises Transient, or Fatal, where the brokers do not answer as they should."""
+
+    def __init__(self, consumer: Any, topic: str, partitions: int) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._partitions = partitions
+
+    async def spans(self, since_ms: int | None = None) -> list[Span]:
+        """What can be read at this moment of each partition, from its first record stamped so or later.
+
+        Each ends at the last stable offset: what is behind an open transaction is not waited for.
+        """
+        where = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
+        first = await answered(self._consumer.beginning_offsets(where), self._topic)
+        end = await answered(self._consumer.end_offsets(where), self._topic)
+        if since_ms is not None:
+            times = dict.fromkeys(where, max(0, since_ms))
+            later = await answered(self._consumer.offsets_for_times(times), self._topic)
+            first = {each: end[each] if later[each] is None else later[each].offset for each in where}
+        return [Span(each.partition, first[each], end[each]) for each in where]
+
+    async def read(self, span: Span) -> AsyncGenerator[Sequence[Record], None]:
+        """Yield the records of a span in order; what retention removes meanwhile is passed over."""
+        if span.first >= span.end:
+            return
+        where = TopicPartition(self._topic, span.partition)
+        silence = f"{self._topic} goes on, but no broker sends more of it"
+        slices = _slices(self._consumer, where, span.first, span.end, silent_seconds=_SCAN_SECONDS, silence=silence)
+        with translating(self._topic):
+            async with aclosing(slices):
+                async for records in slices:
+                    yield records
 
 
 @asynccontextmanager
-async def _client(connection: Connection, isolation: str, where: TopicPartition) -> AsyncIterator[Any]:
-    about = f"{where.topic}/{where.partition}"
-    consumer = AIOKafkaConsumer(
-        **connection.client(
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            isolation_level=isolation,
-            max_partition_fetch_bytes=_FETCH_BYTES,
-        )
-    )
-    try:
-        await answered(consumer.start(), "the brokers")
-        yield consumer
-    except CorruptRecordException as error:
-        wrong = "holds a batch that cannot be read" if isinstance(error, UndecodableBatch) else "fails its checksum"
-        raise Fatal(f"{about} {wrong}: restore the topic, or start a new group on new topics") from error
-    except FAILURES as error:
-        raise translated(error, about) from error
-    finally:
-        await closed(consumer.stop(), 2.0)
+async def scanning(connection: Connection, topic: str, partitions: int) -> AsyncIterator[TopicScan]:
+    """Open a topic that exists, and has this many partitions, for reading."""
+    # For what retention removes between asking for the first offset and reading from it.
+    async with _started(client(connection, auto_offset_reset="earliest")) as consumer:
+        yield TopicScan(consumer, topic, partitions)
+
+
+# --- what comes -------------------------------------------------------------------------------------------------------
+
+Poll = Callable[[float], Awaitable[list[Record]]]
+"""Waits up to this many seconds for records of some topics, in order within each partition; raises Transient."""
+
+
+@asynccontextmanager
+async def following(connection: Connection, topics: Sequence[str]) -> AsyncIterator[Poll]:
+    """Read every partition of topics that exist from its beginning, and go on with what comes; only to look at it."""
+
+    async def arrived(timeout_seconds: float) -> list[Record]:
+        with translating("the topics"):
+            fetched = await poll(consumer, timeout_ms=int(timeout_seconds * 1_000), max_records=None)
+        return [record for records in fetched.values() for record in records]
+
+    # Nothing is ever committed here, so "earliest" is where each partition begins.
+    following_client = client(connection, *topics, auto_offset_reset="earliest", fetch_max_wait_ms=_FOLLOW_WAIT_MS)
+    async with _started(following_client, "the topics") as consumer:
+        yield arrived

@@ -2,20 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumer.errors import Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import FAILURES, answered, closed, translated
+from consumer.kafka.failures import answered, closed, translating
 from consumer.kafka.internals import position_of
+from consumer.kafka.reader import client, poll
 from consumer.wire.record import Record
-
-_POLL_MS = 500
-_SLICE_RECORDS = 500
-_FETCH_BYTES = 4 * 1024 * 1024
 
 
 class TableSlice(NamedTuple):
@@ -34,7 +31,7 @@ class TableReader:
     """Reads all partitions of a topic, of transactions what is committed; it belongs to no group and commits nothing.
 
     Raises Transient where the brokers do not answer in time, or what is to be read next is gone, and Fatal where no
-    waiting helps. After either, open() begins anew; while the brokers are away, poll() only brings nothing.
+    waiting helps. After either, open() begins again; while the brokers are away, poll() only brings nothing.
     """
 
     def __init__(self, connection: Connection, topic: str) -> None:
@@ -63,10 +60,8 @@ class TableReader:
     async def poll(self) -> TableSlice:
         """Give what has come since, at once if there is something; waits for half a second at most."""
         reader = self._opened().reader
-        try:
-            fetched = await reader.getmany(timeout_ms=_POLL_MS, max_records=_SLICE_RECORDS)
-        except FAILURES as error:
-            raise translated(error, self._about) from error
+        with translating(self._about):
+            fetched = await poll(reader)
         records = [record for records in fetched.values() for record in records]
         return TableSlice(records, _positions(reader), _is_whole(reader))
 
@@ -109,8 +104,8 @@ class _Clients:
 
     def __init__(self, connection: Connection) -> None:
         self.cluster = Cluster(connection)
-        self.reader = _consumer(connection, "read_committed")
-        self.asker = _consumer(connection, "read_uncommitted")
+        self.reader = client(connection)
+        self.asker = client(connection, isolation="read_uncommitted")
 
     async def start(self) -> None:
         await self.cluster.start()
@@ -121,19 +116,6 @@ class _Clients:
         await self.cluster.stop()
         await closed(self.reader.stop(), 2.0)
         await closed(self.asker.stop(), 2.0)
-
-
-def _consumer(connection: Connection, isolation: str) -> Any:
-    return AIOKafkaConsumer(
-        **connection.client(
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            isolation_level=isolation,
-            fetch_max_wait_ms=_POLL_MS,
-            max_partition_fetch_bytes=_FETCH_BYTES,
-        )
-    )
 
 
 def _positions(reader: AIOKafkaConsumer) -> dict[int, int]:

@@ -162,15 +162,15 @@ MUTANTS = (
         " or not now.tells_of_another_since(before)", "", "test_stage",
     ),
     Mutant(
-        "unstable_offset_taken", "consumer/kafka/stable_offsets.py",
+        "unstable_offset_taken", "consumer/kafka/protocol.py",
         "topics, True, no_tags", "topics, False, no_tags", "test_group_offsets",
     ),
     # --- the restore
     Mutant(
         "restore_to_the_leaders_end", "consumer/kafka/reader.py",
-        '    async for records in _read(connection, TopicPartition(topic, partition), None, end, "read_committed"):\n',
-        "    start, end = await _bounds(connection, TopicPartition(topic, partition))\n"
-        '    async for records in _read(connection, TopicPartition(topic, partition), start, end, "read_committed"):\n',
+        "        first = (await consumer.beginning_offsets([where]))[where]\n",
+        '        async with _partition_client(connection, where, "read_uncommitted") as other:\n'
+        "            first, end = await _bounds(other, where)\n",
         None,
     ),
     Mutant(
@@ -179,7 +179,7 @@ MUTANTS = (
     ),
     Mutant(
         "restore_without_end", "consumer/kafka/reader.py",
-        "elif now - moved_at > CALL_SECONDS:", "elif False:", "test_reader",
+        "elif now - moved_at > silent_seconds:", "elif False:", "test_reader",
     ),
     Mutant("restore_one_short", AGGREGATOR, "restore(end=mark + 1)", "restore(end=mark)", "test_aggregator"),
     Mutant(

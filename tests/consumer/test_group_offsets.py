@@ -11,7 +11,7 @@ from aiokafka.protocol.commit import OffsetFetchRequest_v3, OffsetFetchResponse_
 from consumer.errors import Fatal, Transient
 from consumer.kafka import Committed, OutOfGroup, group_offsets
 from consumer.kafka.group_offsets import GroupOffsets
-from consumer.kafka.stable_offsets import (
+from consumer.kafka.protocol import (
     FoundOffset,
     OffsetFetchRequest_v7,
     OffsetFetchResponse_v7,

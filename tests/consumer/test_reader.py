@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import CorruptRecordException
 
-from consumer.errors import Transient
-from consumer.kafka import Connection, read_partition, reader
+from consumer.errors import Fatal, Transient
+from consumer.kafka import Connection, Span, read_partition, reader, scanning
 
 WHERE = TopicPartition("state", 3)
 
@@ -106,3 +107,37 @@ async def test_a_broker_that_does_not_get_so_far_ends_it_with_the_offset(
 async def test_an_empty_partition_needs_no_poll(log: Log) -> None:
     log.beginning = 5
     assert await read(5) == []
+
+
+async def scan(first: int, end: int) -> list[int]:
+    async with scanning(Connection("127.0.0.1:1", {}), "state", 4) as topic:
+        return [record.offset async for records in topic.read(Span(3, first, end)) for record in records]
+
+
+async def test_a_scan_reads_a_span_and_passes_over_what_retention_removes(log: Log) -> None:
+    log.polls = [([2, 3], 4), ([], 7), ([7, 8], 9)]
+    assert await scan(2, 8) == [2, 3, 7]
+    assert log.options["auto_offset_reset"] == "earliest"
+    assert log.stopped
+
+
+async def test_a_scan_that_brings_nothing_any_more_ends_with_its_topic(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_SCAN_SECONDS", 0.05)
+    log.polls = [([2, 3], 4)]
+    with pytest.raises(Transient, match="state goes on, but no broker sends more of it"):
+        await scan(2, 8)
+
+
+async def test_a_broken_batch_ends_a_restore_and_may_be_waited_for_by_a_scan(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(**_options: int) -> dict[TopicPartition, list[Fetched]]:
+        raise CorruptRecordException
+
+    monkeypatch.setattr(log, "getmany", broken)
+    with pytest.raises(Fatal, match="state/3 fails its checksum: restore the topic"):
+        await read(8)
+    with pytest.raises(Transient, match="a record batch of state fails its checksum"):
+        await scan(2, 8)

@@ -12,7 +12,7 @@ from aiokafka.protocol.commit import (
     OffsetCommitResponse_v3,
 )
 
-from consumer.kafka.stable_offsets import OffsetFetchRequest_v7, OffsetFetchResponse_v7, StableOffsetsRequest
+from consumer.kafka.protocol import OffsetFetchRequest_v7, OffsetFetchResponse_v7, StableOffsetsRequest
 
 Offsets = Mapping[int, tuple[int, str]]
 

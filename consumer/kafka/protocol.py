@@ -1,0 +1,227 @@
+"""Requests in later versions than the client itself speaks: topics with their ids, and offsets that are stable.
+
+A topic that is deleted and created again has the same name and another id: the id alone tells the two apart.
+
+Before Kafka 4.0 (KAFKA-17507) a coordinator may have written the end of a transaction and not yet know the offset that
+the transaction committed. Version 7 of the offset request asks it to say so (UNSTABLE_OFFSET_COMMIT) instead of
+answering with the offset before.
+"""
+
+import uuid
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.commit import OffsetFetchRequest_v3
+from aiokafka.protocol.metadata import MetadataRequest_v4, MetadataRequest_v5
+from aiokafka.protocol.types import (
+    AbstractType,
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int16,
+    Int32,
+    Int64,
+    Schema,
+    TaggedFields,
+)
+from typing_extensions import override
+
+# --- topics with their ids --------------------------------------------------------------------------------------------
+
+_UUID_BYTES = 16
+NO_ID = uuid.UUID(int=0)
+
+
+class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka ships no types
+    """Sixteen bytes, as they are."""
+
+    @classmethod
+    @override
+    def encode(cls, value: uuid.UUID) -> bytes:
+        return value.bytes
+
+    @classmethod
+    @override
+    def decode(cls, data: BytesIO) -> uuid.UUID:
+        return uuid.UUID(bytes=data.read(_UUID_BYTES))
+
+
+class MetadataResponse_v10(Response):  # type: ignore[misc]  # noqa: N801 - named as the client names them
+    """The first version with topic ids."""
+
+    API_KEY = 3
+    API_VERSION = 10
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString("utf-8")),
+                ("port", Int32),
+                ("rack", CompactString("utf-8")),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString("utf-8")),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("topic", CompactString("utf-8")),
+                ("topic_id", Uuid),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", CompactArray(Int32)),
+                        ("isr", CompactArray(Int32)),
+                        ("offline_replicas", CompactArray(Int32)),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_authorized_operations", Int32),
+        ("tags", TaggedFields),
+    )
+
+
+class MetadataRequest_v10(RequestStruct):  # type: ignore[misc]  # noqa: N801 - as above
+    """Topics by name: their ids are left at zero."""
+
+    API_KEY = 3
+    API_VERSION = 10
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = MetadataResponse_v10
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic_id", Uuid), ("topic", CompactString("utf-8")), ("tags", TaggedFields))),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class TopicsMetadataRequest(Request[MetadataRequest_v4 | MetadataRequest_v5 | MetadataRequest_v10]):  # type: ignore[misc]
+    """What the cluster knows of some topics, without creating those that are missing; with ids where it can."""
+
+    API_KEY = 3
+
+    def __init__(self, topics: list[str]) -> None:
+        self._topics = topics
+
+    @override
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
+        if request_struct_class is MetadataRequest_v10:
+            no_tags: dict[int, bytes] = {}
+            named = [(NO_ID, topic, no_tags) for topic in self._topics]
+            return MetadataRequest_v10(named, False, False, False, no_tags)  # noqa: FBT003 - the protocol's fields in order
+        return request_struct_class(self._topics, False)  # noqa: FBT003 - as above
+
+
+# --- offsets that are stable ------------------------------------------------------------------------------------------
+
+UNSTABLE_OFFSET_COMMIT = 88
+
+
+class UnstableOffset(KafkaError):  # type: ignore[misc]  # aiokafka ships no types
+    """A transaction that committed an offset has not ended yet: ask again."""
+
+    errno = UNSTABLE_OFFSET_COMMIT
+
+
+class FoundOffset(NamedTuple):
+    """What a coordinator answers for one partition; `code` is Kafka's error code, 0 for none."""
+
+    topic: str
+    partition: int
+    offset: int
+    note: str | None
+    code: int
+
+
+class OffsetFetchResponse_v7(Response):  # type: ignore[misc]  # noqa: N801 - named as the client names them
+    """With the epoch of the leader, which nothing here needs."""
+
+    API_KEY = 9
+    API_VERSION = 7
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic", CompactString("utf-8")),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("offset", Int64),
+                        ("leader_epoch", Int32),
+                        ("metadata", CompactString("utf-8")),
+                        ("error_code", Int16),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("error_code", Int16),
+        ("tags", TaggedFields),
+    )
+
+
+class OffsetFetchRequest_v7(RequestStruct):  # type: ignore[misc]  # noqa: N801 - as above
+    """The first version that can ask for stable offsets."""
+
+    API_KEY = 9
+    API_VERSION = 7
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = OffsetFetchResponse_v7
+    SCHEMA = Schema(
+        ("consumer_group", CompactString("utf-8")),
+        (
+            "topics",
+            CompactArray(
+                ("topic", CompactString("utf-8")), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)
+            ),
+        ),
+        ("require_stable", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class StableOffsetsRequest(Request[OffsetFetchRequest_v3 | OffsetFetchRequest_v7]):  # type: ignore[misc]
+    """What a group has committed for some partitions of a topic; stable where the broker can tell (Kafka 2.5)."""
+
+    API_KEY = 9
+
+    def __init__(self, group: str, topic: str, partitions: list[int]) -> None:
+        self._group = group
+        self._topic = topic
+        self._partitions = partitions
+
+    @override
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
+        if request_struct_class is OffsetFetchRequest_v7:
+            no_tags: dict[int, bytes] = {}
+            topics = [(self._topic, self._partitions, no_tags)]
+            return OffsetFetchRequest_v7(self._group, topics, True, no_tags)  # noqa: FBT003 - the protocol's fields in order
+        return request_struct_class(self._group, [(self._topic, self._partitions)])
+
+
+def found_offsets(response: Any) -> Iterator[FoundOffset]:
+    """What an answer says, in either version."""
+    for topic in response.to_object()["topics"]:
+        for each in topic["partitions"]:
+            yield FoundOffset(topic["topic"], each["partition"], each["offset"], each["metadata"], each["error_code"])
