@@ -29,7 +29,7 @@ from consumer.errors import Transient
 from consumer.expectations.folder import FolderSource, list_folder
 from consumer.expectations.port import ExpectationsKey, ExpectationsSource
 from consumer.expectations.topic import TopicSource
-from consumer.kafka import Connection, TableReader
+from consumer.kafka import Connection, TableReader, install_patches
 from consumer.settings import load
 from tests.support.cases import WrittenCase, make_batches
 from tests.support.outside import Outside
@@ -172,7 +172,9 @@ async def _measure_topic(folder: Path) -> None:
         outside.create_topic(topic, config={"cleanup.policy": "compact"})
         environment = {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": servers}
         await _publish(folder, topic, environment)
-        source = TopicSource(topic, TableReader(Connection.from_settings(load({}, environment).settings), topic))
+        settings = load({}, environment).settings
+        install_patches(settings)
+        source = TopicSource(topic, TableReader(Connection.from_settings(settings), topic))
         try:
             async with watched(f"{TOPIC}: first load"):
                 await source.start()

@@ -705,10 +705,12 @@ def _test_dir(given: Path | None, loaded: "Loaded") -> Path:
 
 
 def _prepare_for_kafka(loaded: "Loaded") -> None:
-    """Require a cluster, and take the client's log records in hand before it writes any."""
+    """Require a cluster, make the client safe to use, and take its log records in hand before it writes any."""
+    from consumer.kafka import install_patches
     from consumer.telemetry import logs
 
     loaded.require("kafka_bootstrap_servers")
+    install_patches(loaded.settings)
     logs.configure(loaded.settings.log_level, loaded.settings.log_format)
 
 

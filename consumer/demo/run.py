@@ -27,7 +27,7 @@ from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
 from consumer.demo.screen import Screen, closing, tell
 from consumer.errors import Fatal, SafeError
-from consumer.kafka import Connection, EventPublisher, following
+from consumer.kafka import Connection, EventPublisher, following, install_patches
 from consumer.kafka.topics import create_topics
 from consumer.settings import Settings
 from consumer.terminal import PipedConsole
@@ -100,6 +100,7 @@ class _Demo:
         self._samples = Samples.load()
         self._broker_port, self._http_port = free_ports(2)
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
+        install_patches(self._settings)
         self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
         self._console = PipedConsole(highlight=False)
         self._children: list[Child] = []

@@ -9,6 +9,7 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
 from consumer.kafka.partitioner import partition_for, partition_of_key
+from consumer.kafka.patches import install_patches
 from consumer.kafka.publisher import Copy, EventPublisher, Refused, Republisher, TableRecord, TableWriter
 from consumer.kafka.reach import TurnedAway, unusable
 from consumer.kafka.reader import Span, TopicScan, following, read_partition, read_record, read_tail, scanning
@@ -43,6 +44,7 @@ __all__ = [
     "TransactionalWriter",
     "TurnedAway",
     "following",
+    "install_patches",
     "partition_for",
     "partition_of_key",
     "read_partition",

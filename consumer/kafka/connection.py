@@ -7,8 +7,6 @@ from typing import Any
 from aiokafka.helpers import create_ssl_context
 
 from consumer.errors import ConfigurationError
-from consumer.kafka.decompression import Decompression
-from consumer.kafka.internals import bound_memory, break_cycles, replace_batches
 from consumer.settings import Settings
 
 _CLIENT_ID = "safe"
@@ -32,9 +30,6 @@ class Connection:
             raise ConfigurationError(
                 "no brokers are configured: set SAFE_V0_KAFKA_BOOTSTRAP_SERVERS to host:port, separated by commas"
             )
-        bound_memory(Decompression(settings.max_batch_bytes))
-        replace_batches()
-        break_cycles()
         protocol = settings.kafka_security_protocol
         options: dict[str, Any] = {"security_protocol": protocol}
         if protocol in ("SSL", "SASL_SSL"):

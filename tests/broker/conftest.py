@@ -5,8 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from consumer.kafka import install_patches
+from consumer.settings import Settings
 from tests.support.outside import Outside
 from tests.support.site import Site
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patched_client() -> None:
+    """The client as every command has it, for the tests that use one in this process."""
+    install_patches(Settings())
 
 
 @pytest.fixture
