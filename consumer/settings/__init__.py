@@ -1,19 +1,9 @@
 """Settings: from flags, environment, secret files and a configuration file, checked before anything starts."""
 
-from consumer.settings.fields import (
-    FILE_KEYS,
-    PREFIX,
-    VARIABLES,
-    Expects,
-    Loaded,
-    Settings,
-    Surroundings,
-    debug_is_asked_for,
-    load,
-    shown,
-    split_address,
-    surroundings,
-)
+from consumer.settings.fields import FILE_KEYS, PREFIX, VARIABLES, Expects, Settings, split_address
+from consumer.settings.loaded import Loaded, load
+from consumer.settings.show import shown
+from consumer.settings.sources import Surroundings, debug_is_asked_for, surroundings
 
 __all__ = [
     "FILE_KEYS",

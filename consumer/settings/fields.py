@@ -1,39 +1,23 @@
-"""What SAFE is told, and by whom: the only module that reads the environment.
-
-A flag beats a variable, which beats a secrets file, which beats the configuration file, which beats the default. The
-origin of each value is kept: `safe config show` prints it, and every error begins with it.
-"""
+"""The settings themselves: what each may be, its default, and what it is called in each place."""
 
 import ipaddress
-import json
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Final, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SecretsSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from consumer.errors import ConfigurationError
-from consumer.settings.file import FILE_NAME, ConfigurationFile, Keys, read_configuration_file, suggestion
-from safe_core import CRITERIA, InvalidPolicy, Policy
+from consumer.settings.file import Keys
+from consumer.settings.show import shown
+from safe_core import CRITERIA
 
 PREFIX: Final = "SAFE_V0_"
-HIDDEN: Final = "********"
 
 
 # --- what a value may be; each validator's words complete the sentence "SAFE_V0_X=value …"
@@ -362,17 +346,16 @@ class Settings(BaseSettings):
         return ((name, shown(name, getattr(self, name))) for name in type(self).model_fields)
 
 
-# --- what each setting is called in each place, and how its value may be shown
+# --- what each setting is called in each place, and what it expects
 
-_FILE_ONLY: Final = frozenset({"report_formats"})
-VARIABLES: Final = {name: PREFIX + name.upper() for name in Settings.model_fields if name not in _FILE_ONLY}
+FILE_ONLY: Final = frozenset({"report_formats"})
+VARIABLES: Final = {name: PREFIX + name.upper() for name in Settings.model_fields if name not in FILE_ONLY}
 _FLAGS: Final = {
     "kafka_bootstrap_servers": "--bootstrap-servers",
     "kafka_group_id": "--group-id",
     "ah_strict": "--strict-ah",
 }
-_SECRETS: Final = frozenset({"kafka_sasl_password", "expectations_token"})
-_POLICY_KEYS: Final = ("weights", "overrides")
+POLICY_KEYS: Final = ("weights", "overrides")
 
 
 def _file_key(name: str) -> str:
@@ -383,361 +366,12 @@ def _file_key(name: str) -> str:
 
 
 FILE_KEYS: Final = {name: _file_key(name) for name in Settings.model_fields}
-_KEYS: Final = Keys((*FILE_KEYS.values(), *_POLICY_KEYS), {to_camel(name): key for name, key in FILE_KEYS.items()})
+KEYS: Final = Keys((*FILE_KEYS.values(), *POLICY_KEYS), {to_camel(name): key for name, key in FILE_KEYS.items()})
 
 
-def _flag(name: str) -> str:
+def flag(name: str) -> str:
     return _FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
-def shown(name: str, value: object) -> object:
-    """Give a value as JSON can hold it, without its secrets: passwords, tokens, what an address holds of them."""
-    if value is None or value == "":
-        return None
-    if name in _SECRETS:
-        return HIDDEN
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, str) and _is_address(name, value):
-        return _without_secrets(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _is_address(name: str, value: str) -> bool:
-    """Tell an address from a path, which may hold an @ of its own; one with a slip in its scheme is an address, too."""
-    holds_user = name == "expectations" and ":" in value.partition("@")[0]
-    return name in {"kafka_bootstrap_servers", "http_address"} or "://" in value or holds_user
-
-
-def _without_secrets(address: str) -> str:
-    """Hide what precedes an @, and what follows a ? or #: a token may be written there."""
-    named = re.sub(r"^([a-zA-Z]+:/+)?.*@", rf"\1{HIDDEN}@", address, flags=re.DOTALL)
-    return re.sub(r"([?#]).+", rf"\1{HIDDEN}", named, flags=re.DOTALL)
-
-
-def _quoted(name: str, value: object, *, hidden: bool = False) -> str:
-    value = "" if value == "" else HIDDEN if hidden else shown(name, value)
-    plain = isinstance(value, str) and re.fullmatch(r"[!-~]+", value)
-    text = str(value) if plain else json.dumps(value, default=lambda other: type(other).__name__)
-    return text if len(text) <= 120 else text[:120] + "…"
-
-
-# --- the sources, each giving what it holds with the words that name it
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A value as a source gave it, unread, and where it stands there; `hidden` if no error may repeat it."""
-
-    value: object = field(repr=False)
-    origin: str
-    hidden: bool = False
-
-
-_Layer = dict[str, Given]
-
-
-def _from_flags(flags: Mapping[str, object]) -> _Layer:
-    return {name: Given(value, _flag(name)) for name, value in flags.items() if value is not None}
-
-
-def _from_environment(environ: Mapping[str, str]) -> _Layer:
-    _refuse_unknown((name for name in environ if name.startswith(PREFIX)), "variable")
-    source = EnvSettingsSource(Settings)
-    source.env_vars = {name.lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
-    return {name: Given(value, VARIABLES[name]) for name, value in source().items()}
-
-
-class _SecretFiles(SecretsSettingsSource):
-    """The files themselves: reading them here would strip blanks that may belong to a password."""
-
-    @override
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        path = self.find_case_path(self.secrets_paths[0], PREFIX + field_name, case_sensitive=False)
-        return path, field_name, False
-
-
-def _from_secrets(directory: Path, origin: str) -> _Layer:
-    if not directory.is_dir():
-        raise ConfigurationError(f"{origin}={directory} is no folder; mount the secrets there or name another")
-    try:
-        names = [path.name.upper() for path in directory.iterdir()]
-    except OSError as error:
-        raise ConfigurationError(f"{origin}={directory} cannot be read: {error.strerror}") from error
-    _refuse_unknown((name for name in names if name.startswith(PREFIX)), f"file in {directory}")
-    files: dict[str, Path] = _SecretFiles(Settings, secrets_dir=directory)()
-    return {name: Given(_secret(path), f"{path.name} in {directory}", hidden=True) for name, path in files.items()}
-
-
-def _secret(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} is not UTF-8 text; write it anew") from None  # the error holds the secret
-
-
-_WITHOUT_VARIABLE: Final = {
-    PREFIX + key.replace(".", "_").upper(): key for key in (*_POLICY_KEYS, *(f"weights.{c}" for c in CRITERIA))
-} | {PREFIX + name.upper(): FILE_KEYS[name] for name in _FILE_ONLY}
-
-
-def _refuse_unknown(names: Iterator[str], what: str) -> None:
-    known = set(VARIABLES.values())
-    for name in sorted(set(names) - known):
-        if re.search(r"_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$", name):
-            advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
-        elif name in _WITHOUT_VARIABLE:
-            advice = f"write it as {_WITHOUT_VARIABLE[name]} in {FILE_NAME}"
-        else:
-            # Without the prefix, which makes all of them look alike.
-            advice = suggestion(name.removeprefix(PREFIX), {other.removeprefix(PREFIX): other for other in known})
-        raise ConfigurationError(f"{name} is not a {what} that SAFE knows; {advice}")
-
-
-def _from_file(file: ConfigurationFile) -> _Layer:
-    return {
-        name: Given(file.entries[key], f"{file.name}: {key}") for name, key in FILE_KEYS.items() if key in file.entries
-    }
-
-
-# --- the layers put together
-
-
-class Row(NamedTuple):
-    """One line of `safe config show`."""
-
-    name: str
-    value: object
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The settings in force, the origin of each by its field's name, and the policy that they make."""
-
-    settings: Settings
-    origins: Mapping[str, str]
-    policy: Policy
-    strict_everywhere: bool
-
-    def require(self, *names: str) -> None:
-        """Raise ConfigurationError unless each of these settings has a value."""
-        for name in names:
-            if not getattr(self.settings, name):
-                ways = f"give {_expected(name)} there, as {_flag(name)}, or as {FILE_KEYS[name]} in {FILE_NAME}"
-                raise ConfigurationError(f"{VARIABLES[name]} is not set; {ways}")
-
-    def notes(self) -> Iterator[str]:
-        """Say what no single row can say of precedence."""
-        if self.policy.metric_id or self.policy.archetype:
-            yield "Overrides beat the default layer, wherever that was set: archetype over metric_id over default."
-        if self.strict_everywhere:
-            yield "--strict-ah beats all: AH is strict for every case, whatever an override says."
-
-    def rows(self) -> Iterator[Row]:
-        """Name every setting by its variable, or, where it has none, by its key in the configuration file."""
-        for name in Settings.model_fields:
-            value = shown(name, getattr(self.settings, name))
-            yield Row(VARIABLES.get(name, FILE_KEYS[name]), value, self.origins[name])
-        for criterion in CRITERIA:
-            key = f"weights.{criterion}"
-            yield Row(key, getattr(self.policy.default.weights, criterion), self.origins[key])
-
-
-def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Loaded:
-    """Read every source and check the whole; raises ConfigurationError.
-
-    `flags` are by the names of the settings, and `config` is the file's path; None means not given.
-    """
-    folder = cwd or Path.cwd()
-    path = flags.get("config")
-    file = read_configuration_file(None if path is None else str(path), folder, _KEYS)
-    above = _from_environment(os.environ if environ is None else environ)
-    above |= _from_flags({name: value for name, value in flags.items() if name != "config"})
-    below = _from_file(file)
-    given = below | _from_named_folder((below | above).get("secrets_dir"), folder) | above
-    settings = _validated(given)
-    _check_together(settings, given)
-    strict_everywhere = flags.get("ah_strict") is True  # only the flag beats the overrides
-    policy = _policy(settings, given, file, strict_everywhere=strict_everywhere)
-    return Loaded(settings, _origins(given, file), policy, strict_everywhere)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What others than SAFE's users put into the environment.
-
-    `source_date_epoch` is the moment of a reproducible build, in seconds since 1970; `github_actions` tells that GitHub
-    Actions runs the command, and `step_summary` is the file that it shows on the page of a run.
-    """
-
-    source_date_epoch: int | None
-    github_actions: bool
-    step_summary: Path | None
-
-
-_LAST_SECOND_OF_9999: Final = 253_402_300_799
-
-
-def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
-    """Read what surrounds a command; raises ConfigurationError for a moment that is none."""
-    variables = os.environ if environ is None else environ
-    moment = variables.get("SOURCE_DATE_EPOCH", "").strip()
-    if moment and not (re.fullmatch(r"[0-9]{1,12}", moment) and int(moment) <= _LAST_SECOND_OF_9999):
-        raise ConfigurationError(
-            f"SOURCE_DATE_EPOCH={_quoted('source_date_epoch', moment)} is no moment; "
-            "write the seconds since 1970, such as 1772438400, or unset it"
-        )
-    github_actions = variables.get("GITHUB_ACTIONS") == "true"
-    summary = variables.get("GITHUB_STEP_SUMMARY", "") if github_actions else ""
-    return Surroundings(int(moment) if moment else None, github_actions, Path(summary) if summary else None)
-
-
-def debug_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:
-    """Tell whether SAFE_V0_LOG_LEVEL asks for debug; answers even where the settings cannot be read."""
-    variables = os.environ if environ is None else environ
-    return variables.get(VARIABLES["log_level"], "").strip().lower() == "debug"
-
-
-def _from_named_folder(secrets_dir: Given | None, folder: Path) -> _Layer:
-    if secrets_dir is None or not str(secrets_dir.value or "").strip():
-        return {}
-    return _from_secrets(folder / str(secrets_dir.value), secrets_dir.origin)
-
-
-def _validated(given: _Layer) -> Settings:
-    try:
-        return Settings.model_validate({name: entry.value for name, entry in given.items()})
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        # One problem a setting: a list of ten wrong elements is one wrong setting.
-        problems = {str(problem["loc"][0]): problem.get("ctx", {}).get("error") for problem in reversed(found)}
-        raise ConfigurationError(
-            "; ".join(_unusable(name, given[name], problem) for name, problem in reversed(problems.items()))
-        ) from None  # pydantic's words may quote a secret
-
-
-def _unusable(name: str, entry: Given, problem: object) -> str:
-    why = problem if isinstance(problem, ValueError) else "cannot be used"
-    return f"{entry.origin}={_quoted(name, entry.value, hidden=entry.hidden)} {why}; write {_expected(name)}"
-
-
-def _expected(name: str) -> str:
+def expected(name: str) -> str:
     return next(entry.what for entry in Settings.model_fields[name].metadata if isinstance(entry, Expects))
-
-
-def _named(name: str, settings: Settings, given: _Layer, *, default: str) -> str:
-    """Name a setting with its value, by its origin where it has one; `default` names it where it has none."""
-    value = _quoted(name, getattr(settings, name), hidden=name in given and given[name].hidden)
-    return f"{given[name].origin}={value}" if name in given else f"{default} {value} (default)"
-
-
-def _inverted_thresholds(settings: Settings, given: _Layer) -> Iterator[str]:
-    for criterion in CRITERIA:
-        review, enough = f"{criterion.lower()}_review", f"{criterion.lower()}_pass"
-        if getattr(settings, review) > getattr(settings, enough):
-            low = _named(review, settings, given, default=f"{criterion} review")
-            high = _named(enough, settings, given, default=f"{criterion} pass")
-            yield f"{low} is above {high}; lower the one or raise the other"
-
-
-def _repeated_topics(settings: Settings, given: _Layer) -> Iterator[str]:
-    topics = {name: getattr(settings, name) for name in Settings.model_fields if name.endswith("_topic")}
-    topics["expectations"] = (settings.expectations or "").removeprefix("topic:")
-    for one, other in combinations(topics, 2):
-        if topics[one] == topics[other]:
-            names = (_named(name, settings, given, default=name.replace("_", " ")) for name in (other, one))
-            yield f"{' is the same topic as '.join(names)}; each needs its own"
-
-
-_SECURED_BY: Final = {
-    "SASL": ("kafka_sasl_mechanism", "kafka_sasl_username", "kafka_sasl_password"),
-    "SSL": ("kafka_ssl_cafile", "kafka_ssl_certfile", "kafka_ssl_keyfile"),
-}
-
-
-def _unsecured(settings: Settings, given: _Layer) -> Iterator[str]:
-    """Credentials that would silently not be used are as wrong as those that are missing."""
-    variable = VARIABLES["kafka_security_protocol"]
-    protocol = settings.kafka_security_protocol
-    named = _named("kafka_security_protocol", settings, given, default=variable)
-    for kind, names in _SECURED_BY.items():
-        for name in names:
-            value = getattr(settings, name)
-            if value is not None and kind not in protocol:
-                choice = "SASL_SSL" if "SASL" in {kind, protocol[:4]} else "SSL"
-                yield f"{given[name].origin} is given, but {named} does not use it; set {variable}={choice} or drop it"
-            if value is None and kind in protocol and kind == "SASL":
-                yield f"{named} needs {VARIABLES[name]}; set it to {_expected(name)}"
-    if settings.kafka_ssl_keyfile and not settings.kafka_ssl_certfile:
-        yield f"{given['kafka_ssl_keyfile'].origin} needs its certificate; set {VARIABLES['kafka_ssl_certfile']}"
-
-
-_CHECKS: Final[tuple[Callable[[Settings, _Layer], Iterator[str]], ...]] = (
-    _inverted_thresholds,
-    _repeated_topics,
-    _unsecured,
-)
-
-
-def _check_together(settings: Settings, given: _Layer) -> None:
-    problems = [problem for check in _CHECKS for problem in check(settings, given)]
-    if problems:
-        raise ConfigurationError("; ".join(problems))
-
-
-def _policy(settings: Settings, given: _Layer, file: ConfigurationFile, *, strict_everywhere: bool) -> Policy:
-    document = {
-        "thresholds": {criterion: _threshold(settings, criterion) for criterion in CRITERIA},
-        "strictAH": settings.ah_strict,
-        **{key: file.entries[key] for key in _POLICY_KEYS if key in file.entries},
-    }
-    try:
-        return Policy.from_document(document, strict_ah_everywhere=strict_everywhere)
-    except InvalidPolicy as error:  # the thresholds by themselves are right: the file's weights or overrides are not
-        problem = str(error)
-        beneath = _layer_beneath(problem, settings, given)
-        raise ConfigurationError(f"{file.name}: {problem}{beneath}{_remedy(problem)}") from error
-
-
-def _threshold(settings: Settings, criterion: str) -> dict[str, float]:
-    return {bound: getattr(settings, f"{criterion.lower()}_{bound}") for bound in ("pass", "review")}
-
-
-def _layer_beneath(problem: str, settings: Settings, given: _Layer) -> str:
-    """Name the default layer's thresholds, where an override failed together with them."""
-    found = re.search(r"thresholds\.(CR|AH|AC): review \S+ is above pass", problem)
-    if found is None:
-        return ""
-    bounds = (f"{found[1].lower()}_{bound}" for bound in ("pass", "review"))
-    named = [_named(name, settings, given, default=name.replace("_", " ")) for name in bounds]
-    return f" (the default layer has {' and '.join(named)})"
-
-
-_POLICY_EXPECTS: Final = {
-    "thresholds": "0 <= review <= pass <= 1",
-    "weights": "numbers from 0 up, not all 0",
-    "strictAH": "true or false",
-}
-
-
-def _remedy(problem: str) -> str:
-    """Say what to write instead, where the policy's words do not."""
-    if "; " in problem:  # an unknown key, with a suggestion
-        return ""
-    if problem.endswith("not an object"):
-        return "; write { … } there"
-    # The last one: the name of an override, which precedes it, may hold any word.
-    named = re.findall("|".join(_POLICY_EXPECTS), problem)
-    return f"; write {_POLICY_EXPECTS[named[-1]] if named else 'a name of 1 to 256 printable characters'}"
-
-
-def _origins(given: _Layer, file: ConfigurationFile) -> dict[str, str]:
-    origins = {name: given[name].origin if name in given else "default" for name in Settings.model_fields}
-    weights = file.entries.get("weights")
-    for criterion in CRITERIA:
-        key = f"weights.{criterion}"
-        origins[key] = f"{file.name}: {key}" if isinstance(weights, dict) and criterion in weights else "default"
-    return origins

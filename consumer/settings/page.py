@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from consumer.settings.fields import FILE_KEYS, VARIABLES, Expects, Settings, shown
+from consumer.settings.fields import FILE_KEYS, VARIABLES, Settings, expected
 from consumer.settings.file import FILE_NAME
+from consumer.settings.show import shown
 from safe_core import CRITERIA, DEFAULT_POLICY
 
 _INTRODUCTION: Final = f"""\
@@ -75,9 +76,8 @@ def _heading_of(name: str) -> str:
 def _row(name: str) -> str:
     field = Settings.model_fields[name]
     default = _default(shown(name, field.get_default()))
-    form = next(each.what for each in field.metadata if isinstance(each, Expects))
     variable = f"`{VARIABLES[name]}`" if name in VARIABLES else ""
-    return f"| {variable} | `{FILE_KEYS[name]}` | {form} | {default} | {field.description} |"
+    return f"| {variable} | `{FILE_KEYS[name]}` | {expected(name)} | {default} | {field.description} |"
 
 
 def _weights() -> Iterator[str]:

@@ -1,0 +1,138 @@
+"""What must hold of the settings one by one and together; each error names what it is about by its origin."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Final
+
+from pydantic import ValidationError
+
+from consumer.errors import ConfigurationError
+from consumer.settings.fields import POLICY_KEYS, VARIABLES, Settings, expected
+from consumer.settings.file import ConfigurationFile
+from consumer.settings.show import quoted
+from consumer.settings.sources import Given, Layer
+from safe_core import CRITERIA, InvalidPolicy, Policy
+
+
+def validated(given: Layer) -> Settings:
+    try:
+        return Settings.model_validate({name: entry.value for name, entry in given.items()})
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        # One problem a setting: a list of ten wrong elements is one wrong setting.
+        problems = {str(problem["loc"][0]): problem.get("ctx", {}).get("error") for problem in reversed(found)}
+        raise ConfigurationError(
+            "; ".join(_unusable(name, given[name], problem) for name, problem in reversed(problems.items()))
+        ) from None  # pydantic's words may quote a secret
+
+
+def _unusable(name: str, entry: Given, problem: object) -> str:
+    why = problem if isinstance(problem, ValueError) else "cannot be used"
+    return f"{entry.origin}={quoted(name, entry.value, hidden=entry.hidden)} {why}; write {expected(name)}"
+
+
+def _named(name: str, settings: Settings, given: Layer, *, default: str) -> str:
+    """Name a setting with its value, by its origin where it has one; `default` names it where it has none."""
+    value = quoted(name, getattr(settings, name), hidden=name in given and given[name].hidden)
+    return f"{given[name].origin}={value}" if name in given else f"{default} {value} (default)"
+
+
+def _inverted_thresholds(settings: Settings, given: Layer) -> Iterator[str]:
+    for criterion in CRITERIA:
+        review, enough = f"{criterion.lower()}_review", f"{criterion.lower()}_pass"
+        if getattr(settings, review) > getattr(settings, enough):
+            low = _named(review, settings, given, default=f"{criterion} review")
+            high = _named(enough, settings, given, default=f"{criterion} pass")
+            yield f"{low} is above {high}; lower the one or raise the other"
+
+
+def _repeated_topics(settings: Settings, given: Layer) -> Iterator[str]:
+    topics = {name: getattr(settings, name) for name in Settings.model_fields if name.endswith("_topic")}
+    topics["expectations"] = (settings.expectations or "").removeprefix("topic:")
+    for one, other in combinations(topics, 2):
+        if topics[one] == topics[other]:
+            names = (_named(name, settings, given, default=name.replace("_", " ")) for name in (other, one))
+            yield f"{' is the same topic as '.join(names)}; each needs its own"
+
+
+_SECURED_BY: Final = {
+    "SASL": ("kafka_sasl_mechanism", "kafka_sasl_username", "kafka_sasl_password"),
+    "SSL": ("kafka_ssl_cafile", "kafka_ssl_certfile", "kafka_ssl_keyfile"),
+}
+
+
+def _unsecured(settings: Settings, given: Layer) -> Iterator[str]:
+    """Credentials that would silently not be used are as wrong as those that are missing."""
+    variable = VARIABLES["kafka_security_protocol"]
+    protocol = settings.kafka_security_protocol
+    named = _named("kafka_security_protocol", settings, given, default=variable)
+    for kind, names in _SECURED_BY.items():
+        for name in names:
+            value = getattr(settings, name)
+            if value is not None and kind not in protocol:
+                choice = "SASL_SSL" if "SASL" in {kind, protocol[:4]} else "SSL"
+                yield f"{given[name].origin} is given, but {named} does not use it; set {variable}={choice} or drop it"
+            if value is None and kind in protocol and kind == "SASL":
+                yield f"{named} needs {VARIABLES[name]}; set it to {expected(name)}"
+    if settings.kafka_ssl_keyfile and not settings.kafka_ssl_certfile:
+        yield f"{given['kafka_ssl_keyfile'].origin} needs its certificate; set {VARIABLES['kafka_ssl_certfile']}"
+
+
+_CHECKS: Final[tuple[Callable[[Settings, Layer], Iterator[str]], ...]] = (
+    _inverted_thresholds,
+    _repeated_topics,
+    _unsecured,
+)
+
+
+def check_together(settings: Settings, given: Layer) -> None:
+    problems = [problem for check in _CHECKS for problem in check(settings, given)]
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+
+
+def policy_of(settings: Settings, given: Layer, file: ConfigurationFile, *, strict_everywhere: bool) -> Policy:
+    document = {
+        "thresholds": {criterion: _threshold(settings, criterion) for criterion in CRITERIA},
+        "strictAH": settings.ah_strict,
+        **{key: file.entries[key] for key in POLICY_KEYS if key in file.entries},
+    }
+    try:
+        return Policy.from_document(document, strict_ah_everywhere=strict_everywhere)
+    except InvalidPolicy as error:  # the thresholds by themselves are right: the file's weights or overrides are not
+        problem = str(error)
+        beneath = _layer_beneath(problem, settings, given)
+        raise ConfigurationError(f"{file.name}: {problem}{beneath}{_remedy(problem)}") from error
+
+
+def _threshold(settings: Settings, criterion: str) -> dict[str, float]:
+    return {bound: getattr(settings, f"{criterion.lower()}_{bound}") for bound in ("pass", "review")}
+
+
+def _layer_beneath(problem: str, settings: Settings, given: Layer) -> str:
+    """Name the default layer's thresholds, where an override failed together with them."""
+    found = re.search(r"thresholds\.(CR|AH|AC): review \S+ is above pass", problem)
+    if found is None:
+        return ""
+    bounds = (f"{found[1].lower()}_{bound}" for bound in ("pass", "review"))
+    named = [_named(name, settings, given, default=name.replace("_", " ")) for name in bounds]
+    return f" (the default layer has {' and '.join(named)})"
+
+
+_POLICY_EXPECTS: Final = {
+    "thresholds": "0 <= review <= pass <= 1",
+    "weights": "numbers from 0 up, not all 0",
+    "strictAH": "true or false",
+}
+
+
+def _remedy(problem: str) -> str:
+    """Say what to write instead, where the policy's words do not."""
+    if "; " in problem:  # an unknown key, with a suggestion
+        return ""
+    if problem.endswith("not an object"):
+        return "; write { … } there"
+    # The last one: the name of an override, which precedes it, may hold any word.
+    named = re.findall("|".join(_POLICY_EXPECTS), problem)
+    return f"; write {_POLICY_EXPECTS[named[-1]] if named else 'a name of 1 to 256 printable characters'}"

@@ -1,0 +1,87 @@
+"""The settings in force: the sources put together.
+
+A flag beats a variable, which beats a secrets file, which beats the configuration file, which beats the default. The
+origin of each value is kept: `safe config show` prints it, and every error begins with it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from consumer.errors import ConfigurationError
+from consumer.settings.checks import check_together, policy_of, validated
+from consumer.settings.fields import FILE_KEYS, KEYS, VARIABLES, Settings, expected, flag
+from consumer.settings.file import FILE_NAME, ConfigurationFile, read_configuration_file
+from consumer.settings.show import shown
+from consumer.settings.sources import Layer, from_environment, from_file, from_flags, from_named_folder
+from safe_core import CRITERIA, Policy
+
+
+class SettingRow(NamedTuple):
+    """One line of `safe config show`."""
+
+    name: str
+    value: object
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, the origin of each by its field's name, and the policy that they make."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    policy: Policy
+    strict_everywhere: bool
+
+    def require(self, *names: str) -> None:
+        """Raise ConfigurationError unless each of these settings has a value."""
+        for name in names:
+            if not getattr(self.settings, name):
+                ways = f"give {expected(name)} there, as {flag(name)}, or as {FILE_KEYS[name]} in {FILE_NAME}"
+                raise ConfigurationError(f"{VARIABLES[name]} is not set; {ways}")
+
+    def notes(self) -> Iterator[str]:
+        """Say what no single row can say of precedence."""
+        if self.policy.metric_id or self.policy.archetype:
+            yield "Overrides beat the default layer, wherever that was set: archetype over metric_id over default."
+        if self.strict_everywhere:
+            yield "--strict-ah beats all: AH is strict for every case, whatever an override says."
+
+    def rows(self) -> Iterator[SettingRow]:
+        """Name every setting by its variable, or, where it has none, by its key in the configuration file."""
+        for name in Settings.model_fields:
+            value = shown(name, getattr(self.settings, name))
+            yield SettingRow(VARIABLES.get(name, FILE_KEYS[name]), value, self.origins[name])
+        for criterion in CRITERIA:
+            key = f"weights.{criterion}"
+            yield SettingRow(key, getattr(self.policy.default.weights, criterion), self.origins[key])
+
+
+def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Loaded:
+    """Read every source and check the whole; raises ConfigurationError.
+
+    `flags` are by the names of the settings, and `config` is the file's path; None means not given.
+    """
+    folder = cwd or Path.cwd()
+    path = flags.get("config")
+    file = read_configuration_file(None if path is None else str(path), folder, KEYS)
+    above = from_environment(environ)
+    above |= from_flags({name: value for name, value in flags.items() if name != "config"})
+    below = from_file(file)
+    given = below | from_named_folder((below | above).get("secrets_dir"), folder) | above
+    settings = validated(given)
+    check_together(settings, given)
+    strict_everywhere = flags.get("ah_strict") is True  # only the flag beats the overrides
+    policy = policy_of(settings, given, file, strict_everywhere=strict_everywhere)
+    return Loaded(settings, origins_of(given, file), policy, strict_everywhere)
+
+
+def origins_of(given: Layer, file: ConfigurationFile) -> dict[str, str]:
+    origins = {name: given[name].origin if name in given else "default" for name in Settings.model_fields}
+    weights = file.entries.get("weights")
+    for criterion in CRITERIA:
+        key = f"weights.{criterion}"
+        origins[key] = f"{file.name}: {key}" if isinstance(weights, dict) and criterion in weights else "default"
+    return origins

@@ -1,0 +1,41 @@
+"""How a setting's value is shown: without its secrets, whether printed, logged or quoted in an error."""
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+HIDDEN: Final = "********"
+_SECRETS: Final = frozenset({"kafka_sasl_password", "expectations_token"})
+
+
+def shown(name: str, value: object) -> object:
+    """Give a value as JSON can hold it, without its secrets: passwords, tokens, what an address holds of them."""
+    if value is None or value == "":
+        return None
+    if name in _SECRETS:
+        return HIDDEN
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, str) and _is_address(name, value):
+        return _without_secrets(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _is_address(name: str, value: str) -> bool:
+    """Tell an address from a path, which may hold an @ of its own; one with a slip in its scheme is an address, too."""
+    holds_user = name == "expectations" and ":" in value.partition("@")[0]
+    return name in {"kafka_bootstrap_servers", "http_address"} or "://" in value or holds_user
+
+
+def _without_secrets(address: str) -> str:
+    """Hide what precedes an @, and what follows a ? or #: a token may be written there."""
+    named = re.sub(r"^([a-zA-Z]+:/+)?.*@", rf"\1{HIDDEN}@", address, flags=re.DOTALL)
+    return re.sub(r"([?#]).+", rf"\1{HIDDEN}", named, flags=re.DOTALL)
+
+
+def quoted(name: str, value: object, *, hidden: bool = False) -> str:
+    value = "" if value == "" else HIDDEN if hidden else shown(name, value)
+    plain = isinstance(value, str) and re.fullmatch(r"[!-~]+", value)
+    text = str(value) if plain else json.dumps(value, default=lambda other: type(other).__name__)
+    return text if len(text) <= 120 else text[:120] + "…"

@@ -1,0 +1,144 @@
+"""Where settings come from: flags, the environment, secret files and the file, each value with the words that name it.
+
+The only module that reads the environment.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import EnvSettingsSource, SecretsSettingsSource
+from typing_extensions import override
+
+from consumer.errors import ConfigurationError
+from consumer.settings.fields import FILE_KEYS, FILE_ONLY, POLICY_KEYS, PREFIX, VARIABLES, Settings, flag
+from consumer.settings.file import FILE_NAME, ConfigurationFile, suggestion
+from consumer.settings.show import quoted
+from safe_core import CRITERIA
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as a source gave it, unread, and where it stands there; `hidden` if no error may repeat it."""
+
+    value: object = field(repr=False)
+    origin: str
+    hidden: bool = False
+
+
+Layer = dict[str, Given]
+
+
+def from_flags(flags: Mapping[str, object]) -> Layer:
+    return {name: Given(value, flag(name)) for name, value in flags.items() if value is not None}
+
+
+def from_environment(environ: Mapping[str, str] | None) -> Layer:
+    environ = os.environ if environ is None else environ
+    _refuse_unknown((name for name in environ if name.startswith(PREFIX)), "variable")
+    source = EnvSettingsSource(Settings)
+    source.env_vars = {name.lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
+    return {name: Given(value, VARIABLES[name]) for name, value in source().items()}
+
+
+class _SecretFiles(SecretsSettingsSource):
+    """The files themselves: reading them here would strip blanks that may belong to a password."""
+
+    @override
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        path = self.find_case_path(self.secrets_paths[0], PREFIX + field_name, case_sensitive=False)
+        return path, field_name, False
+
+
+def _from_secrets(directory: Path, origin: str) -> Layer:
+    if not directory.is_dir():
+        raise ConfigurationError(f"{origin}={directory} is no folder; mount the secrets there or name another")
+    try:
+        names = [path.name.upper() for path in directory.iterdir()]
+    except OSError as error:
+        raise ConfigurationError(f"{origin}={directory} cannot be read: {error.strerror}") from error
+    _refuse_unknown((name for name in names if name.startswith(PREFIX)), f"file in {directory}")
+    files: dict[str, Path] = _SecretFiles(Settings, secrets_dir=directory)()
+    return {name: Given(_secret(path), f"{path.name} in {directory}", hidden=True) for name, path in files.items()}
+
+
+def _secret(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is not UTF-8 text; write it anew") from None  # the error holds the secret
+
+
+_WITHOUT_VARIABLE: Final = {
+    PREFIX + key.replace(".", "_").upper(): key for key in (*POLICY_KEYS, *(f"weights.{c}" for c in CRITERIA))
+} | {PREFIX + name.upper(): FILE_KEYS[name] for name in FILE_ONLY}
+
+
+def _refuse_unknown(names: Iterator[str], what: str) -> None:
+    known = set(VARIABLES.values())
+    for name in sorted(set(names) - known):
+        if re.search(r"_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$", name):
+            advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
+        elif name in _WITHOUT_VARIABLE:
+            advice = f"write it as {_WITHOUT_VARIABLE[name]} in {FILE_NAME}"
+        else:
+            # Without the prefix, which makes all of them look alike.
+            advice = suggestion(name.removeprefix(PREFIX), {other.removeprefix(PREFIX): other for other in known})
+        raise ConfigurationError(f"{name} is not a {what} that SAFE knows; {advice}")
+
+
+def from_file(file: ConfigurationFile) -> Layer:
+    return {
+        name: Given(file.entries[key], f"{file.name}: {key}") for name, key in FILE_KEYS.items() if key in file.entries
+    }
+
+
+def from_named_folder(secrets_dir: Given | None, folder: Path) -> Layer:
+    if secrets_dir is None or not str(secrets_dir.value or "").strip():
+        return {}
+    return _from_secrets(folder / str(secrets_dir.value), secrets_dir.origin)
+
+
+# --- what others than SAFE's users put into the environment
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What others than SAFE's users put into the environment.
+
+    `source_date_epoch` is the moment of a reproducible build, in seconds since 1970; `github_actions` tells that GitHub
+    Actions runs the command, and `step_summary` is the file that it shows on the page of a run.
+    """
+
+    source_date_epoch: int | None
+    github_actions: bool
+    step_summary: Path | None
+
+
+_LAST_SECOND_OF_9999: Final = 253_402_300_799
+
+
+def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
+    """Read what surrounds a command; raises ConfigurationError for a moment that is none."""
+    variables = os.environ if environ is None else environ
+    moment = variables.get("SOURCE_DATE_EPOCH", "").strip()
+    if moment and not (re.fullmatch(r"[0-9]{1,12}", moment) and int(moment) <= _LAST_SECOND_OF_9999):
+        raise ConfigurationError(
+            f"SOURCE_DATE_EPOCH={quoted('source_date_epoch', moment)} is no moment; "
+            "write the seconds since 1970, such as 1772438400, or unset it"
+        )
+    github_actions = variables.get("GITHUB_ACTIONS") == "true"
+    summary = variables.get("GITHUB_STEP_SUMMARY", "") if github_actions else ""
+    return Surroundings(int(moment) if moment else None, github_actions, Path(summary) if summary else None)
+
+
+def debug_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:
+    """Tell whether SAFE_V0_LOG_LEVEL asks for debug; answers even where the settings cannot be read."""
+    variables = os.environ if environ is None else environ
+    return variables.get(VARIABLES["log_level"], "").strip().lower() == "debug"
