@@ -28,7 +28,7 @@ from consumer.expectations.cases import (
 from consumer.expectations.port import ExpectationsKey
 from consumer.text import named
 from consumer.wire.headers import Undecodable
-from consumer.wire.keys import joined, parts_of
+from consumer.wire.keys import key_of, parts_of
 from consumer.wire.record import Record
 from safe_core import BadTestCase, Expectations, InvalidBatch, TestCase, id_problem, parse_batch
 
@@ -62,7 +62,7 @@ def record_key(raw: bytes | None) -> RecordKey:
         raise InvalidKey("is not UTF-8") from error
     if len(parts) not in (2, 3):
         raise InvalidKey("is neither <concern>/<batch>/<test> nor <concern>/<batch>")
-    if joined(*parts).encode() != (raw or b""):
+    if key_of(*parts).encode() != (raw or b""):
         raise InvalidKey("is not escaped as it should be (% as %25, / as %2F, nothing else)")
     for what, part in zip(("concern", "batch", "test"), parts, strict=False):
         if problem := id_problem(part):

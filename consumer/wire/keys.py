@@ -9,25 +9,25 @@ def _part(text: str) -> str:
     return text.replace("%", "%25").replace("/", "%2F") if "%" in text or "/" in text else text
 
 
-def joined(*parts: str) -> str:
-    """The parts of a key, each escaped."""
+def key_of(*parts: str) -> str:
+    """A key of parts, each escaped (contract.md, "Topics and keys")."""
     return "/".join(map(_part, parts))
 
 
 @lru_cache(maxsize=4_096)
 def batch_key(concern_id: str, batch_id: str) -> str:
     """Key of results and reports, `<concern>/<batch>`; it alone decides the partition."""
-    return joined(concern_id, batch_id)
+    return key_of(concern_id, batch_id)
 
 
 def event_key(batch_id: str, test_id: str) -> bytes:
     """Key of an input event, `<batch>/<test>`."""
-    return joined(batch_id, test_id).encode()
+    return key_of(batch_id, test_id).encode()
 
 
 def case_key(concern_id: str, batch_id: str, test_id: str) -> str:
     """Key of scored records and rows, `<concern>/<batch>/<test>`."""
-    return f"{_part(concern_id)}/{_part(batch_id)}/{_part(test_id)}"
+    return key_of(concern_id, batch_id, test_id)
 
 
 PROGRESS_KEY = b"progress"
