@@ -68,12 +68,6 @@ def configure(level: Level, format: Format | None) -> None:  # noqa: A002 (the n
     )
 
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Give a module its logger, to be used as log.warning("batch reopened", batch_id=batch_id)."""
-    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
-    return logger
-
-
 # --- what may be said
 
 

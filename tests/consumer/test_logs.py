@@ -64,7 +64,7 @@ def caught(error: Exception) -> Exception:
 
 def test_our_records_and_those_of_libraries_have_one_shape(written: Written) -> None:
     logs.configure("info", "json")
-    logs.get_logger("consumer.worker.main").info("started", role="all", partitions=3)
+    structlog.get_logger("consumer.worker.main").info("started", role="all", partitions=3)
     logging.getLogger("aiohttp.server").warning("slow: %d ms", 12)
     ours, theirs = lines(written)
     assert list(ours) == ["timestamp", "level", "event", "logger", "role", "partitions"]
@@ -75,7 +75,7 @@ def test_our_records_and_those_of_libraries_have_one_shape(written: Written) -> 
 
 def test_a_timestamp_is_utc_with_milliseconds(written: Written) -> None:
     logs.configure("info", "json")
-    logs.get_logger("consumer").info("x")
+    structlog.get_logger("consumer").info("x")
     timestamp = only(written)["timestamp"]
     assert len(timestamp) == len("2026-11-21T20:00:00.000Z")
     assert timestamp.endswith("Z")
@@ -83,21 +83,21 @@ def test_a_timestamp_is_utc_with_milliseconds(written: Written) -> None:
 
 def test_without_a_format_what_is_no_terminal_gets_json(written: Written) -> None:
     logs.configure("info", None)
-    logs.get_logger("consumer").info("x")
+    structlog.get_logger("consumer").info("x")
     assert only(written)["event"] == "x"
 
 
 def test_without_a_format_a_terminal_gets_lines_for_people(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     logs.configure("info", None)
-    logs.get_logger("consumer").info("started", role="all")
+    structlog.get_logger("consumer").info("started", role="all")
     text = written()
     assert not text.startswith("{")
     assert "started" in text
 
 
 def test_configuring_again_replaces_what_was_configured(written: Written) -> None:
-    logger = logs.get_logger("consumer")
+    logger = structlog.get_logger("consumer")
     logs.configure("info", "json")
     logs.configure("error", "json")
     logger.warning("not wanted")
@@ -108,13 +108,13 @@ def test_configuring_again_replaces_what_was_configured(written: Written) -> Non
 def test_fields_bound_to_the_context_are_told(written: Written) -> None:
     logs.configure("info", "json")
     with structlog.contextvars.bound_contextvars(partition=7):
-        logs.get_logger("consumer").info("x")
+        structlog.get_logger("consumer").info("x")
     assert only(written)["partition"] == 7
 
 
 def test_a_field_cannot_take_the_place_of_the_first_four(written: Written) -> None:
     logs.configure("info", "json")
-    logs.get_logger("consumer").info("x", timestamp=1, logger="other", level="none")
+    structlog.get_logger("consumer").info("x", timestamp=1, logger="other", level="none")
     line = only(written)
     assert (line["timestamp"] != 1, line["logger"], line["level"]) == (True, "consumer", "info")
 
@@ -139,7 +139,7 @@ FIELDS = [
 @pytest.mark.parametrize(("value", "told"), FIELDS, ids=[str(told) for _, told in FIELDS])
 def test_a_field_is_told_as_a_plain_value(written: Written, value: object, told: object) -> None:
     logs.configure("info", "json")
-    logs.get_logger("consumer").info("x", field=value)
+    structlog.get_logger("consumer").info("x", field=value)
     assert only(written)["field"] == told
 
 
@@ -164,7 +164,7 @@ TRICKS = [
 @pytest.mark.parametrize("format_", ["json", "console"])
 def test_no_character_that_a_terminal_obeys_is_written(written: Written, trick: str, format_: logs.Format) -> None:
     logs.configure("info", format_)
-    logs.get_logger("consumer").info(f"event{trick}", field=f"x{trick}", nested=[f"x{trick}"])
+    structlog.get_logger("consumer").info(f"event{trick}", field=f"x{trick}", nested=[f"x{trick}"])
     logging.getLogger("library").info("argument %s", f"x{trick}")
     text = written()
     assert text.count("\n") == 2  # one for each record
@@ -173,7 +173,7 @@ def test_no_character_that_a_terminal_obeys_is_written(written: Written, trick: 
 
 def test_letters_of_any_language_stay_for_a_person(written: Written) -> None:
     logs.configure("info", "console")
-    logs.get_logger("consumer").info("x", batch="Größe 大")
+    structlog.get_logger("consumer").info("x", batch="Größe 大")
     assert "Größe 大" in written()
 
 
@@ -214,7 +214,7 @@ def test_an_exception_is_told_by_types_and_frames(written: Written, format_: log
 def test_our_own_exception_is_told_with_the_event(written: Written) -> None:
     logs.configure("info", "json")
     error = caught(KeyError(SECRET))
-    logs.get_logger("consumer").error("it failed", exc_info=error)
+    structlog.get_logger("consumer").error("it failed", exc_info=error)
     first, *frames = only(written)["exception"]
     assert first == "KeyError"
     assert frames == [frame for frame in frames if frame.startswith("  at consumer/test_logs.py:")]
