@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
+from consumer.backoff import Backoff
 from consumer.errors import Transient
 from consumer.expectations.answers import Answer
 from consumer.expectations.http_client import Outage
@@ -255,8 +256,10 @@ class Breaker:
     failures: int = field(default=0, init=False)
     """How many requests have failed since the last success."""
     _failed: set[Hashable] = field(default_factory=set, init=False)
-    _opened: int = field(default=0, init=False)
     _cool_at: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._backoff = Backoff(self.first_seconds, self.longest_seconds, self.uniform)
 
     @property
     def is_open(self) -> bool:
@@ -271,7 +274,7 @@ class Breaker:
         """An answer came, whatever it says: all may ask again."""
         self.failures = 0
         self._failed.clear()
-        self._opened = 0
+        self._backoff.reset()
         self._cool_at = None
 
     def failed(self, key: Hashable, now: float) -> None:
@@ -280,7 +283,4 @@ class Breaker:
         if len(self._failed) < self.limit:
             self._failed.add(key)
         if len(self._failed) >= self.limit and not self.cools(now):
-            seconds = min(self.longest_seconds, self.first_seconds * 2**self._opened)
-            # Half of it is chance, so that the workers of one installation do not return all at once.
-            self._cool_at = now + self.uniform(seconds / 2, seconds)
-            self._opened = min(self._opened + 1, 32)  # by then it is the longest
+            self._cool_at = now + self._backoff.next()

@@ -1,6 +1,5 @@
 """How much a partition holds: what is fetched and not yet processed, and how big a slice may be."""
 
-import random
 import time
 from bisect import bisect_left
 from collections import deque
@@ -20,25 +19,6 @@ _ALL_SLICES_BYTES = 24 * 1024 * 1024
 _ALL_BACKLOGS_BYTES = 56 * 1024 * 1024
 """What all partitions of a role may hold together: each has an even share, and no more than is its own limit."""
 _LEAST_SHARE_BYTES = 512 * 1024
-_FIRST_BACKOFF_SECONDS = 0.1
-_LONGEST_BACKOFF_SECONDS = 5.0
-
-
-class Backoff:
-    """Exponential with full jitter."""
-
-    def __init__(self) -> None:
-        self._ceiling = _FIRST_BACKOFF_SECONDS
-
-    def next(self) -> float:
-        """Seconds to wait before the next attempt."""
-        ceiling = self._ceiling
-        self._ceiling = min(_LONGEST_BACKOFF_SECONDS, ceiling * 2)
-        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - spreads load, guards nothing
-
-    def reset(self) -> None:
-        """The last attempt succeeded."""
-        self._ceiling = _FIRST_BACKOFF_SECONDS
 
 
 class Shares:

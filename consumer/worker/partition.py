@@ -34,6 +34,7 @@ from typing import TypeVar
 
 import structlog
 
+from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
 from consumer.kafka import (
     Committed,
@@ -45,7 +46,7 @@ from consumer.kafka import (
     Subscription,
 )
 from consumer.wire.record import Record
-from consumer.worker.backlog import Backlog, Backoff, Shares
+from consumer.worker.backlog import Backlog, Shares
 from consumer.worker.condition import Condition
 from consumer.worker.pace import Pace
 from consumer.worker.role import PartitionLogic, Role

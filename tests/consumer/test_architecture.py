@@ -71,7 +71,7 @@ LAYERS: list[set[str]] = [
     {"consumer.expectations", "consumer.kafka"},
     {"consumer.wire"},
     {"consumer.settings", "consumer.telemetry"},
-    {"consumer.errors", "consumer.text", "consumer.terminal", "consumer.loop_budget", "consumer"},
+    {"consumer.errors", "consumer.backoff", "consumer.text", "consumer.terminal", "consumer.loop_budget", "consumer"},
     {"safe_core"},
 ]
 

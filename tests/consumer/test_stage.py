@@ -7,12 +7,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
+from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
 from consumer.kafka import (
     Committed,
@@ -30,7 +32,7 @@ from consumer.worker import backlog as backlog_module
 from consumer.worker import condition as condition_module
 from consumer.worker import partition as partition_module
 from consumer.worker import stage as stage_module
-from consumer.worker.backlog import Backlog, Backoff, Shares
+from consumer.worker.backlog import Backlog, Shares
 from consumer.worker.role import Role
 from consumer.worker.stage import Stage
 
@@ -355,8 +357,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a stage waits for by the clock, it waits for briefly."""
     monkeypatch.setattr(stage_module, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(partition_module, "_MARKERS_SECONDS", 0.01)
-    monkeypatch.setattr(backlog_module, "_FIRST_BACKOFF_SECONDS", 0.001)
-    monkeypatch.setattr(backlog_module, "_LONGEST_BACKOFF_SECONDS", 0.002)
+    for module in (stage_module, partition_module):
+        monkeypatch.setattr(module, "Backoff", partial(Backoff, 0.001, 0.002))
 
 
 @pytest.fixture
@@ -1145,16 +1147,6 @@ async def test_a_partition_that_is_taken_up_anew_forgets_what_could_not_be_read(
 
 
 # --- the small parts --------------------------------------------------------------------------------------------------
-
-
-def test_backoff_grows_to_its_bound_and_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog_module, "_FIRST_BACKOFF_SECONDS", 0.1)
-    monkeypatch.setattr(backlog_module, "_LONGEST_BACKOFF_SECONDS", 5.0)
-    backoff = Backoff()
-    ceilings = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
-    assert all(ceiling / 2 <= backoff.next() <= ceiling for ceiling in ceilings)
-    backoff.reset()
-    assert backoff.next() <= 0.1
 
 
 def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
