@@ -119,7 +119,7 @@ def _help_without_command(context: typer.Context) -> None:
 @app.command(cls=Once)
 def worker(
     *,
-    role: Annotated[Role, typer.Option(help="Which stages to run.")] = Role.ALL,
+    role: Annotated[Role, typer.Option(help="Which stages to run.")] = "all",
     bootstrap_servers: Servers = None,
     expectations: Expectations = None,
     group_id: GroupId = None,
@@ -150,11 +150,11 @@ def worker(
         config=config_file,
     )
     _prepare_for_kafka(loaded)
-    if role is not Role.AGGREGATOR:
+    if role != "aggregator":
         loaded.require("expectations")
     from consumer.worker.main import run_worker
 
-    return run_worker(loaded, role.value)
+    return run_worker(loaded, role)
 
 
 @topics.command(cls=Once)
@@ -213,7 +213,7 @@ def publish(
         paths,
         batch=batch,
         test_dir=test_dir or loaded.settings.expectations_folder,
-        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+        on_duplicate=on_duplicate,
         whole_output=whole_output,
         run=run,
     )
@@ -302,9 +302,9 @@ def score_(
         outputs=outputs,
         test_dir=_test_dir(test_dir, loaded),
         files=output or [],
-        format=None if format_ is None else format_.value,
-        on_duplicate=None if on_duplicate is None else on_duplicate.value,
-        gate=Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value, confidence),
+        format=format_,
+        on_duplicate=on_duplicate,
+        gate=Gate.asked(min_pass_rate, fail_on, confidence),
         explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
@@ -334,7 +334,7 @@ def gate(
     from consumer.offline.commands import gate_command
     from consumer.offline.gate import NO_CASE_FAILS, Gate
 
-    asked = Gate.asked(min_pass_rate, None if fail_on is None else fail_on.value, confidence)
+    asked = Gate.asked(min_pass_rate, fail_on, confidence)
     return gate_command(report, asked or NO_CASE_FAILS)
 
 
@@ -385,7 +385,7 @@ def explain(
         batch=batch,
         outputs=outputs or [],
         test_dir=folder,
-        on_duplicate=None if on_duplicate is None else on_duplicate.value,
+        on_duplicate=on_duplicate,
     )
     return explain_tests(loaded.policy, request)
 
@@ -397,9 +397,7 @@ def lint(
     concern: AnyConcern = None,
     batch: AnyBatch = "*",
     outputs: OptionalOutputs = None,
-    format_: Annotated[
-        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
-    ] = ShowFormat.TABLE,
+    format_: Annotated[ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")] = "table",
     config_file: ConfigFile = None,
 ) -> int:
     """Look for flaws in test cases: terms that no copy of the narrative would hold, doubled and contradictory ones.
@@ -422,7 +420,7 @@ def lint(
         concern=concern,
         batch=batch,
         outputs=outputs or (),
-        format_=format_.value,
+        format_=format_,
         github_actions=surroundings().github_actions,
     )
 
@@ -501,7 +499,7 @@ def list_(
     ] = None,
     format_: Annotated[
         ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")
-    ] = ShowFormat.TABLE,
+    ] = "table",
     summary: Annotated[bool, typer.Option("--summary", help="Only how many there are of each reason.")] = False,
     bootstrap_servers: Servers = None,
     config_file: ConfigFile = None,
@@ -529,7 +527,7 @@ def list_(
         now_ms=_now_ms(),
     )
     _prepare_for_kafka(loaded)
-    request = ListRequest(selection, format_.value, limit, summary_alone=summary)
+    request = ListRequest(selection, format_, limit, summary_alone=summary)
     return asyncio.run(list_letters(loaded.settings, request))
 
 
@@ -548,9 +546,7 @@ def show_letter(
     raw: Annotated[
         bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
     ] = False,
-    format_: Annotated[
-        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
-    ] = ShowFormat.TABLE,
+    format_: Annotated[ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")] = "table",
     bootstrap_servers: Servers = None,
     config_file: ConfigFile = None,
 ) -> int:
@@ -566,7 +562,7 @@ def show_letter(
     from consumer.dead_letters import show as showing
     from consumer.wire.dead_letter import read_name
 
-    request = showing.ShowRequest(read_name(letter), format_.value, include_value=include_value, raw=raw)
+    request = showing.ShowRequest(read_name(letter), format_, include_value=include_value, raw=raw)
     _prepare_for_kafka(loaded)
     return asyncio.run(showing.show_letter(loaded.settings, request))
 
@@ -631,15 +627,13 @@ def replay(
 @config.command(cls=Once)
 def show(
     *,
-    format_: Annotated[
-        ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
-    ] = ShowFormat.TABLE,
+    format_: Annotated[ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")] = "table",
     strict_ah: StrictAH = False,
     config_file: ConfigFile = None,
 ) -> None:
     """Print each setting, its value and where it came from; secrets are hidden."""
     loaded = _load(config=config_file, ah_strict=strict_ah or None)
-    typer.echo(_settings_as_json(loaded) if format_ is ShowFormat.JSON else _settings_as_table(loaded))
+    typer.echo(_settings_as_json(loaded) if format_ == "json" else _settings_as_table(loaded))
 
 
 @config.command(cls=Once)
@@ -677,7 +671,7 @@ def event_schema_command(
     """
     from consumer.wire.schemas.make import event_schema
 
-    typer.echo(json.dumps(event_schema(event.value), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(event_schema(event), indent=2, ensure_ascii=False))
 
 
 def _load(**flags: object) -> "Loaded":

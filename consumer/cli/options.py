@@ -3,66 +3,20 @@
 Their values are read by consumer.settings, as those of every other source, where it knows them.
 """
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typing_extensions import override
 
 from consumer.errors import REASONS
 
-
-class Role(StrEnum):
-    """Which of the worker's two stages to run."""
-
-    SCORER = "scorer"
-    AGGREGATOR = "aggregator"
-    ALL = "all"
-
-
-class EventName(StrEnum):
-    """What has a schema."""
-
-    INPUT = "input"
-    RESULT = "result"
-    REPORT = "report"
-    DEAD_LETTER = "dead-letter"
-
-
-class ShowFormat(StrEnum):
-    """How a command prints: for a person, or for a program."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class OnDuplicate(StrEnum):
-    """Which of two answers to one test case counts."""
-
-    FIRST = "first"
-    LAST = "last"
-
-
-class ReportFormat(StrEnum):
-    """What `score` writes; `all` is console, json and markdown."""
-
-    JSON = "json"
-    CONSOLE = "console"
-    MARKDOWN = "markdown"
-    JUNIT = "junit"
-    CSV = "csv"
-    HTML = "html"
-    ALL = "all"
-
-
-class FailOn(StrEnum):
-    """From which label on a case keeps the gate shut."""
-
-    FAIL = "fail"
-    REVIEW = "review"
-    NEVER = "never"
-
+Role = Literal["scorer", "aggregator", "all"]
+EventName = Literal["input", "result", "report", "dead-letter"]
+ShowFormat = Literal["table", "json"]
+OnDuplicate = Literal["first", "last"]
+ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "html", "all"]
+FailOn = Literal["fail", "review", "never"]
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="The configuration file; default: safe.config.json, if it is here.")

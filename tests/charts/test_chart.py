@@ -4,7 +4,7 @@ import json
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -184,10 +184,10 @@ def test_the_image_goes_by_digest_tag_or_version(image: Values, expected: str) -
     assert changed(image=image).container["image"] == expected
 
 
-@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("role", get_args(Role))
 def test_each_role_of_the_program_can_be_run(role: Role) -> None:
-    arguments = changed(role=role.value).container["args"]
-    assert arguments == ["worker", "--role", role.value, "--config", "/etc/safe/config/safe.config.json"]
+    arguments = changed(role=role).container["args"]
+    assert arguments == ["worker", "--role", role, "--config", "/etc/safe/config/safe.config.json"]
 
 
 @every_set
