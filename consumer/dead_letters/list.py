@@ -3,13 +3,12 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from consumer.dead_letters.progress import reading
 from consumer.dead_letters.selection import Selection
-from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic
+from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic, spans_of
 from consumer.settings import Settings
 from consumer.text import printable
 from consumer.wire.dead_letter import Letter
@@ -75,10 +74,10 @@ async def list_letters(settings: Settings, request: ListRequest) -> int:
 async def print_letters(topic: ReadableTopic, request: ListRequest, *, width: int) -> None:
     """Print the rows, or the summary alone, on standard output, everything else on standard error."""
     row, header = _ROWS[request.format](width)
-    spans = request.selection.narrowed(await topic.spans(request.selection.stamped_from))
+    spans = await spans_of(topic, request.selection)
     summary, strangers = Summary(), Strangers()
     with reading(spans, quiet=not request.summary_alone) as advance:
-        async with aclosing(chosen_letters(topic, spans, request.selection, strangers, advance)) as letters:
+        async with chosen_letters(topic, spans, request.selection, strangers, advance) as letters:
             async for letter in letters:
                 if not request.summary_alone:
                     print(*([] if summary.tallies else header), row(letter), sep="\n")

@@ -9,18 +9,18 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from consumer.dead_letters.progress import reading
 from consumer.dead_letters.routes import Routes
 from consumer.dead_letters.selection import Selection
-from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic, described
+from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic, described, spans_of
 from consumer.kafka import Connection, Copy, Refused, Republisher, Span, read_record
 from consumer.settings import Settings
 from consumer.text import named, printable
-from consumer.wire.dead_letter import Letter, Name, Place, Source
+from consumer.wire.dead_letter import Letter, Name, Place, Source, sha256_of
 
 _MOST_UNACKNOWLEDGED = 1_000
 _CATCH_UP_SECONDS = 0.1
@@ -84,14 +84,9 @@ class Repeats:
 
 
 def _identity(letter: Letter) -> bytes:
-    value = letter.omitted.sha256 if letter.omitted else _sha256(letter.record.value)
     source = letter.source
-    told = (source.topic, source.partition, letter.timestamp, letter.record.key, letter.headers, value)
+    told = (source.topic, source.partition, letter.timestamp, letter.record.key, letter.headers, letter.value_sha256)
     return hashlib.sha256(repr(told).encode("utf-8", "backslashreplace")).digest()
-
-
-def _sha256(value: bytes | None) -> str | None:
-    return None if value is None else hashlib.sha256(value).hexdigest()
 
 
 @dataclass(slots=True)
@@ -137,7 +132,7 @@ class Replay:
     async def run(self, topic: ReadableTopic, spans: Sequence[Span], advance: Callable[[int], None]) -> None:
         """Send what there is in these spans: what fails again meanwhile stands behind their ends."""
         strangers = Strangers()
-        async with aclosing(chosen_letters(topic, spans, self._selection, strangers, advance)) as letters:
+        async with chosen_letters(topic, spans, self._selection, strangers, advance) as letters:
             async for letter in letters:
                 await self._one(letter)
         await self._settle(leaving=0)
@@ -165,7 +160,7 @@ class Replay:
         value = letter.record.value
         if letter.omitted is not None:
             value = await self._read_source(letter.source)
-            if _sha256(value) != letter.omitted.sha256:
+            if sha256_of(value) != letter.omitted.sha256:
                 self._give_up(letter, f"its value was too large, and it is not in {letter.source} any more")
                 return
         now_ms = self._clock_ms()
@@ -227,7 +222,7 @@ async def replay_letters(settings: Settings, request: ReplayRequest) -> int:
     async with AsyncExitStack() as stack:
         topic = await stack.enter_async_context(dead_letter_topic(settings))
         # Taken before anything is sent: what fails again is not chased in a circle.
-        spans = selection.narrowed(await topic.spans(selection.stamped_from))
+        spans = await spans_of(topic, selection)
         publisher = None if request.dry_run else await stack.enter_async_context(Republisher(connection))
         replay = Replay(
             selection, routes, publisher, Pace(request.per_second), _source_reader(connection, routes), _now_ms
@@ -245,10 +240,10 @@ async def count_letters(settings: Settings, selection: Selection) -> int:
     routes = Routes(settings.kafka_group_id, {})
     repeats = Repeats()
     async with dead_letter_topic(settings) as topic:
-        spans = selection.narrowed(await topic.spans(selection.stamped_from))
+        spans = await spans_of(topic, selection)
         count = 0
         with reading(spans) as advance:
-            async with aclosing(chosen_letters(topic, spans, selection, Strangers(), advance)) as letters:
+            async with chosen_letters(topic, spans, selection, advance=advance) as letters:
                 async for letter in letters:
                     count += letter.group == routes.group and not repeats.has_seen(letter)
     return count

@@ -1,17 +1,15 @@
 """`safe dead-letters show`: one dead letter; of what the record itself held, only where that is asked for."""
 
 import base64
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 from consumer.dead_letters.list import ListFormat, described
 from consumer.dead_letters.selection import Selection
-from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic
+from consumer.dead_letters.topic import ReadableTopic, chosen_letters, dead_letter_topic, spans_of
 from consumer.errors import ConfigurationError
 from consumer.settings import Settings
 from consumer.text import printable, shown
@@ -61,16 +59,11 @@ def print_letter(letter: Letter, request: ShowRequest) -> None:
 async def find_letter(topic: ReadableTopic, name: Name) -> Letter | None:
     """The letter of that name; of several with the same source, the last."""
     selection = Selection(names=frozenset([name]))
-    spans = selection.narrowed(await topic.spans())
     found = None
-    async with aclosing(chosen_letters(topic, spans, selection, Strangers(), _unheard)) as letters:
+    async with chosen_letters(topic, await spans_of(topic, selection), selection) as letters:
         async for letter in letters:
             found = letter
     return found
-
-
-def _unheard(_records: int) -> None:
-    """Nobody waits long enough for a bar."""
 
 
 def _write_value(letter: Letter) -> None:
@@ -118,10 +111,9 @@ def _moment(timestamp: int) -> str:
 
 
 def _value_of(letter: Letter) -> str:
-    if letter.omitted is not None:
-        return f"omitted: {letter.omitted.value_bytes} bytes, sha256 {letter.omitted.sha256}"
-    value = letter.record.value
-    return "none" if value is None else f"{len(value)} bytes, sha256 {hashlib.sha256(value).hexdigest()}"
+    if letter.value_sha256 is None:
+        return "none"
+    return f"{'omitted: ' if letter.omitted else ''}{letter.value_bytes} bytes, sha256 {letter.value_sha256}"
 
 
 def _text(content: bytes | None) -> str:
@@ -134,7 +126,7 @@ def _text(content: bytes | None) -> str:
 def _json(letter: Letter, request: ShowRequest) -> Iterator[str]:
     key, value = letter.record.key, letter.record.value
     document = described(letter) | {
-        "value_sha256": letter.omitted.sha256 if letter.omitted else _sha256(value),
+        "value_sha256": letter.value_sha256,
         "key_bytes": None if key is None else len(key),
         "headers": [name for name, _ in letter.headers],
     }
@@ -145,10 +137,6 @@ def _json(letter: Letter, request: ShowRequest) -> Iterator[str]:
             "value": _member(value),
         }
     yield json.dumps(document, indent=2)
-
-
-def _sha256(value: bytes | None) -> str | None:
-    return None if value is None else hashlib.sha256(value).hexdigest()
 
 
 def _member(content: bytes | None) -> dict[str, Any]:

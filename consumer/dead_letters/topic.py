@@ -46,14 +46,35 @@ class Strangers:
         return f"{self.count} {records} of SAFE's (the first is {self.first}): the safe.dlq headers are not there"
 
 
+async def spans_of(topic: ReadableTopic, selection: Selection) -> list[Span]:
+    """What of the topic as it is now must be read for a selection, the partitions in order."""
+    return selection.narrowed(await topic.spans(selection.stamped_from))
+
+
+def _unheard(_offsets: int) -> None:
+    """Nobody waits long enough for a bar."""
+
+
+@asynccontextmanager
 async def chosen_letters(
+    topic: ReadableTopic,
+    spans: Iterable[Span],
+    selection: Selection,
+    strangers: Strangers | None = None,
+    advance: Callable[[int], None] = _unheard,
+) -> AsyncIterator[AsyncIterator[Letter]]:
+    """Read the letters of a selection in order of partition and offset; `advance` hears how many offsets are read."""
+    async with aclosing(_chosen(topic, spans, selection, strangers or Strangers(), advance)) as letters:
+        yield letters
+
+
+async def _chosen(
     topic: ReadableTopic,
     spans: Iterable[Span],
     selection: Selection,
     strangers: Strangers,
     advance: Callable[[int], None],
 ) -> AsyncGenerator[Letter, None]:
-    """Yield the letters of a selection in order of partition and offset; `advance` hears how many offsets are read."""
     for span in spans:
         next_offset = span.first
         async with aclosing(topic.read(span)) as blocks:

@@ -1,5 +1,6 @@
 """A record of the dead-letter topic as its headers describe it (contract.md, "Dead letters")."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,6 +73,16 @@ class Letter:
     def value_bytes(self) -> int:
         """How many bytes the record's value had."""
         return self.omitted.value_bytes if self.omitted else len(self.record.value or b"")
+
+    @property
+    def value_sha256(self) -> str | None:
+        """The SHA-256 of the record's value in hexadecimal, None if it had none."""
+        return self.omitted.sha256 if self.omitted else sha256_of(self.record.value)
+
+
+def sha256_of(value: bytes | None) -> str | None:
+    """The SHA-256 of a value in hexadecimal, None for none."""
+    return None if value is None else hashlib.sha256(value).hexdigest()
 
 
 def read_letter(record: Record) -> Letter | None:
