@@ -2,7 +2,7 @@
 
 from consumer.settings.fields import FILE_KEYS, PREFIX, VARIABLES, Expects, Settings, split_address
 from consumer.settings.loaded import Loaded, load
-from consumer.settings.show import shown
+from consumer.settings.show import without_secrets
 from consumer.settings.sources import Surroundings, debug_is_asked_for, surroundings
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Surroundings",
     "debug_is_asked_for",
     "load",
-    "shown",
     "split_address",
     "surroundings",
+    "without_secrets",
 ]

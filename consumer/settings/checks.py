@@ -16,6 +16,7 @@ from safe_core import CRITERIA, InvalidPolicy, Policy
 
 
 def validated(given: Layer) -> Settings:
+    """Check each value by itself; raises ConfigurationError naming all that are wrong."""
     try:
         return Settings.model_validate({name: entry.value for name, entry in given.items()})
     except ValidationError as error:
@@ -87,12 +88,14 @@ _CHECKS: Final[tuple[Callable[[Settings, Layer], Iterator[str]], ...]] = (
 
 
 def check_together(settings: Settings, given: Layer) -> None:
+    """Raise ConfigurationError where settings contradict each other."""
     problems = [problem for check in _CHECKS for problem in check(settings, given)]
     if problems:
         raise ConfigurationError("; ".join(problems))
 
 
 def policy_of(settings: Settings, given: Layer, file: ConfigurationFile, *, strict_everywhere: bool) -> Policy:
+    """Make the policy of thresholds, weights and overrides; raises ConfigurationError."""
     document = {
         "thresholds": {criterion: _threshold(settings, criterion) for criterion in CRITERIA},
         "strictAH": settings.ah_strict,

@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from typing_extensions import override
 
 from consumer.settings.file import Keys
-from consumer.settings.show import shown
+from consumer.settings.show import without_secrets
 from safe_core import CRITERIA
 
 PREFIX: Final = "SAFE_V0_"
@@ -343,7 +343,7 @@ class Settings(BaseSettings):
 
     @override
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
-        return ((name, shown(name, getattr(self, name))) for name in type(self).model_fields)
+        return ((name, without_secrets(name, getattr(self, name))) for name in type(self).model_fields)
 
 
 # --- what each setting is called in each place, and what it expects
@@ -370,8 +370,10 @@ KEYS: Final = Keys((*FILE_KEYS.values(), *POLICY_KEYS), {to_camel(name): key for
 
 
 def flag(name: str) -> str:
+    """The option of the command line that gives a setting."""
     return _FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
 def expected(name: str) -> str:
+    """What an error advises to write as a setting."""
     return next(entry.what for entry in Settings.model_fields[name].metadata if isinstance(entry, Expects))

@@ -13,7 +13,7 @@ from consumer.errors import ConfigurationError
 from consumer.settings.checks import check_together, policy_of, validated
 from consumer.settings.fields import FILE_KEYS, KEYS, VARIABLES, Settings, expected, flag
 from consumer.settings.file import FILE_NAME, ConfigurationFile, read_configuration_file
-from consumer.settings.show import shown
+from consumer.settings.show import without_secrets
 from consumer.settings.sources import Layer, from_environment, from_file, from_flags, from_named_folder
 from safe_core import CRITERIA, Policy
 
@@ -52,7 +52,7 @@ class Loaded:
     def rows(self) -> Iterator[SettingRow]:
         """Name every setting by its variable, or, where it has none, by its key in the configuration file."""
         for name in Settings.model_fields:
-            value = shown(name, getattr(self.settings, name))
+            value = without_secrets(name, getattr(self.settings, name))
             yield SettingRow(VARIABLES.get(name, FILE_KEYS[name]), value, self.origins[name])
         for criterion in CRITERIA:
             key = f"weights.{criterion}"
@@ -79,6 +79,7 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
 
 
 def origins_of(given: Layer, file: ConfigurationFile) -> dict[str, str]:
+    """Where each setting came from, by its field's name, and each weight by its key."""
     origins = {name: given[name].origin if name in given else "default" for name in Settings.model_fields}
     weights = file.entries.get("weights")
     for criterion in CRITERIA:

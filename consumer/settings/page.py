@@ -6,7 +6,7 @@ from typing import Final
 
 from consumer.settings.fields import FILE_KEYS, VARIABLES, Settings, expected
 from consumer.settings.file import FILE_NAME
-from consumer.settings.show import shown
+from consumer.settings.show import without_secrets
 from safe_core import CRITERIA, DEFAULT_POLICY
 
 _INTRODUCTION: Final = f"""\
@@ -75,7 +75,7 @@ def _heading_of(name: str) -> str:
 
 def _row(name: str) -> str:
     field = Settings.model_fields[name]
-    default = _default(shown(name, field.get_default()))
+    default = _default(without_secrets(name, field.get_default()))
     variable = f"`{VARIABLES[name]}`" if name in VARIABLES else ""
     return f"| {variable} | `{FILE_KEYS[name]}` | {expected(name)} | {default} | {field.description} |"
 

@@ -9,7 +9,7 @@ HIDDEN: Final = "********"
 _SECRETS: Final = frozenset({"kafka_sasl_password", "expectations_token"})
 
 
-def shown(name: str, value: object) -> object:
+def without_secrets(name: str, value: object) -> object:
     """Give a value as JSON can hold it, without its secrets: passwords, tokens, what an address holds of them."""
     if value is None or value == "":
         return None
@@ -18,7 +18,7 @@ def shown(name: str, value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, str) and _is_address(name, value):
-        return _without_secrets(value)
+        return _address_without_secrets(value)
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -28,14 +28,15 @@ def _is_address(name: str, value: str) -> bool:
     return name in {"kafka_bootstrap_servers", "http_address"} or "://" in value or holds_user
 
 
-def _without_secrets(address: str) -> str:
+def _address_without_secrets(address: str) -> str:
     """Hide what precedes an @, and what follows a ? or #: a token may be written there."""
     named = re.sub(r"^([a-zA-Z]+:/+)?.*@", rf"\1{HIDDEN}@", address, flags=re.DOTALL)
     return re.sub(r"([?#]).+", rf"\1{HIDDEN}", named, flags=re.DOTALL)
 
 
 def quoted(name: str, value: object, *, hidden: bool = False) -> str:
-    value = "" if value == "" else HIDDEN if hidden else shown(name, value)
+    """A value as an error repeats it: on one line, not too long, and `hidden` where it may be a secret."""
+    value = "" if value == "" else HIDDEN if hidden else without_secrets(name, value)
     plain = isinstance(value, str) and re.fullmatch(r"[!-~]+", value)
     text = str(value) if plain else json.dumps(value, default=lambda other: type(other).__name__)
     return text if len(text) <= 120 else text[:120] + "…"

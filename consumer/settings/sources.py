@@ -34,10 +34,12 @@ Layer = dict[str, Given]
 
 
 def from_flags(flags: Mapping[str, object]) -> Layer:
+    """What the command line gives; None means not given."""
     return {name: Given(value, flag(name)) for name, value in flags.items() if value is not None}
 
 
 def from_environment(environ: Mapping[str, str] | None) -> Layer:
+    """What the variables give, of this process if none are passed; raises ConfigurationError for an unknown one."""
     environ = os.environ if environ is None else environ
     _refuse_unknown((name for name in environ if name.startswith(PREFIX)), "variable")
     source = EnvSettingsSource(Settings)
@@ -94,12 +96,14 @@ def _refuse_unknown(names: Iterator[str], what: str) -> None:
 
 
 def from_file(file: ConfigurationFile) -> Layer:
+    """What the configuration file gives, but for the policy's own keys."""
     return {
         name: Given(file.entries[key], f"{file.name}: {key}") for name, key in FILE_KEYS.items() if key in file.entries
     }
 
 
 def from_named_folder(secrets_dir: Given | None, folder: Path) -> Layer:
+    """What the folder of secrets gives, nothing if none is named; raises ConfigurationError."""
     if secrets_dir is None or not str(secrets_dir.value or "").strip():
         return {}
     return _from_secrets(folder / str(secrets_dir.value), secrets_dir.origin)

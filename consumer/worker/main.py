@@ -34,7 +34,7 @@ from consumer.kafka import (
 from consumer.kafka.subscription import Assignor, Membership
 from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
-from consumer.settings import Loaded, Settings, shown
+from consumer.settings import Loaded, Settings, without_secrets
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input import InputRules
 from consumer.worker.aggregator import AggregatorPartition
@@ -236,7 +236,7 @@ class Worker:
             group=settings.kafka_group_id,
             topics={name: spec.name for name, spec in topic_specs(settings).items()},
             partitions=dict(verified.partitions),
-            expectations=shown("expectations", settings.expectations) if self._source is not None else None,
+            expectations=without_secrets("expectations", settings.expectations) if self._source is not None else None,
             fingerprint=self._loaded.policy.fingerprint,
             http=address,
         )
