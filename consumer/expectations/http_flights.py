@@ -257,6 +257,7 @@ class Breaker:
     """How many requests have failed since the last success."""
     _failed: set[Hashable] = field(default_factory=set, init=False)
     _cool_at: float | None = field(default=None, init=False)
+    _backoff: Backoff = field(init=False)
 
     def __post_init__(self) -> None:
         self._backoff = Backoff(self.first_seconds, self.longest_seconds, self.uniform)
