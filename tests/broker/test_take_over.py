@@ -14,6 +14,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from consumer.errors import Fatal
 from consumer.settings import load
+from consumer.worker import partition as partition_module
 from consumer.worker import stage as stage_module
 from consumer.worker.main import Worker
 from tests.support.cases import encoded, make_batches, make_event, write_batches
@@ -32,7 +33,7 @@ CALL_SECONDS = 20.0
 @pytest.fixture
 def site(site_over: Callable[..., Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """One partition of everything; what is asked about for a minute, is asked about for a second."""
-    monkeypatch.setattr(stage_module, "_CONTRADICTION_SECONDS", 1.0)
+    monkeypatch.setattr(partition_module, "_CONTRADICTION_SECONDS", 1.0)
     monkeypatch.setattr(stage_module, "_BEYOND_SECONDS", 1.0)
     return site_over(
         write_batches(tmp_path / "cases", BATCHES),

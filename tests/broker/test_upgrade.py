@@ -257,7 +257,7 @@ def test_what_an_older_version_left_is_taken_over_and_nothing_counts_twice(
 
 # --- a newer version, and back again ----------------------------------------------------------------------------------
 
-NEXT = f"import consumer.records as records\n\nrecords.SCHEMA = {SCHEMA + 1}\n"
+NEXT = f"import consumer.wire.headers as headers\n\nheaders.SCHEMA = {SCHEMA + 1}\n"
 
 
 @pytest.fixture
