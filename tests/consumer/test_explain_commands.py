@@ -187,7 +187,7 @@ def test_the_narrative_is_that_of_the_batch_that_was_answered(capsys: pytest.Cap
         assert (first, second) == (stands, "yes"), "where the answered batch tells nothing, another's story serves"
         assert report["misses_not_in_narrative"] == (1 if stands == "no" else 0)
         assert main(["explain", "--test", "A-1", "-i", "twin.json", "-t", "twins"]) == 0
-        assert ("mend the term, not the prompt" in capsys.readouterr().out) is (stands == "no")
+        assert ("fix the term, not the prompt" in capsys.readouterr().out) is (stands == "no")
 
 
 def test_a_case_without_a_narrative_is_not_counted_as_one_that_lacks_the_term() -> None:

@@ -20,18 +20,18 @@ KIND_LABELS: Final[Mapping[Kind, str]] = {
 }
 
 KIND_ADVICE: Final[Mapping[Kind, str]] = {
-    "form": "Only case, spaces, punctuation or characters differ: nothing is lost.",
-    "connectives": "Only small words differ, such as articles and prepositions: shorten the term to its content.",
-    "rearranged": "The same words stand in another order or inflection: split the term, or expect its core.",
-    "value": "A number, time, day, grade, side or unit is another: check which of the two is right.",
+    "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
+    "connectives": "Only small words differ, such as articles and prepositions: shorten the term to its content words.",
+    "rearranged": "The same words are there in another order or inflection: split the term, or expect its core.",
+    "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
-    "split": "It stands in pieces over several elements: ask for one element for each finding.",
-    "part": "Some of it is lost: see what stands in its place, and ask for it in the prompt or shorten the term.",
-    "other_field": "It stands in a field that this criterion does not read: ask for it in the right one.",
+    "split": "The output gives this in several elements: split the term into one term per finding.",
+    "part": "Only part of it is there: see what the output says instead, and ask for it in the prompt or shorten the term.",
+    "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",
     "absent": "Nothing like it was found: ask for it in the prompt.",
 }
 
-NOT_IN_NARRATIVE: Final = "not in the case's own narrative: mend the term, not the prompt"
+NOT_IN_NARRATIVE: Final = "not in the case's own narrative: fix the term, not the prompt"
 """What is said of such a miss first; the advice on its kind is not for it."""
 
 
