@@ -7,7 +7,7 @@ _TURN_SECONDS = 0.01
 
 
 class Turns:
-    """Tells whoever works in a loop when others have waited long enough: `if turns.is_over: await turns.next()`."""
+    """Tells a loop when others have waited long enough: `if turns.is_over: await turns.next()`."""
 
     def __init__(self) -> None:
         self._ends_at = time.monotonic() + _TURN_SECONDS

@@ -5,7 +5,7 @@ from typing_extensions import override
 
 
 class PipedConsole(Console):
-    """A console that lets a closed pipe through to whoever gives the exit code; rich's own would exit with 1."""
+    """A console that lets a closed pipe through to the code that sets the exit code; rich's own would exit with 1."""
 
     @override
     def on_broken_pipe(self) -> None:

@@ -584,7 +584,7 @@ def replay(
     bootstrap_servers: Servers = None,
     config_file: ConfigFile = None,
 ) -> int:
-    """Send dead letters again to where they came from, once the cause is mended: the test case is there, for example.
+    """Send dead letters again to where they came from, once the cause is fixed: for example, the test case now exists.
 
     Each goes as it came, with its own time: it never replaces a newer output, and to send it twice changes no summary
     (subscribers see its result again). What fails for its own bytes, such as invalid_json, fails again. Only this
@@ -681,7 +681,7 @@ def _load(**flags: object) -> "Loaded":
 
 
 def _ask(question: str) -> None:
-    """Ask whoever sits at the terminal; typer's own way would write to standard output, too."""
+    """Ask at the terminal; typer's own way would write to standard output, too."""
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise typer.Abort

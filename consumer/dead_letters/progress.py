@@ -1,4 +1,4 @@
-"""How far a command has read, for whoever waits at a terminal."""
+"""How far a command has read, for someone waiting at a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""`safe dead-letters replay`: sends dead letters again to where they came from, once their cause has been mended.
+"""`safe dead-letters replay`: sends dead letters again to where they came from, once their cause has been fixed.
 
 It may be done twice: the same record again has the same event time and content, so that no summary moves.
 """

@@ -46,7 +46,7 @@ class Routes:
 
     @property
     def remarks(self) -> list[str]:
-        """What whoever sends again must know of the topics."""
+        """What must be known of the topics before sending again."""
         return [
             f"{route.topic} has message.timestamp.type=LogAppendTime: what is sent again gets a new time there, and "
             "where it has no generated_at it stands before outputs that are newer"

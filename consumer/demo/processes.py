@@ -142,7 +142,7 @@ async def until_listening(child: Child, port: int) -> None:
     while not await _connects(port):
         child.check()
         await asyncio.sleep(_ASK_AGAIN_SECONDS)
-    child.check()  # whoever answered, it was not another process that took the port in between
+    child.check()  # what answered was not another process that took the port in between
 
 
 async def _connects(port: int) -> bool:

@@ -57,7 +57,7 @@ class Screen:
             tell(self._console, _told(arrival))
 
     def show(self) -> None:
-        """Draw the live screen anew."""
+        """Redraw the live screen."""
         if self._live is not None:
             self._live.update(_live_screen(self._console, self._card, self._status), refresh=True)
 
@@ -73,7 +73,7 @@ def closing(console: Console, card: Scorecard) -> None:
 
 def tell(console: Console, text: Text) -> None:
     """Print a line of prose."""
-    # Whoever reads a pipe wants one line for one thing, whoever reads a screen wants whole words.
+    # Readers of a pipe want one line for one thing, readers of a screen want whole words.
     console.print(text, soft_wrap=not console.is_terminal)
 
 

@@ -83,7 +83,7 @@ class HttpSource:
         """Make ready to ask; the service need not be up. Raises ConfigurationError for a proxy that cannot be used."""
         if self._where.shows_credentials:
             _log.warning(
-                "credentials go over plain http:// to another machine: whoever listens on the way can read them",
+                "credentials go over plain http:// to another machine: anyone who listens on the way can read them",
                 host=self._where.host,
             )
         await self._client.start()
@@ -143,7 +143,7 @@ class HttpSource:
             if isinstance(outcome, Transient):
                 troubles.append(outcome)
             else:
-                answers[key] = anew(outcome) if isinstance(outcome, Poison) else outcome
+                answers[key] = fresh_poison(outcome) if isinstance(outcome, Poison) else outcome
         if troubles:
             # Whoever failed tries again soon: what has come for it by then must not expire under it.
             self._fresh_until = self._clock() + self._options.timeout_seconds
@@ -222,7 +222,7 @@ class AnswerCache:
     def refused(self, keys: Sequence[ExpectationsKey], now: float) -> dict[ExpectationsKey, Poison]:
         """Give those of the keys that were refused a moment ago."""
         entries = ((key, self._refused.get(key)) for key in keys)
-        return {key: anew(entry[0]) for key, entry in entries if entry is not None and entry[1] > now}
+        return {key: fresh_poison(entry[0]) for key, entry in entries if entry is not None and entry[1] > now}
 
     def get(self, key: ExpectationsKey) -> Kept | None:
         """Give what is kept of a key, fresh or not."""
@@ -251,6 +251,6 @@ class AnswerCache:
                 entry.fresh_until = max(entry.fresh_until, until)
 
 
-def anew(poison: Poison) -> Poison:
+def fresh_poison(poison: Poison) -> Poison:
     """Give an error that nobody has raised yet: each raising of the same one would lengthen its traceback."""
     return Poison(poison.reason, poison.detail)

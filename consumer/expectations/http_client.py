@@ -134,7 +134,7 @@ class Address:
 
     @property
     def shows_credentials(self) -> bool:
-        """Whether whoever listens on the way can read the credentials."""
+        """Whether anyone who listens on the way can read the credentials."""
         return bool(self.headers) and self.origin.scheme == "http" and not _is_this_machine(self.origin.host or "")
 
     def url(self, key: ExpectationsKey) -> yarl.URL:

@@ -1,7 +1,7 @@
 """Look-ups on their way to a service: one flight per key however many wait for it, and all of them paced together.
 
 The tries of a flight share a deadline; all flights share the slots, the breaker, and what the service says of when to
-return. Nobody who waits for a flight owns it, so whoever is cancelled takes nothing from the others.
+return. Nobody who waits for a flight owns it, so one that is cancelled takes nothing from the others.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class Flights:
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     def join(self, key: ExpectationsKey) -> Flight:
-        """Wait for a key with all others who do; whoever has joined must leave."""
+        """Wait for a key together with the others; each that has joined must leave."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = Flight(key, asyncio.get_running_loop().create_future())
@@ -143,8 +143,8 @@ class Flights:
         try:
             self._land(flight, await self._retrying(flight)(self._try, flight))
         except Outage as error:
-            self._land(flight, Transient(str(error)))  # made anew, without a traceback
-        except Exception as error:  # noqa: BLE001 - a defect must reach whoever waits, not this task
+            self._land(flight, Transient(str(error)))  # a new one, without a traceback
+        except Exception as error:  # noqa: BLE001 - a defect must reach those who wait, not this task
             flight.landed.set_exception(error)
         finally:
             self._flights.pop(flight.key, None)

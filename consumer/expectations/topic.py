@@ -276,7 +276,7 @@ class TopicSource:
             await self._next()
         self._raise_doubt()
         if self._is_stale or self._unasked is not None:
-            raise Transient(self._unasked or f"the test cases of {self._topic} are being read anew")
+            raise Transient(self._unasked or f"the test cases of {self._topic} are being read again")
 
     @property
     def _is_stale(self) -> bool:
@@ -288,7 +288,7 @@ class TopicSource:
         await self._news.wait()
 
     def _tell(self) -> None:
-        """Wake whoever waits for a change."""
+        """Wake all who wait for a change."""
         self._news.set()
         self._news = asyncio.Event()
 
@@ -349,7 +349,7 @@ class TopicSource:
             self._rest_seconds = min(2 * self._rest_seconds, LONGEST_REST_SECONDS)
 
     async def _read(self) -> None:
-        """Read the topic from its beginning, and follow it; returns or raises where it must be read anew."""
+        """Read the topic from its beginning, and follow it; returns or raises where it must be read again."""
         goal = await self._table.open()
         if not goal:
             self._note_doubt(self._missing())
@@ -399,7 +399,7 @@ class TopicSource:
     def _note_recovery(self, index: TopicIndex) -> None:
         self._rest_seconds = FIRST_REST_SECONDS
         if self._had_cases and not index:
-            # A topic that was made anew looks like this: what was there a moment ago is no reason for dead letters.
+            # A topic that was recreated looks like this: what was there a moment ago is no reason for dead letters.
             self._note_doubt(f"the topic {self._topic} has lost all of its test cases")
             return
         self._had_cases = bool(index)

@@ -102,7 +102,7 @@ def read_document(path: Path) -> tuple[bytes, object]:
 def narratives_of(batch: LoadedBatch) -> dict[str, str]:
     """The narratives of a batch's test cases that have one, by test_id; where that stands twice, the first one's.
 
-    They are read anew, since scoring has no use for them; raises ConfigurationError if the file has changed since.
+    They are read separately, since scoring does not need them; raises ConfigurationError if the file has changed.
     """
     try:
         raw, document = read_document(batch.path)

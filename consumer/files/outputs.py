@@ -78,7 +78,7 @@ class OutputFile:
     size: int
 
     def entries(self) -> Iterator[Entry]:
-        """Read the file anew, entry by entry; raises ConfigurationError at the first that cannot be used.
+        """Read the file from its beginning, entry by entry; raises ConfigurationError at the first that cannot be used.
 
         Raises it at the end, too, if the bytes were not those of `sha256`: what is reported must be what was read.
         """
@@ -109,7 +109,7 @@ def is_own_report(path: Path) -> bool:
         with path.open("rb") as file:
             return _OWN_REPORT.match(file.read(256)) is not None
     except OSError:
-        return False  # whoever reads it will say why it cannot be
+        return False  # the reader will say why it cannot be read
 
 
 def open_outputs(path: Path) -> OutputFile:

@@ -1,7 +1,7 @@
 """One role's membership in its consumer group: polling, positions, rebalances, heartbeats.
 
-Rebalances are eager: every partition is revoked and assigned anew each time. Callbacks must not raise, aiokafka would
-swallow it; whoever subscribes catches inside.
+Rebalances are eager: every partition is revoked and assigned again each time. Callbacks must not raise, aiokafka would
+swallow it; they catch exceptions themselves.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ _PARTITION_FETCH_BYTES = 2 * 1024 * 1024
 _FETCH_BYTES = 16 * 1024 * 1024
 _FIRST_REST_SECONDS = 0.1
 _LONGEST_REST_SECONDS = 30.0
-"""How long a batch that cannot be read is left alone: each try reads and decompresses it anew."""
+"""How long a batch that cannot be read is left alone: each try reads and decompresses it again."""
 _PATIENCE_SECONDS = 5.0
 """A large batch that has to wait longer for others is told of."""
 

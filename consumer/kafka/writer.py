@@ -224,7 +224,7 @@ class _ProducerOwner:
         if producer is not None:
             self._disposal = asyncio.create_task(dispose(producer))
         if self._disposal is not None:
-            # Shielded: whoever is cancelled while waiting must not leave a producer half closed.
+            # Shielded: a caller that is cancelled while waiting must not leave a producer half closed.
             await asyncio.shield(self._disposal)
 
     async def _marked(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:

@@ -172,7 +172,7 @@ def _may_be_replaced(path: Path) -> bool:
 
 
 def _make_folder(path: Path) -> None:
-    if path.exists() and not path.is_file():  # a pipe or device is written into, whoever owns its folder
+    if path.exists() and not path.is_file():  # a pipe or device is written into, no matter who owns its folder
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

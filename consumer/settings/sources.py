@@ -74,7 +74,9 @@ def _secret(path: Path) -> str:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} is not UTF-8 text; write it anew") from None  # the error holds the secret
+        raise ConfigurationError(
+            f"{path} is not UTF-8 text; write it again as UTF-8"
+        ) from None  # the error holds the secret
 
 
 _WITHOUT_VARIABLE: Final = {

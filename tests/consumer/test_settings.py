@@ -398,7 +398,7 @@ def test_an_unknown_secret_is_refused(tmp_path: Path) -> None:
 def test_a_secret_that_is_no_text_is_refused_without_being_shown(tmp_path: Path) -> None:
     (tmp_path / "SAFE_V0_KAFKA_SASL_PASSWORD").write_bytes(SECRET.encode() + b"\xff")
     sentence = refusal({"SAFE_V0_SECRETS_DIR": str(tmp_path)}, tmp_path)
-    assert sentence == f"{tmp_path / 'SAFE_V0_KAFKA_SASL_PASSWORD'} is not UTF-8 text; write it anew"
+    assert sentence == f"{tmp_path / 'SAFE_V0_KAFKA_SASL_PASSWORD'} is not UTF-8 text; write it again as UTF-8"
     assert SECRET not in sentence
 
 

@@ -780,7 +780,7 @@ async def test_between_a_failure_and_the_next_beginning_nothing_new_is_decided()
     async with following(topic, clock) as source:
         topic.failure = Transient("no answer about topic cases: OffsetOutOfRangeError")
         await until(lambda: source.trouble() is not None)
-        with pytest.raises(Transient, match="are being read anew"):
+        with pytest.raises(Transient, match="are being read again"):
             await asked(source, "a", "A-2")
         assert signals(await found(source, "a", "A-1")) == ("wheeze",)
         clock.let_go.set()
@@ -798,7 +798,7 @@ async def test_while_a_topic_is_read_anew_nothing_new_is_decided_though_the_old_
         topic.is_silent = True
         topic.failure = Transient("no answer about topic cases: OffsetOutOfRangeError")
         await until(lambda: topic.opened == 2 and source._reading is not source._index)
-        with pytest.raises(Transient, match="are being read anew"):
+        with pytest.raises(Transient, match="are being read again"):
             await asked(source, "a", "A-2")
         topic.is_silent = False
 
@@ -891,7 +891,7 @@ async def test_a_partition_that_is_added_is_read_too() -> None:
         await found(source, "a", "A-1")
         topic.partitions.append([])
         topic.put("K07/a/A-2", value(a_case("A-2")), partition=1)
-        with pytest.raises(Transient, match="being read anew"):
+        with pytest.raises(Transient, match="being read again"):
             await asked(source, "a", "A-2")
         assert signals(await found(source, "a", "A-1")) == ("wheeze",)
         await until(lambda: topic.opened == 2 and source._reading is source._index)

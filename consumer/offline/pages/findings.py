@@ -130,7 +130,7 @@ def _closing(lint: Lint) -> str:
     errors, warnings, remarks = (lint.by_severity[severity] for severity in ("error", "warning", "info"))
     told = f", {count_of(remarks, 'remark')}" if remarks else ""
     if lint.is_clean:
-        return f"Clean: nothing to mend in {looked}{told}"
+        return f"Clean: nothing to fix in {looked}{told}"
     return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{told} in {looked}"
 
 

@@ -26,7 +26,7 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
     "split": "The output gives this in several elements: split the term into one term per finding.",
-    "part": "Only part of it is there: see what the output says instead, and ask for it in the prompt or shorten the term.",
+    "part": "Only part of it is there: see what the output says instead; ask for it in the prompt or shorten the term.",
     "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",
     "absent": "Nothing like it was found: ask for it in the prompt.",
 }
