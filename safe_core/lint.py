@@ -337,7 +337,7 @@ def _absent(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
     stands = which_stand_in(normalise(narrative), [listed.needle for listed in required])
     for listed, found in zip(required, stands, strict=True):
         if not found:
-            sentence = f'"{listed.term}" does not stand in the narrative'
+            sentence = f'"{listed.term}" is not in the narrative'
             yield case.finding("not_in_narrative", sentence, listed.path, listed.term)
 
 
@@ -358,7 +358,7 @@ def _nested(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
             else "an output that has the longer one has both"
         )
         for listed, longer in _inside(terms, terms):
-            sentence = f'"{listed.term}" stands inside "{longer.term}", {_last(longer.path)}: {effect}'
+            sentence = f'"{listed.term}" is inside "{longer.term}", {_last(longer.path)}: {effect}'
             yield case.finding("nested_term", sentence, listed.path, listed.term)
 
 
@@ -371,7 +371,7 @@ def _contradictory(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
             yield case.finding("forbidden_and_required", sentence, listed.path, listed.term)
     for listed, longer in _inside(lists["AH"], list(required.values())):
         sentence = (
-            f'"{listed.term}" is forbidden and stands inside "{longer.term}", {_last(longer.path)}: '
+            f'"{listed.term}" is forbidden and is inside "{longer.term}", {_last(longer.path)}: '
             "a question that quotes this uses it"
         )
         yield case.finding("forbidden_inside_required", sentence, listed.path, listed.term)
@@ -392,7 +392,7 @@ def _short(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
     words = {needle: longer_word(needle, narrative) for needle in dict.fromkeys(each.needle for each in every)}
     for listed in every:
         if word := words[listed.needle]:
-            sentence = f'"{listed.term}" also matches inside "{word}", which stands in the narrative'
+            sentence = f'"{listed.term}" also matches inside "{word}", which is in the narrative'
             yield case.finding("hits_inside_word", sentence, listed.path, listed.term)
         elif word := longer_word(listed.needle, _COMMON_WORDS):
             sentence = f'"{listed.term}" would also match inside words like "{word}"'

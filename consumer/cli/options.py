@@ -173,5 +173,5 @@ Since = Annotated[
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what failed before; as --since.")]
 After = Annotated[
     str | None,
-    typer.Option("--after", metavar="PARTITION/OFFSET", help="Only what stands after this dead letter, to go on."),
+    typer.Option("--after", metavar="PARTITION/OFFSET", help="Only what comes after this dead letter, to continue."),
 ]

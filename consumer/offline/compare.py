@@ -342,7 +342,7 @@ def _by_test_id(listed: Sequence[StoredResult], place: str) -> dict[str, StoredR
         if results.setdefault(result.test_id, result) is not result:
             first = list(results).index(result.test_id)
             raise ConfigurationError(
-                f"{place}: results[{number}].test_id {printable(result.test_id)} stands in results[{first}] too: "
+                f"{place}: results[{number}].test_id {printable(result.test_id)} is in results[{first}] too: "
                 "which of them counts?"
             )
     return results

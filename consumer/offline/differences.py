@@ -45,7 +45,7 @@ class Difference:
         if self.reported is ABSENT:
             return f"{printable(self.place)} is missing from the report{_after_colon(self.recomputed)}"
         if self.recomputed is ABSENT:
-            return f"{printable(self.place)} stands only in the report{_after_colon(self.reported)}"
+            return f"{printable(self.place)} is only in the report{_after_colon(self.reported)}"
         start = _start(self.reported, self.recomputed)
         reported, recomputed = _shown(self.reported, start), _shown(self.recomputed, start)
         since = " – the file has changed since" if self._is_digest_of_a_file else ""

@@ -138,7 +138,7 @@ def _merged(
         example = named([batch.path.name for batch, _ in holders[torn[0]]], longest=MAX_ID_LENGTH)
         raise ConfigurationError(
             f"{count_of(len(torn), 'test_id')} in several batches with different expectations "
-            f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {shown(torn[0])} stands in {example}"
+            f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {shown(torn[0])} is in {example}"
         )
     return {
         test_id: SelectedCase(held[0][1], tuple(batch for batch, _ in held), prepare(held[0][1].expectations))
@@ -148,9 +148,9 @@ def _merged(
 
 def _counted_once(test_ids: Sequence[str]) -> str:
     count = len(test_ids)
-    stand, once = ("1 test_id stands", "counts") if count == 1 else (f"{count} test_ids stand", "count")
+    are, once = ("1 test_id is", "counts") if count == 1 else (f"{count} test_ids are", "count")
     return (
-        f"{stand} in several batches with equal expectations and {once} once, in the first by file name: "
+        f"{are} in several batches with equal expectations and {once} once, in the first by file name: "
         f"{named(test_ids, _NAMED, MAX_ID_LENGTH)}"
     )
 

@@ -100,7 +100,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(document) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {json.dumps(twice)} stands twice in one object; remove one")
+        raise ValueError(f"the key {json.dumps(twice)} appears twice in one object; remove one")
     return document
 
 

@@ -19,7 +19,7 @@ does not know, and a value that it cannot use, end the command with a sentence t
 
 The configuration file is `{FILE_NAME}` in the working directory, or what `--config` names. It is JSON, and `//`
 comments are allowed. `safe config schema` prints its JSON Schema, by which editors complete and check it. A key with
-a dot stands one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
+a dot is one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
 
 A secret belongs into the folder that `SAFE_V0_SECRETS_DIR` names, in a file named as its variable.
 

@@ -19,7 +19,7 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "thresholds": "From pass up a score passes, from review up it is to be reviewed, below that it fails.",
     **{f"thresholds.{criterion}": "0 <= review <= pass <= 1." for criterion in CRITERIA},
     "weights": "Of CR, AH and AC in the composite; not all of them 0.",
-    "overrides": "What differs for some cases; archetype beats metric_id, and both beat what stands outside.",
+    "overrides": "What differs for some cases; archetype beats metric_id, and both beat the general settings.",
     "overrides.metric_id": "By metric_id; by the concern, where a case names none.",
     "overrides.archetype": 'By archetype; "Unknown" serves the cases without one.',
 }

@@ -132,7 +132,7 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "a term too many",
         lambda r: r["results"][2]["details"]["AC"]["missing"].insert(1, "blame"),
-        f'{PHRASES}[1] stands only in the report: "blame"',
+        f'{PHRASES}[1] is only in the report: "blame"',
     ),
     (
         "terms in another order",
@@ -152,12 +152,12 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "a result too many",
         lambda r: r["results"].insert(0, {**r["results"][5], "test_id": "S11-X"}),
-        "results[0] (S11-X) stands only in the report",
+        "results[0] (S11-X) is only in the report",
     ),
     (
         "a result twice",
         lambda r: r["results"].append(r["results"][0]),
-        f"results[7] ({FIRST}) stands only in the report",
+        f"results[7] ({FIRST}) is only in the report",
     ),
     (
         "results in another order",
@@ -222,17 +222,17 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "a field of someone else's",
         lambda r: r.update(approved_by="N. N."),
-        'approved_by stands only in the report: "N. N."',
+        'approved_by is only in the report: "N. N."',
     ),
     (
         "an archetype of someone else's",
         lambda r: r["by_archetype"].update(Nobody={"count": 1}),
-        "by_archetype.Nobody stands only in the report",
+        "by_archetype.Nobody is only in the report",
     ),
     (
         "a field that only looks like the one that is not compared",
         lambda r: r.update({"scorer.version": "1"}),
-        'scorer.version stands only in the report: "1"',
+        'scorer.version is only in the report: "1"',
     ),
     (
         "no scorer",
@@ -315,8 +315,8 @@ def test_a_value_is_shown_so_that_it_cannot_harm_and_can_be_told(reported: str, 
 def test_a_place_cannot_harm_either() -> None:
     hostile = {"\x1b[2J" + "k" * 1_000: 1, "results": [{"test_id": "\u202e" + "i" * 1_000}]}
     assert [str(each) for each in differences(hostile, {"results": []})] == [
-        rf"results[0] (\u202e{'i' * 79}) stands only in the report",
-        rf"\u001b[2J{'k' * 76} stands only in the report: 1",
+        rf"results[0] (\u202e{'i' * 79}) is only in the report",
+        rf"\u001b[2J{'k' * 76} is only in the report: 1",
     ]
 
 

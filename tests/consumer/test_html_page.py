@@ -329,7 +329,7 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
     assert KIND_ADVICE["value"] in case
     assert KIND_ADVICE["connectives"] not in case  # the term is to be mended, whatever the kind
     assert "followup_questions[0], characters 8 to 10" in case
-    assert "It stands only inside longer words, and may not be meant." in case
+    assert "It appears only inside longer words, and may not be meant." in case
 
 
 def test_the_kinds_of_misses_are_counted() -> None:

@@ -87,7 +87,7 @@ def test_the_annotations_name_file_and_line_the_most_important_first(
 def test_what_annotations_would_read_as_their_own_is_escaped(tmp_path: Path) -> None:
     write_batch(tmp_path, "a,b:c%", narrated("T\u20281", ["100 % \n::error::, "]))
     (line,) = annotations(lint(tmp_path))
-    file, message = f"{tmp_path}/a%2Cb%3Ac%25.json", '"100 %25 \\u000a::error::, " does not stand in the narrative'
+    file, message = f"{tmp_path}/a%2Cb%3Ac%25.json", '"100 %25 \\u000a::error::, " is not in the narrative'
     place = "test_cases[0] (T\\u20281).expectations.signal_generation.must_find_signals[0]"
     assert line == f"::warning file={file},line=1,title=safe lint%3A not_in_narrative::{place}: {message}"
 
@@ -219,7 +219,7 @@ def test_a_short_term_that_outputs_hold_inside_a_word_is_found_without_showing_t
     said = [(each.finding.test_id, each.finding.code, each.finding.sentence) for each in found.findings]
     assert said == [
         ("T1", "hits_inside_word", '"ICU" also matches inside a longer word in a follow-up question of an output'),
-        ("T2", "hits_inside_word", '"OR" also matches inside "for", which stands in the narrative'),
+        ("T2", "hits_inside_word", '"OR" also matches inside "for", which is in the narrative'),
     ]
 
 

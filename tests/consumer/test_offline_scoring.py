@@ -215,7 +215,7 @@ def test_an_entry_that_answers_a_case_in_several_batches_answers_it_once(cases: 
 
     assert labels(run) == {"A-1": "Pass", "A-2": "Pass"}
     (counted_once,) = remarks
-    assert counted_once.startswith("1 test_id stands in several batches with equal expectations and counts once")
+    assert counted_once.startswith("1 test_id is in several batches with equal expectations and counts once")
 
 
 def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_is_no_other(

@@ -69,7 +69,7 @@ def test_a_case_in_several_batches_counts_once_in_the_first_by_file_name(tmp_pat
     }
     assert [batch.name for batch in selection.cases["A-1"].batches] == ["asthma-b", "asthma", "golden"]
     assert len(selection.remarks) == 1
-    assert selection.remarks[0].startswith("2 test_ids stand in several batches with equal expectations and count once")
+    assert selection.remarks[0].startswith("2 test_ids are in several batches with equal expectations and count once")
     assert selection.remarks[0].endswith(": A-1, A-2")
 
 
@@ -131,7 +131,7 @@ def test_different_expectations_in_several_batches_are_refused(tmp_path: Path) -
 
     assert refusal(tmp_path) == (
         "1 test_id in several batches with different expectations (choose by --batch): A-1; "
-        "A-1 stands in a.json, b.json"
+        "A-1 is in a.json, b.json"
     )
     assert list(select(tmp_path, "K07", "a").cases) == ["A-1", "A-2"]
 

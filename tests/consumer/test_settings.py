@@ -257,8 +257,8 @@ REFUSED_FILES = [
     ('{\n"logLevel": "info",}', "is not JSON with // comments: "),  # a trailing comma
     ('{"logLevel": "info" // x', "at line 1, column "),  # cut off
     ("[]", "safe.config.json must hold one JSON object"),
-    ('{"logLevel": "info", "logLevel": "debug"}', 'the key "logLevel" stands twice in one object'),
-    ('{"overrides": {"archetype": {"X": {}, "X": {}}}}', 'the key "X" stands twice'),  # at any depth
+    ('{"logLevel": "info", "logLevel": "debug"}', 'the key "logLevel" appears twice in one object'),
+    ('{"overrides": {"archetype": {"X": {}, "X": {}}}}', 'the key "X" appears twice'),  # at any depth
     ('{"weights": {"CR": NaN}}', "NaN is not a number of JSON (write a finite one) at line 1, column 20"),
     ('{"expectations": "NaN", // NaN\n"weights": {"CR": NaN}}', "at line 2, column 19"),  # the number, not the text
     ('{"shutdownSeconds": -Infinity}', "-Infinity is not a number of JSON (write a finite one) at line 1, column 21"),

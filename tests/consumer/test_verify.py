@@ -137,7 +137,7 @@ CHANGES: list[tuple[str, Callable[[Json], object], str]] = [
     ("a threshold", lambda r: r["configuration"]["thresholds"]["CR"].update(review=0.6), "scorer.fingerprint: "),
     ("a result taken out", lambda r: r["results"].pop(), "results"),
     ("a field taken out", lambda r: r.pop("vacuous"), "vacuous is missing from the report"),
-    ("a field put in", lambda r: r.update(approved=True), "approved stands only in the report"),
+    ("a field put in", lambda r: r.update(approved=True), "approved is only in the report"),
     ("another digest", lambda r: r["inputs"][0].update(sha256="0" * 64), "inputs[0] (asthma_1.json) sha256: "),
     ("a batch left out", lambda r: r["selection"]["batches"].pop(), "asthma_2.json"),
 ]  # fmt: skip

@@ -268,7 +268,7 @@ def _occurrences(occurrences: Iterable[Occurrence], output: Output, sheet: _Shee
             shown = _in_context(element_of(output, each.passage), each.passage, sheet.ellipsis)
             yield from sheet.row("used" if each.criterion == "AH" else "found", shown, _POINTED)
         if each.inside_word:
-            yield from sheet.row("attention", Text("it stands only inside longer words, and may not be meant"))
+            yield from sheet.row("attention", Text("it appears only inside longer words, and may not be meant"))
 
 
 def _in_context(text: str, passage: Passage, ellipsis: str) -> Text:

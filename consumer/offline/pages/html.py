@@ -375,7 +375,7 @@ def _miss(miss: Miss, output: Output | None) -> _Term:
 
 
 def _occurrence(occurrence: Occurrence, output: Output | None) -> _Term:
-    advice = "It stands only inside longer words, and may not be meant." if occurrence.inside_word else None
+    advice = "It appears only inside longer words, and may not be meant." if occurrence.inside_word else None
     shown = occurrence.criterion == "AH" or occurrence.inside_word
     return _Term(
         occurrence.criterion,
