@@ -25,7 +25,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 T = TypeVar("T")
 
 _FEW = 2
-"""Over so many rows aggregates are worked out when they are asked for."""
+"""With more rows than this, aggregates are computed only when they are asked for."""
 
 _VERSION = struct.Struct("<qqq")
 _FLAWLESS = (1.0, 1.0, 1.0, 1.0)

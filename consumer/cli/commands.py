@@ -495,7 +495,7 @@ def list_(
     until: Until = None,
     after: After = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many, the first by partition and offset.")
+        int | None, typer.Option(metavar="N", min=1, help="At most this many, the first by partition and offset.")
     ] = None,
     format_: Annotated[
         ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")

@@ -38,7 +38,7 @@ class Publisher(Protocol):
 
 
 class Pace:
-    """Lets through so many a second; `clock` is monotonic, in seconds."""
+    """Limits how many pass per second; `clock` is monotonic, in seconds."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Replay:
         _say(f"{letter.place} cannot be sent again: {why}")
 
     async def _settle(self, *, leaving: int) -> None:
-        """Take note of the acknowledgements that are there, and wait until so many are out at most."""
+        """Take note of the acknowledgements that are there, and wait until no more than this many are outstanding."""
         while self._sent and (self._sent[0][1].done() or len(self._sent) > leaving):
             letter, acknowledgement = self._sent[0]
             try:

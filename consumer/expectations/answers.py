@@ -41,7 +41,7 @@ def take_known(
 
 
 class Preparer:
-    """Prepares equal expectations once, and remembers so many of them at most."""
+    """Prepares equal expectations once, and remembers a limited number of them."""
 
     def __init__(self, most: int = CACHED_ANSWERS) -> None:
         self._most = most

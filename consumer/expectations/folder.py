@@ -50,7 +50,7 @@ UNANSWERED_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 5.0
 TRIES = 3
 NAMED_AT_ONCE = 20
-"""So many files with unusable test cases are named in the log by one scan, of the rest their number."""
+"""One scan names this many files with unusable test cases in the log, and counts the rest."""
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
 """A batch of a hundred thousand cases has some 50 MiB; what is far larger is a mistake, and would take all memory."""
 
@@ -162,7 +162,7 @@ class BatchFile:
     """A batch file as it was last read; `rows`, `cases`, `unusable` are of its last good version, if it ever had one.
 
     `signature` is None for a file that the next scan reads again whatever it looks like. `content` is a hash of its
-    bytes, `modified_at` in seconds since 1970; of its `cases` so many are `unusable`.
+    bytes, `modified_at` in seconds since 1970; of its `cases`, `unusable` many cannot be used.
     """
 
     signature: Signature | None

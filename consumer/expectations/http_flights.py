@@ -26,7 +26,7 @@ FLIGHTS_PER_SLOT = 4
 UNANSWERED_SECONDS = 5.0
 """A request that waits longer than this is trouble, whatever its deadline."""
 FAILURES_TO_TELL = 5
-"""So many failed requests in a row are an outage that the log tells of."""
+"""This many failed requests in a row are an outage, which is logged."""
 LEAST_SHARE_OF_THE_DEADLINE = 0.1
 """A try that would have less of it left is not begun."""
 

@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 5.0
 FIRST_REST_SECONDS = 0.5
 LONGEST_REST_SECONDS = 10.0
 NAMED_AT_ONCE = 20
-"""So many unusable records are named in the log by one look at the topic, of the rest their number."""
+"""One look at the topic names this many unusable records in the log, and counts the rest."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
 

@@ -128,7 +128,7 @@ class Decompression:
         return large
 
     def note_open(self, large: object, size: int) -> None:
-        """Count something that takes up so many bytes until nobody holds it any more."""
+        """Count something that takes up this many bytes until nobody holds it any more."""
         self.open_bytes += size
         weakref.finalize(large, self._closed, size).atexit = False
 

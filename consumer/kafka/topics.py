@@ -189,7 +189,7 @@ _ONE_BROKER = "this cluster has one broker and no second copy of any record: wha
 
 
 def _durable(replication_factor: int) -> dict[str, str]:
-    """What a topic with so many replicas is to be set to: an acknowledged record is on more than one of them."""
+    """The settings of a topic with this many replicas: an acknowledged record is on more than one of them."""
     in_sync = {_IN_SYNC_SETTING: str(max(1, replication_factor - 1))}
     return in_sync | ({_UNCLEAN: "false"} if replication_factor >= _REPLICAS else {})
 

@@ -53,7 +53,7 @@ class Gate:
         return cls(min_pass_rate, fail_on or "never", confidence)
 
     def needs(self, cases: int) -> str | None:
-        """Say how many passes the confidence takes of so many cases, known before any is scored; None without one."""
+        """Say how many of the cases must pass for the confidence, known before any is scored; None without one."""
         if self.min_pass_rate is None or self.confidence is None:
             return None
         asked = f"--min-pass-rate {self.min_pass_rate} at {_in_percent(self.confidence)} confidence needs"

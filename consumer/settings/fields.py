@@ -281,7 +281,7 @@ class Settings(BaseSettings):
     )
     poison_run_limit: Annotated[
         int | None, Field(ge=1, le=10**10), _Optional, _Number, Expects("a whole number, at least 1")
-    ] = Field(None, description="So many dead letters in a row stop a partition; unset, none do.")
+    ] = Field(None, description="Stops a partition after this many dead letters in a row; unset means no limit.")
     poison_share_limit: Annotated[
         float | None, Field(gt=0, lt=1, allow_inf_nan=False), _Optional, _Number, Expects("a number between 0 and 1")
     ] = Field(

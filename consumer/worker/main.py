@@ -63,7 +63,7 @@ _ONE_SIGNAL_SECONDS = 0.5
 """What comes so soon after the first signal is the same wish: a supervisor may tell the process and its whole group."""
 
 _MIDDLE_EVERY = 40
-"""Collections of garbage come with the watch, not with every so many objects: records and rows hold no cycles, and
+"""Collections of garbage come with the watch, not after a number of objects: records and rows hold no cycles, and
 looking for some in each slice costs a tenth of the throughput. The oldest generation would take a third of a second
 for a million rows, and is left alone: a restored row is looked at twice while it is young, and never again.
 

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 WINDOW = 1_000
-"""So many records, the last of a partition, a share is taken of."""
+"""The share is measured over this many of the partition's most recent records."""
 
 FEWEST = 100
 """A share of fewer records says nothing."""
@@ -12,7 +12,7 @@ FEWEST = 100
 
 @dataclass(frozen=True, slots=True)
 class PoisonLimits:
-    """What is too much, None for no limit: so many dead letters in a `run`, a greater `share` of the last WINDOW."""
+    """What is too much, None for no limit: `run` dead letters in a row, more than a `share` of the last WINDOW."""
 
     run: int | None = None
     share: float | None = None

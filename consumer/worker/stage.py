@@ -60,7 +60,7 @@ class Stage:
     # --- running ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve until stop(); whatever is transient is waited out here."""
+        """Serve until stop(); transient failures are waited out here."""
         backoff = Backoff()
         while not self._stopping.is_set():
             try:

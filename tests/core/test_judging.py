@@ -28,7 +28,7 @@ def a_case(concern_id: str | None = None, metric_id: str | None = None, archetyp
         (a_case("K07", "breath", "Early"), Said(metric_id="fever"), ("K07", "fever", "Early")),
         # without an output the test case alone says it
         (a_case("K07", "breath", "Early"), None, ("K07", "breath", "Early")),
-        # a metric_id that nobody names is the concern, whoever named that
+        # a metric_id that nobody names is the concern, no matter who named that
         (a_case("K07"), None, ("K07", "K07", None)),
         (a_case("K07"), Said("S11"), ("S11", "S11", None)),
         # placeholders say nothing, on either side
