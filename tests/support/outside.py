@@ -140,14 +140,34 @@ class Topics:
 class _Deliveries:
     """Where each record of a call has come to stand, in the order of the call."""
 
-    places: list[tuple[int, int] | None] = field(default_factory=list)
+    places: list[tuple[int, int | None] | None] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def note(self, index: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.failures.append(str(error))
             return
-        self.places[index] = (_known(message.partition()), _known(message.offset()))
+        self.places[index] = (_known(message.partition()), message.offset())
+
+    def all_places(self) -> list[tuple[int, int]]:
+        """Every place; an acknowledgement that came by a retry names no offset, which is then its neighbour's."""
+        assert None not in self.places, "some records were never acknowledged"
+        named = [place for place in self.places if place is not None]
+        forwards = _with_neighbours(named, 1)
+        backwards = _with_neighbours(forwards[::-1], -1)
+        return [(partition, _known(offset)) for partition, offset in backwards[::-1]]
+
+
+def _with_neighbours(places: Sequence[tuple[int, int | None]], step: int) -> list[tuple[int, int | None]]:
+    """Give each unknown offset the one that follows, by `step`, from the place before it in its partition."""
+    last: dict[int, int] = {}
+    found: list[tuple[int, int | None]] = []
+    for partition, offset in places:
+        known = last[partition] + step if offset is None and partition in last else offset
+        if known is not None:
+            last[partition] = known
+        found.append((partition, known))
+    return found
 
 
 def _known(number: int | None) -> int:
@@ -263,9 +283,7 @@ class Outside:
             self._send(producer, topic, record, index, deliveries)
         producer.flush(CALL_SECONDS * 4)
         assert not deliveries.failures, deliveries.failures[:3]
-        places = [place for place in deliveries.places if place is not None]
-        assert len(places) == len(deliveries.places), "some records were never acknowledged"
-        return places
+        return deliveries.all_places()
 
     def _producer(self, compression: str) -> Producer:
         # Kept: an idempotent producer takes half a second to introduce itself.
