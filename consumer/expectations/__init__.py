@@ -1,1 +1,1 @@
-"""Where test cases are kept: each module is one ExpectationsSource of consumer.ports."""
+"""Where test cases are kept: each module is one ExpectationsSource of port.py."""

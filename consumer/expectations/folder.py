@@ -317,7 +317,7 @@ def _rows(file: BatchFile | None) -> Mapping[str, Row]:
 
 
 class FolderSource:
-    """The ExpectationsSource of ports.py over a folder of batch files.
+    """The ExpectationsSource of port.py over a folder of batch files.
 
     `clock` is monotonic and `wall` in seconds since 1970. `requests` counts keys by outcome.
     """

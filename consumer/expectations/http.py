@@ -39,7 +39,7 @@ class HttpOptions:
 
 
 class HttpSource:
-    """The ExpectationsSource of ports.py over a service of test cases.
+    """The ExpectationsSource of port.py over a service of test cases.
 
     `clock` is monotonic and `wall` in seconds since 1970. `requests` counts keys by outcome. Raises ConfigurationError
     for an address or a token that cannot be used.

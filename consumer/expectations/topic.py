@@ -75,7 +75,7 @@ class Table(Protocol):
 
 
 class TopicSource:
-    """The ExpectationsSource of ports.py over a compacted topic.
+    """The ExpectationsSource of port.py over a compacted topic.
 
     `clock` is monotonic. `requests` counts keys by outcome. While the brokers are away, what is known is answered.
     """

@@ -15,7 +15,7 @@ So the member first commits for a partition that its group never reads (the witn
 
 Before that, the former owner's transaction must have ended: starting its producer again (the fence) waits for that.
 A node may still be behind with what the end of a transaction did to an offset: it is asked for stable offsets, and says
-so (see stable_offsets.py).
+so (see protocol.py).
 
 This rests on `__consumer_offsets` being replicated to three brokers with `min.insync.replicas` 2 and without unclean
 leader election: then no broker of the past can acknowledge anything alone.
