@@ -9,10 +9,22 @@ _LONGEST_NAME = 60
 
 
 def shown(text: str) -> str:
-    """Text as a terminal, log or header may carry it: what does not print is escaped."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
+    """Escape whatever nobody could see in a text, for a message that must show exactly what was there."""
+    return "".join(character if character.isprintable() else escaped(character) for character in text)
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would obey or be fooled by: C0, DEL, C1, bidi marks, line separators, lone surrogates."""
+    return _UNPRINTABLE.sub(lambda found: escaped(found[0]), text)
+
+
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escaped(character: str) -> str:
+    """Give a character as JSON and Python write it, such as "\\u001b"."""
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def is_utf8(name: str) -> bool:
@@ -36,11 +48,3 @@ def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME
 def count_of(count: int, thing: str, ending: str = "s") -> str:
     """Give "1 case", or "2 cases"."""
     return f"{count} {thing}{'' if count == 1 else ending}"
-
-
-def printable(text: str) -> str:
-    """Escape what a terminal would obey or be fooled by: C0, DEL, C1, bidi marks, line separators, lone surrogates."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

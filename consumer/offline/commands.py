@@ -27,11 +27,11 @@ from consumer.offline.destinations import (
 from consumer.offline.gate import Gate, check_borne_out
 from consumer.offline.pages.comparison import comparison_markdown, console_lines
 from consumer.offline.pages.console import print_scorecard, scorecard_text
+from consumer.offline.pages.content import own_rules, why
 from consumer.offline.pages.csv_table import render_csv
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
-from consumer.offline.pages.words import own_rules, why
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select

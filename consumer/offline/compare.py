@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.offline.gate import Decision
-from consumer.offline.pages.words import settings_of
+from consumer.offline.pages.content import Sentence, settings_of
 from consumer.offline.scored_run import LABELS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import count_of, printable
@@ -229,51 +229,44 @@ def decide(comparison: Comparison, max_regressions: int) -> Decision:
 # --- what a reader must know ------------------------------------------------------------------------------------------
 
 
-class Remark(NamedTuple):
-    """A sentence with a {} for each of the texts from outside, which every page escapes in its own way."""
-
-    sentence: str
-    texts: tuple[str, ...] = ()
-
-
 ONE_RUN_EACH: Final = (
     "One run each: this says nothing of the model's own noise, by which a second run of the same may differ as much. "
     "The p-values are information and decide nothing."
 )
 
 
-def remarks(comparison: Comparison) -> Iterator[Remark]:
+def remarks(comparison: Comparison) -> Iterator[Sentence]:
     """Yield why the two reports may not be alike enough to be compared."""
     base, new = comparison.base, comparison.new
     if base.concern_id != new.concern_id:
-        yield Remark("The concerns differ: base {}, new {}.", (base.concern_id, new.concern_id))
+        yield Sentence("The concerns differ: base {}, new {}.", (base.concern_id, new.concern_id))
     for which, side in (("base", base), ("new", new)):
         if not side.complete:
-            yield Remark(f"The batch of the {which} report is not complete: more results may come.")
+            yield Sentence(f"The batch of the {which} report is not complete: more results may come.")
     if base.missing_outputs or new.missing_outputs:
         counts = f"base {base.missing_outputs}, new {new.missing_outputs}"
-        yield Remark(f"Cases without an output, scored as empty ones: {counts}.")
+        yield Sentence(f"Cases without an output, scored as empty ones: {counts}.")
     yield from _unequal_sets(comparison)
     yield from _unequal_rules(base, new)
     changed = [case.test_id for case in comparison.cases if case.has_other_expectations]
     if changed:
-        yield Remark(
+        yield Sentence(
             f"The expectations of {count_of(len(changed), 'common case')} differ ({_places(changed)}): "
             "there the outputs may not be what changed.",
             tuple(changed[:_NAMED]),
         )
 
 
-def _unequal_sets(comparison: Comparison) -> Iterator[Remark]:
+def _unequal_sets(comparison: Comparison) -> Iterator[Sentence]:
     lots = (("base", comparison.only_base), ("new", comparison.only_new))
     if any(test_ids for _, test_ids in lots):
-        yield Remark(
+        yield Sentence(
             f"The sets of cases differ; compared is what is in both, {count_of(len(comparison.cases), 'case')}."
         )
     for which, test_ids in lots:
         if test_ids:
             named = f"{count_of(len(test_ids), 'case')}: {_places(test_ids)}"
-            yield Remark(f"Only in the {which} report: {named}.", tuple(test_ids[:_NAMED]))
+            yield Sentence(f"Only in the {which} report: {named}.", tuple(test_ids[:_NAMED]))
 
 
 def _places(texts: Sequence[str]) -> str:
@@ -281,22 +274,24 @@ def _places(texts: Sequence[str]) -> str:
     return ", ".join(["{}"] * min(len(texts), _NAMED)) + more
 
 
-def _unequal_rules(base: Side, new: Side) -> Iterator[Remark]:
+def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
     if base.rule != new.rule:
-        yield Remark("The match rules differ: base {}, new {}.", (base.rule or "none", new.rule or "none"))
+        yield Sentence("The match rules differ: base {}, new {}.", (base.rule or "none", new.rule or "none"))
     for which, side in (("base", base), ("new", new)):
         if side.fingerprint is None:
-            yield Remark(f"The {which} report names no fingerprint: whether both go by the same rules cannot be told.")
+            yield Sentence(
+                f"The {which} report names no fingerprint, so nobody can tell whether the rules are the same."
+            )
     if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
         differ = _differing_settings(base.configuration, new.configuration)
         how = f" ({_places(differ)})" if differ else ""
-        yield Remark(
+        yield Sentence(
             f"The fingerprints differ, so the cases were judged by other rules{how}: base {{}}, new {{}}.",
             (*differ[:_NAMED], str(base.fingerprint), str(new.fingerprint)),
         )
     strict = [side.configuration.get("strictAH") for side in (base, new)]
     if strict[0] != strict[1]:
-        yield Remark("Strict AH is {} in the base report and {} in the new one.".format(*map(_ON_OR_OFF.get, strict)))
+        yield Sentence("Strict AH is {} in the base report and {} in the new one.".format(*map(_ON_OR_OFF.get, strict)))
 
 
 def _differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

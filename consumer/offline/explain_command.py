@@ -66,7 +66,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
             print(f"safe: {about}: it is explained as an empty one", file=sys.stderr)
         assert run.explanations is not None
         explanation = run.explanations[test_id]
-        print_explanation(case, explanation, explanation.narrative, console)
+        print_explanation(case, explanation, console)
     return 0
 
 
@@ -124,8 +124,8 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     if isinstance(found, Poison):
         raise ConfigurationError(f"{source}, test_id {shown(event.test_id)}: {found}")
     narrative = _narrative(event, test_dir)
-    explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output)
-    print_explanation(_case(event, found, policy), explanation, narrative, PipedConsole(highlight=False))
+    explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
+    print_explanation(_case(event, found, policy), explanation, PipedConsole(highlight=False))
     return 0
 
 

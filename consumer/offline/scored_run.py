@@ -3,7 +3,7 @@
 Every format is made from this alone, so that all of them say the same.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,35 +32,35 @@ class CaseLine:
         return self.row.label
 
     @property
-    def shortfalls(self) -> tuple["Shortfall", ...]:
-        """The criteria that did not pass, in the order CR, AH, AC; none for a case labelled Pass."""
+    def judged(self) -> tuple["Judged", ...]:
+        """The criteria in the order CR, AH, AC, each with the thresholds that judge it."""
         return tuple(
-            Shortfall(criterion, score, threshold)
-            for criterion, score, threshold in self._judged()
-            if score < threshold.pass_
+            Judged(criterion, getattr(self.row.scores, criterion), getattr(self.rules.thresholds, criterion))
+            for criterion in CRITERIA
         )
-
-    def _judged(self) -> Iterator[tuple[Criterion, float, Threshold]]:
-        for criterion in CRITERIA:
-            yield criterion, getattr(self.row.scores, criterion), getattr(self.rules.thresholds, criterion)
 
 
 @dataclass(frozen=True, slots=True)
-class Shortfall:
-    """A criterion whose score is below its `pass`; where it is below `review` too, the case fails by it."""
+class Judged:
+    """The score of one criterion, and the thresholds that judge it."""
 
     criterion: Criterion
     score: float
     threshold: Threshold
 
     @property
-    def fails(self) -> bool:
-        return self.score < self.threshold.review
+    def label(self) -> Label:
+        """What the case would be labelled if this criterion alone counted; the worst of the three labels the case."""
+        if self.score < self.threshold.review:
+            return "Fail"
+        return "Review" if self.score < self.threshold.pass_ else "Pass"
 
     @property
-    def bound(self) -> tuple[str, float]:
-        """The bound that was missed, by name: ("review", 0.5) for a failure, else ("pass", 0.8)."""
-        return ("review", self.threshold.review) if self.fails else ("pass", self.threshold.pass_)
+    def missed(self) -> str | None:
+        """The bound that was missed, as "review 0.5" for a failure, else "pass 0.8"; None where there is none."""
+        if self.label == "Pass":
+            return None
+        return f"review {self.threshold.review}" if self.label == "Fail" else f"pass {self.threshold.pass_}"
 
 
 @dataclass(frozen=True, slots=True)

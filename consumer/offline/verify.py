@@ -10,7 +10,7 @@ from consumer.errors import Poison
 from consumer.files.outputs import open_all, unusable
 from consumer.offline.differences import Difference, differences
 from consumer.offline.explaining import FIELDS
-from consumer.offline.pages.words import own_rules
+from consumer.offline.pages.content import own_rules
 from consumer.offline.scoring import Explain, score_files
 from consumer.offline.selection import select_batches
 from consumer.offline.stored_report import StoredRun, part_of

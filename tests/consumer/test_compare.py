@@ -190,7 +190,7 @@ def test_a_lower_score_within_a_label_is_no_regression() -> None:
 
 
 def said(base: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    return [remark.sentence.format(*remark.texts) for remark in remarks(compare(base, new))]
+    return [remark.template.format(*remark.texts) for remark in remarks(compare(base, new))]
 
 
 def test_unequal_sets_are_said_aloud() -> None:
@@ -230,7 +230,7 @@ ALOUD: list[tuple[dict[str, Any], list[str]]] = [
         {"scorer": None},
         [
             "The match rules differ: base substring/1, new none.",
-            "The new report names no fingerprint: whether both go by the same rules cannot be told.",
+            "The new report names no fingerprint, so nobody can tell whether the rules are the same.",
         ],
     ),
     ({"configuration": None}, ["Strict AH is off in the base report and not told in the new one."]),

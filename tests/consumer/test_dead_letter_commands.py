@@ -593,7 +593,7 @@ OBJECTIONS: list[tuple[dict[str, Any], str]] = [
     ({"source": (INPUT, 0, 1), "stage": "aggregator"}, f"it came from {INPUT}, and the aggregator reads {SCORED}"),
     ({"source": (SCORED, 2, 1), "stage": "aggregator"}, f"{SCORED} has no partition 2 any more"),
     ({"source": ("safe.v0.state", 0, 1), "stage": "conductor"}, "there is no topic for the stage conductor"),
-    ({"source": (f"evil{HOSTILE}", 0, 1)}, "it came from evil\\x1b"),
+    ({"source": (f"evil{HOSTILE}", 0, 1)}, "it came from evil\\u001b"),
 ]
 
 

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.explanation import print_explanation
-from consumer.offline.pages.kinds import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
 from consumer.offline.pages.markdown import render_markdown
+from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
 from consumer.offline.pages.quotes import differences
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.terminal import PipedConsole
@@ -61,12 +61,12 @@ SAMPLE = Sample(
 
 def explained(sample: Sample, narrative: str | None = NARRATIVE) -> tuple[ScoredRun, Explanation]:
     output = sample.output or EMPTY_OUTPUT
-    return scored_run([sample]), Explanation(diagnose(sample.expectations, output, narrative), output)
+    return scored_run([sample]), Explanation(diagnose(sample.expectations, output, narrative), output, narrative)
 
 
 def shown(sample: Sample, narrative: str | None, console: Console) -> None:
     run, explanation = explained(sample, narrative)
-    print_explanation(run.cases[0], explanation, narrative, console)
+    print_explanation(run.cases[0], explanation, console)
 
 
 def piped(sample: Sample, narrative: str | None = NARRATIVE) -> str:
@@ -161,7 +161,7 @@ def test_where_there_was_nothing_to_score_it_is_said(sample: Sample, said: str) 
 def test_a_forbidden_term_inside_a_longer_word_is_pointed_at_with_a_hint() -> None:
     text = piped(SAMPLE)
     used = text[text.index('AH  "or"') : text.index('AH  "negligence"')]
-    _, _, context, signs, hint = used.splitlines()[:5]
+    _, context, signs, _, hint = used.splitlines()[:5]
     assert context[signs.index("^^") :].startswith("ore admission")
     assert "only inside longer words" in hint
 
@@ -173,7 +173,7 @@ def test_each_kind_has_its_words(kind: Kind) -> None:
     run, explanation = explained(SMALL[2], None)
     file = io.StringIO()
     print_explanation(
-        run.cases[0], replace(explanation, diagnosis=Diagnosis((miss,), ())), "", Console(file=file, _environ={})
+        run.cases[0], replace(explanation, diagnosis=Diagnosis((miss,), ())), Console(file=file, _environ={})
     )
     words = " ".join(file.getvalue().split())
     assert f"AC {KIND_LABELS[kind]} expected after a fall" in words
@@ -297,7 +297,7 @@ def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
     counted = {"miss_kinds": {"connectives": 1, "value": 1, "part": 3}, "misses_not_in_narrative": 2}
     run = replace(run, report={**run.report, **counted}, explanations={SAMPLE.test_id: explanation})
     said = "of 5 misses: 2 not in the narrative; 3 only in part, 1 connectives, 1 value differs"
-    assert f"\nWhy terms were missed: {said}\n" in scorecard_text(run, verbose=False)
+    assert f"\nWhy terms were missed: {said}.\n" in scorecard_text(run, verbose=False)
     page = render_markdown(run)
     assert f"- Why terms were missed: {said}.\n" in page
     assert "`the delay was due to the lack of a free bed` (connectives, signals[1] 0-35), `seen by Dr Amsel at" in page

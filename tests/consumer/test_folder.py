@@ -366,7 +366,7 @@ async def test_a_file_name_that_is_no_text_harms_nobody(tmp_path: Path) -> None:
         poison = await refused(await started(tmp_path), "a", "A-1")
 
     poison.detail.encode()
-    assert [entry["file"] for entry in logs if "file" in entry] == ["\\udcff\\x1b[2J.json"]
+    assert [entry["file"] for entry in logs if "file" in entry] == ["\\udcff\\u001b[2J.json"]
     assert "\x1b" not in poison.detail
 
 

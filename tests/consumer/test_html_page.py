@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from consumer.offline.pages.html import MARK, render_html, slug
-from consumer.offline.pages.kinds import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE
-from consumer.offline.pages.rates import pass_rate
+from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE
+from consumer.offline.pages.numbers import pass_rate
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.text import printable
 from safe_core import EMPTY_OUTPUT, Expectations, Output, Policy
@@ -283,7 +283,7 @@ def test_the_worst_cases_come_first_each_with_the_bounds_that_it_missed() -> Non
     review = page.case("S11-W1-002")
     assert "Review S11-W1-002 Escalation_Tracker CR 1.00 AH 0.50 below pass 1.0 AC 1.00" in review
     assert "Batch S11_wards_1" in review
-    assert "Forbidden, and used AH negligence Found" in review
+    assert "Forbidden terms that were used AH negligence Required terms that were found" in review
     assert "no output" in page.case("S11-W2-003")
 
 
@@ -322,12 +322,14 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
     case = page.case("S12-001")
     alien = case.index(f"Missed, and {NOT_IN_NARRATIVE} CR connectives the delay was due to staffing")
     known = case.index("Missed, though the narrative has it CR value differs arrived at 08:30 on Saturday")
-    unknown = case.index("Missed, and there is no narrative AC not there a GCS of 14")
+    unknown = case.index(
+        "Missed; without a narrative nobody can tell whether it was there to be found AC not there a GCS of 14"
+    )
     assert alien < known < unknown
     assert "signals[0], characters 3 to 31, 96% alike" in case
     assert "08:30 (time)" in case
     assert KIND_ADVICE["value"] in case
-    assert KIND_ADVICE["connectives"] not in case  # the term is to be mended, whatever the kind
+    assert KIND_ADVICE["connectives"] not in case  # the term is to be changed, whatever the kind
     assert "followup_questions[0], characters 8 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 
@@ -335,7 +337,7 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
 def test_the_kinds_of_misses_are_counted() -> None:
     text = Page(render_html(explained(shows_text=False))).text
     assert "1 missed term is not in the narrative of the case: fix the term, not the prompt." in text
-    assert "Of 3 misses: 1 not in the narrative; " in text
+    assert "of 3 misses: 1 not in the narrative; " in text
     assert f"{KIND_LABELS['value']} {KIND_ADVICE['value']} 1" in text
     assert "Ceiling: at most 1 of 1 can pass by copying." in text
 
@@ -359,7 +361,7 @@ def test_text_that_is_asked_for_stands_below_the_term_with_the_differences_marke
     assert "used Was it for the night team? where" in case
     assert page.marked == [*LEGEND, ("del", "the"), ("del", "was"), ("del", "08:30"), ("ins", "09:30"), ("mark", "or")]
     assert CANARY not in page.text  # it stands beside the passage, not in it
-    assert "and this page quotes the outputs too" in page.text
+    assert "This page quotes the outputs too." in page.text
 
 
 def test_the_nearest_passage_of_a_term_that_is_not_there_is_no_find() -> None:
@@ -403,4 +405,4 @@ def test_every_override_and_input_is_named() -> None:
     inputs = [{"name": "<in>.json", "sha256": "ab" * 32}]
     text = Page(render_html(scored_run([replace(SMALL[0], batch_id="<b>")], policy=policy, inputs=inputs))).text
     assert "Override for archetype <i>x</i>: strictAH true" in text
-    assert f"Input <in>.json, SHA-256 {'ab' * 32}" in text
+    assert f"<in>.json {'ab' * 32}" in text

@@ -84,7 +84,13 @@ def test_only_what_there_is_has_a_section() -> None:
     assert headings(passing) == ["Criteria", "By archetype", "How it was made"]
     assert "Gate" not in passing
     reviewed = render_markdown(scored_run([SMALL[1]]))
-    assert headings(reviewed) == ["Criteria", "By archetype", "Cases to review", "Most often missed", "How it was made"]
+    assert headings(reviewed) == [
+        "Criteria",
+        "By archetype",
+        "Cases to review",
+        "Most often missed or used",
+        "How it was made",
+    ]
     assert "<details>" not in reviewed
 
 
@@ -112,7 +118,10 @@ def remarks(run: ScoredRun) -> list[str]:
 
 STRICT = Policy.from_document({"strictAH": True})
 PARTLY_STRICT = Policy.from_document({"overrides": {"archetype": {"Escalation_Tracker": {"strictAH": True}}}})
-OTHER_RULES = "Overrides of the configuration judge some cases by other rules than the table of criteria shows."
+PARTLY_HARDER = Policy.from_document(
+    {"overrides": {"archetype": {"Escalation_Tracker": {"thresholds": {"CR": {"pass": 0.9}}}}}}
+)
+OTHER_THRESHOLDS = "Overrides judge some cases by other thresholds than the table of criteria shows."
 QUESTION = Output(("fever",), "fever", ("when?",))
 FEVER = Expectations(("fever",), ("blame",), ("fever",))
 
@@ -134,8 +143,9 @@ REMARKS = [
     (scored_run([Sample("T-1", FEVER, QUESTION)], policy=STRICT), ["Strict AH: one forbidden term makes AH 0."]),
     (
         scored_run(SMALL[:2], policy=PARTLY_STRICT),
-        ["Strict AH for some cases: one forbidden term makes AH 0.", OTHER_RULES],
+        ["Strict AH for some cases: one forbidden term makes AH 0."],
     ),
+    (scored_run(SMALL[:2], policy=PARTLY_HARDER), [OTHER_THRESHOLDS]),
 ]
 
 
@@ -204,7 +214,7 @@ def test_what_is_left_out_of_a_section_does_not_spoil_the_rest() -> None:
     page = render_markdown(MANY, max_bytes=len(WHOLE.encode()) - 500)
     assert page.count("\n- `S11-W1-001-") + page.count("\n- `S11-W2-004-") == 60 - 47
     assert "<summary>60 passing cases</summary>" in page
-    assert "\n</details>\n\n## Most often missed\n" in page
+    assert "\n</details>\n\n## Most often missed or used\n" in page
     assert "Cases to review" not in headings(render_markdown(MANY, max_bytes=len(WHOLE.encode()) - 30_000))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from consumer.offline.pages.rates import BRACKETS, CONFIDENCE, pass_rate
+from consumer.offline.pages.numbers import BRACKETS, CONFIDENCE, pass_rate
 
 SHOWN = [
     (2, 7, "28.6% (8.2–64.1%)"),

@@ -156,7 +156,7 @@ def test_what_an_override_changes_is_said_where_a_case_meets_it() -> None:
     overrides = {"archetype": {"Escalation_Tracker": {"strictAH": True, "thresholds": {"CR": {"pass": 0.9}}}}}
     text = scorecard_text(scored_run(SMALL, policy=policy(overrides=overrides)), verbose=False)
     assert "Strict AH for some cases: one forbidden term makes AH 0" in text
-    assert "Some cases have thresholds of their own" in text
+    assert "Overrides judge some cases by other thresholds" in text
 
 
 def test_an_override_that_no_case_meets_is_not_mentioned() -> None:
@@ -228,20 +228,26 @@ def test_where_nothing_is_wrong_nothing_is_said() -> None:
 
 REMARKS = [
     # a case without forbidden terms
-    (Sample("T-1", Expectations(("a",), (), ("a",)), Output((), "a", ("Why?",))), ["AH 1"]),
+    (Sample("T-1", Expectations(("a",), (), ("a",)), Output((), "a", ("Why?",))), ["AH in 1 case."]),
     # a case with nothing at all
-    (Sample("T-1", Expectations((), (), ()), Output((), "a")), ["CR 1, AH 1, AC 1, all three 1"]),
+    (
+        Sample("T-1", Expectations((), (), ()), Output((), "a")),
+        ["CR in 1 case, AH in 1 case, AC in 1 case, all in 1 case."],
+    ),
     # an output of three empty fields
-    (Sample("T-1", Expectations(("a",), ("b",), ("c",)), EMPTY_OUTPUT), ["AH 1", "Empty outputs: 1"]),
+    (Sample("T-1", Expectations(("a",), ("b",), ("c",)), EMPTY_OUTPUT), ["AH in 1 case.", "Empty outputs: 1 case."]),
     # a missing output, which is not counted as an empty one too
-    (Sample("T-1", Expectations(("a",), ("b",), ("c",)), None), ["AH 1", "Missing outputs, scored as empty: 1"]),
+    (
+        Sample("T-1", Expectations(("a",), ("b",), ("c",)), None),
+        ["AH in 1 case.", "No output: 1 case, scored as empty outputs."],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("case", "remarks"), REMARKS)
 def test_what_makes_scores_worth_less_is_counted_where_it_happened(case: Sample, remarks: Sequence[str]) -> None:
     text = scorecard_text(scored_run([case]), verbose=False)
-    section = text.partition("Scored 1.00 with nothing to check: ")[2].partition("\n\n")[0]
+    section = text.partition("Nothing to check, which scores 1.00: ")[2].partition("\n\n")[0]
     assert section.splitlines() == remarks
 
 
@@ -283,7 +289,7 @@ def test_nothing_is_cut_or_wrapped_in_a_pipe() -> None:
     run = scored_run([odd, naming("other")], concern_id="c" * 150, decision="gate " * 60 + "end")
     text = scorecard_text(run, verbose=True)
     assert f"│ {texts['id']} │ {texts['batch']} │ {texts['archetype']} │ 0.00 │" in text
-    assert f'violation  "{texts["term"]}"\n' in text
+    assert f'used       "{texts["term"]}"\n' in text
     assert f'  "{texts["term"]}" (missed once)\n' in text
     assert f"SAFE v0 Scorecard - {'c' * 150}" in text
     assert text.endswith(f"\n{'gate ' * 60}end\n")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from consumer.offline.scored_run import CaseLine, Shortfall
+from consumer.offline.scored_run import CaseLine, Judged
 from safe_core import CRITERIA, DEFAULT_POLICY, EMPTY_OUTPUT, Expectations, Label, Output, Policy, Threshold
 from tests.support.scored_runs import SMALL, Sample, nasty_samples, scored_run
 
@@ -71,60 +71,58 @@ def test_a_missing_output_is_told_from_an_empty_one() -> None:
 # --- why --------------------------------------------------------------------------------------------------------------
 
 
-def bounds(case: CaseLine) -> list[tuple[str, float, str, float]]:
-    return [(each.criterion, each.score, *each.bound) for each in case.shortfalls]
+def missed_by(case: CaseLine) -> list[tuple[str, float, str]]:
+    return [(each.criterion, each.score, each.missed) for each in case.judged if each.missed]
 
 
-AT_THE_BOUNDS: list[tuple[Sample, Threshold, Label, list[tuple[str, float, str, float]]]] = [
+AT_THE_BOUNDS: list[tuple[Sample, Threshold, Label, list[tuple[str, float, str]]]] = [
     # at `pass` it passes, just below it is to be reviewed
     (signals(3), Threshold(review=0.5, pass_=0.75), "Pass", []),
-    (signals(3), Threshold(review=0.5, pass_=0.7500000000000001), "Review", [("CR", 0.75, "pass", 0.7500000000000001)]),
+    (signals(3), Threshold(review=0.5, pass_=0.7500000000000001), "Review", [("CR", 0.75, "pass 0.7500000000000001")]),
     # at `review` it is to be reviewed, just below it fails
-    (signals(2), Threshold(review=0.5, pass_=0.75), "Review", [("CR", 0.5, "pass", 0.75)]),
-    (signals(2), Threshold(review=0.5000000000000001, pass_=0.75), "Fail", [("CR", 0.5, "review", 0.5000000000000001)]),
+    (signals(2), Threshold(review=0.5, pass_=0.75), "Review", [("CR", 0.5, "pass 0.75")]),
+    (signals(2), Threshold(review=0.5000000000000001, pass_=0.75), "Fail", [("CR", 0.5, "review 0.5000000000000001")]),
     # both bounds at the score, where nothing is ever reviewed
     (signals(2), Threshold(review=0.5, pass_=0.5), "Pass", []),
-    (signals(1), Threshold(review=0.5, pass_=0.5), "Fail", [("CR", 0.25, "review", 0.5)]),
+    (signals(1), Threshold(review=0.5, pass_=0.5), "Fail", [("CR", 0.25, "review 0.5")]),
     # bounds that everything reaches, and one that only all reach
     (signals(0), Threshold(review=0.0, pass_=0.0), "Pass", []),
-    (signals(0), Threshold(review=0.0, pass_=1.0), "Review", [("CR", 0.0, "pass", 1.0)]),
-    (signals(3), Threshold(review=1.0, pass_=1.0), "Fail", [("CR", 0.75, "review", 1.0)]),
+    (signals(0), Threshold(review=0.0, pass_=1.0), "Review", [("CR", 0.0, "pass 1.0")]),
+    (signals(3), Threshold(review=1.0, pass_=1.0), "Fail", [("CR", 0.75, "review 1.0")]),
 ]
 
 
 @pytest.mark.parametrize(("sample", "threshold", "label", "missed"), AT_THE_BOUNDS)
-def test_a_shortfall_names_the_bound_that_was_missed(
-    sample: Sample, threshold: Threshold, label: Label, missed: list[tuple[str, float, str, float]]
+def test_the_bound_that_was_missed_is_named(
+    sample: Sample, threshold: Threshold, label: Label, missed: list[tuple[str, float, str]]
 ) -> None:
     policy = Policy.from_document({"thresholds": {"CR": {"pass": threshold.pass_, "review": threshold.review}}})
     case = only(sample, policy)
-    assert (case.label, bounds(case)) == (label, missed)
+    assert (case.label, missed_by(case)) == (label, missed)
 
 
-def test_shortfalls_come_in_the_order_of_the_criteria() -> None:
+def test_criteria_are_judged_each_by_its_own_thresholds() -> None:
     expectations = Expectations(TERMS, TERMS[:2], TERMS)
     case = only(Sample("A", expectations, Output(("fever",), "a rash", ("Was it a fever?",))))
-    assert case.shortfalls == (
-        Shortfall("CR", 0.5, DEFAULT),
-        Shortfall("AH", 0.5, Threshold(review=0.5, pass_=1.0)),
-        Shortfall("AC", 0.25, DEFAULT),
+    assert case.judged == (
+        Judged("CR", 0.5, DEFAULT),
+        Judged("AH", 0.5, Threshold(review=0.5, pass_=1.0)),
+        Judged("AC", 0.25, DEFAULT),
     )
-    assert [each.fails for each in case.shortfalls] == [False, False, True]
+    assert [each.label for each in case.judged] == ["Review", "Review", "Fail"]
 
 
-def test_nothing_to_check_is_no_shortfall() -> None:
-    assert only(Sample("A", NOTHING, None)).shortfalls == ()
+def test_a_criterion_with_nothing_to_check_misses_no_bound() -> None:
+    assert [each.missed for each in only(Sample("A", NOTHING, None)).judged] == [None, None, None]
 
 
 @pytest.mark.parametrize("sample", [*SMALL, *nasty_samples(), *(signals(n) for n in range(5))], ids=lambda s: s.test_id)
-def test_the_shortfalls_explain_the_label(sample: Sample) -> None:
+def test_the_worst_judged_criterion_labels_the_case(sample: Sample) -> None:
     case = only(sample)
-    explained: Label = (
-        "Fail" if any(each.fails for each in case.shortfalls) else "Review" if case.shortfalls else "Pass"
-    )
-    assert case.label == explained
+    labels = {each.criterion: each.label for each in case.judged}
+    assert case.label == next(label for label in ("Fail", "Review", "Pass") if label in labels.values())
     passed = {criterion: getattr(case.row.passed, criterion) for criterion in CRITERIA}
-    assert {each.criterion for each in case.shortfalls} == {name for name, reached in passed.items() if not reached}
+    assert passed == {criterion: label == "Pass" for criterion, label in labels.items()}
 
 
 # --- overrides --------------------------------------------------------------------------------------------------------
@@ -141,15 +139,15 @@ OVERRIDES = Policy.from_document(
     }
 )
 
-OVERRIDDEN: list[tuple[Sample, Label, list[tuple[str, float, str, float]]]] = [
+OVERRIDDEN: list[tuple[Sample, Label, list[tuple[str, float, str]]]] = [
     # the default layer
-    (signals(3), "Review", [("CR", 0.75, "pass", 0.8)]),
+    (signals(3), "Review", [("CR", 0.75, "pass 0.8")]),
     # its metric_id's
     (signals(1, metric_id="lenient"), "Pass", []),
     # its archetype's
-    (signals(3, archetype="Strict"), "Review", [("CR", 0.75, "pass", 1.0)]),
+    (signals(3, archetype="Strict"), "Review", [("CR", 0.75, "pass 1.0")]),
     # of both: `pass` by the archetype, `review` by the metric_id
-    (signals(1, metric_id="lenient", archetype="Strict"), "Review", [("CR", 0.25, "pass", 1.0)]),
+    (signals(1, metric_id="lenient", archetype="Strict"), "Review", [("CR", 0.25, "pass 1.0")]),
     # no archetype is the group Unknown
     (signals(2, archetype=None), "Pass", []),
 ]
@@ -157,7 +155,7 @@ OVERRIDDEN: list[tuple[Sample, Label, list[tuple[str, float, str, float]]]] = [
 
 @pytest.mark.parametrize(("sample", "label", "missed"), OVERRIDDEN)
 def test_a_case_is_judged_and_explained_by_its_own_rules(
-    sample: Sample, label: Label, missed: list[tuple[str, float, str, float]]
+    sample: Sample, label: Label, missed: list[tuple[str, float, str]]
 ) -> None:
     case = only(sample, OVERRIDES)
-    assert (case.label, bounds(case)) == (label, missed)
+    assert (case.label, missed_by(case)) == (label, missed)

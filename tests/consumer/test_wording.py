@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.offline.pages.words import percent, score
+from consumer.offline.pages.numbers import percent, score
 from consumer.text import count_of
 
 PERCENTAGES = [

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from consumer.offline.compare import ONE_RUN_EACH, Change, Comparison, Side, remarks
+from consumer.offline.pages.content import confidentiality
 from consumer.offline.pages.markdown import literal, table_row
-from consumer.offline.pages.rates import BRACKETS, pass_rate
-from consumer.offline.pages.words import count_of, score
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, score
 from consumer.offline.scored_run import LABELS
-from consumer.text import printable
+from consumer.text import count_of, printable
 from safe_core import Criterion, Scores
 
 MARK: Final = "<!-- SAFE v0 comparison -->"
@@ -16,8 +16,6 @@ MARK: Final = "<!-- SAFE v0 comparison -->"
 
 COMMENT_BYTES: Final = 65_536
 """What GitHub takes as the text of a pull request or a comment at most (it counts characters)."""
-
-_CONFIDENTIAL: Final = "Terms often quote the patient's narrative: treat this page as confidentially as the test cases."
 
 
 # --- said alike on both -----------------------------------------------------------------------------------------------
@@ -129,7 +127,7 @@ def console_lines(comparison: Comparison, decision: str | None = None) -> Iterat
     for which, side in (("base", comparison.base), ("new ", comparison.new)):
         yield f"  {which}  {printable(side.name)}, {_counts(side)}"
     for remark in remarks(comparison):
-        yield f"  ! {remark.sentence.format(*map(_quoted, remark.texts))}"
+        yield f"  ! {remark.written(_quoted)}"
     yield ""
     yield from _columns([("common cases", "base", "new", "difference"), *_measures(comparison)])
     yield ""
@@ -189,9 +187,7 @@ def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
     yield f"**{verdict(comparison)}**: {_summary(comparison)}\n"
     if decision is not None:
         yield f"Gate: {literal(decision)}\n"
-    warned = [
-        f"- **Attention**: {remark.sentence.format(*map(literal, remark.texts))}\n" for remark in remarks(comparison)
-    ]
+    warned = [f"- **Attention**: {remark.written(literal)}\n" for remark in remarks(comparison)]
     if warned:
         yield "".join(warned)
     heads = table_row("Common cases", "Base", "New", "Difference") + table_row("---", "---:", "---:", "---:")
@@ -199,7 +195,7 @@ def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
     sides = (("Base", comparison.base), ("New", comparison.new))
     told = (*(f"{which}: {literal(side.name)}, {_counts(side)}" for which, side in sides), *_tests(comparison))
     yield "".join(f"- {line}\n" for line in (*told, _term_totals(comparison)))
-    yield f"{BRACKETS} {ONE_RUN_EACH} {_CONFIDENTIAL}\n"
+    yield f"{BRACKETS} {ONE_RUN_EACH} {confidentiality('page')}\n"
 
 
 def _entry(case: Change) -> _Entry:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from rich.console import Console
-from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
 from consumer.offline.lint_folder import Lint, Located, lint_folder
-from consumer.offline.pages.words import count_of
+from consumer.offline.pages.sheet import BOLD, RED, YELLOW, Line, Sheet
 from consumer.terminal import PipedConsole
-from consumer.text import printable
+from consumer.text import count_of, printable
 from safe_core import Policy
 from safe_core.lint import SEVERITIES, Ceiling, Severity
 
@@ -49,15 +48,8 @@ def lint_command(
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
-_STYLES: Final[Mapping[Severity, Style]] = {
-    "error": Style(color="red"),
-    "warning": Style(color="black", bgcolor="yellow"),
-    "info": Style(),
-}
-_BOLD: Final = Style(bold=True)
-_INDENT: Final = " " * 8
-_LEAST_CELLS: Final = 20
-_LINES_AT_ONCE: Final = 1_000
+_STYLES: Final[Mapping[Severity, Style]] = {"error": RED, "warning": YELLOW, "info": Style()}
+_INDENT: Final = Text(" " * 8)
 
 
 def print_table(lint: Lint, console: Console) -> None:
@@ -65,24 +57,21 @@ def print_table(lint: Lint, console: Console) -> None:
 
     A closed pipe raises BrokenPipeError if the console is a PipedConsole.
     """
-    lines = _table(lint, console)
-    while block := list(islice(lines, _LINES_AT_ONCE)):
-        console.print(
-            Segments([segment for line in block for segment in (*line, Segment.line())]), end="", soft_wrap=True
-        )
+    sheet = Sheet.of(console)
+    sheet.print(_table(lint, sheet))
 
 
-def _table(lint: Lint, console: Console) -> Iterator[Sequence[Segment]]:
+def _table(lint: Lint, sheet: Sheet) -> Iterator[Line]:
     first, *others = ceiling_lines(lint.ceiling)
-    yield [Segment(first, _BOLD)]
-    yield from ([Segment(line)] for line in others)
+    yield Text(first, BOLD)
+    yield from map(Text, others)
     for file, found in groupby(lint.findings, key=lambda each: each.file):
-        yield []
-        yield [Segment(printable(str(file)), _BOLD)]
+        yield Text()
+        yield Text(printable(str(file)), BOLD)
         for each, more in _gathered(found):
-            yield from _finding(each, more, console)
-    yield []
-    yield [Segment(_closing(lint), _BOLD)]
+            yield from _finding(each, more, sheet)
+    yield Text()
+    yield Text(_closing(lint), BOLD)
 
 
 def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
@@ -108,21 +97,12 @@ def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     return ((each, more[key]) for key, each in first.items())
 
 
-def _finding(each: Located, more: int, console: Console) -> Iterator[Sequence[Segment]]:
+def _finding(each: Located, more: int, sheet: Sheet) -> Iterator[Line]:
     finding = each.finding
-    place = printable(finding.place)
     others = f" and {count_of(more, 'other place')}" if more else ""
-    severity = Segment(finding.severity, _STYLES[finding.severity])
-    yield [Segment(f"{each.line:6}  "), severity, Segment(f"  {finding.code}  {place}".rstrip() + others)]
-    for line in _folded(printable(finding.sentence), console):
-        yield [Segment(_INDENT + line)]
-
-
-def _folded(text: str, console: Console) -> list[str]:
-    if not console.is_terminal:
-        return [text]
-    cells = max(console.width - len(_INDENT), _LEAST_CELLS)
-    return [line.plain.rstrip() for line in Text(text).wrap(console, cells)]
+    place = f"  {finding.code}  {printable(finding.place)}".rstrip() + others
+    yield Text.assemble(f"{each.line:6}  ", (finding.severity, _STYLES[finding.severity]), place)
+    yield from sheet.hanging(_INDENT, printable(finding.sentence))
 
 
 def _closing(lint: Lint) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
-from consumer.offline.pages.kinds import remarks_on
-from consumer.offline.pages.words import missed, score, terms_against, without_output
+from consumer.offline.pages.content import lost_terms, shortfalls, without_output
+from consumer.offline.pages.numbers import score
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
 from safe_core import Label
@@ -94,7 +94,7 @@ def _message(case: CaseLine) -> str:
 def _reasons(case: CaseLine) -> Iterator[str]:
     if nothing := without_output(case):
         yield nothing
-    yield from map(missed, case.shortfalls)
+    yield from shortfalls(case)
 
 
 def _told(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
@@ -103,9 +103,8 @@ def _told(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
     yield ", ".join(f"{name} {score(value)}" for name, value in case.row.scores._asdict().items())
     if case.archetype is not None:
         yield f"archetype: {_legal(case.archetype)}"
-    for criterion, how, terms in terms_against(case):
-        remarks = remarks_on(explanation if how == "missing" else None, criterion, terms)
-        for term, remark in zip(terms, remarks, strict=True):
+    for criterion, how, terms in lost_terms(case, explanation):
+        for term, remark in terms:
             yield f"{criterion} {how}: {_legal(term)}{'' if remark is None else f' ({remark})'}"
 
 

@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.pages.kinds import misses_in_words, remarks_on
-from consumer.offline.pages.rates import BRACKETS, pass_rate, rate_of
-from consumer.offline.pages.words import (
-    count_of,
-    percent,
-    score,
-    settings_of,
-    terms_against,
+from consumer.offline.pages.content import (
+    Table,
+    archetypes,
+    confidentiality,
+    criteria,
+    how_made,
+    inputs,
+    lost_terms,
+    most_frequent_terms,
+    score_of,
+    why_missed,
     without_output,
     worth_knowing,
 )
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
-from consumer.text import printable
-from safe_core import CRITERIA, Criterion, Label
+from consumer.text import count_of, printable
+from safe_core import Label
 
 MARK: Final = "<!-- SAFE v0 report -->"
 """The first line of each such page; by it SAFE knows its own."""
@@ -67,9 +71,9 @@ def table_row(*cells: str) -> str:
     return f"| {' | '.join(escaped)} |\n"
 
 
-def _table(*headings: str, numbers_from: int) -> str:
-    """Give the head of a table, whose columns of numbers are set to the right."""
-    rules = ["---" if column < numbers_from else "---:" for column in range(len(headings))]
+def _head(*headings: str, texts: int) -> str:
+    """Give the head of a table, whose columns of numbers, those after the texts, are set to the right."""
+    rules = ["---" if column < texts else "---:" for column in range(len(headings))]
     return table_row(*headings) + table_row(*rules)
 
 
@@ -162,11 +166,6 @@ def _left_out(things: Iterable[str]) -> str:
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
-_CONFIDENTIAL: Final = (
-    "Terms often quote the patient's narrative: treat this report as confidentially as the test cases."
-)
-_CRITERION_NAMES: Final[Mapping[Criterion, str]] = {"CR": "correct recall", "AH": "avoids harm", "AC": "all content"}
-
 
 def _top(run: ScoredRun) -> str:
     """Give what stays however short the page must be."""
@@ -176,9 +175,9 @@ def _top(run: ScoredRun) -> str:
         f"{MARK}\n# SAFE v0: concern {literal(report['concern_id'])}, batch {literal(report['batch_id'])}\n",
         f"{_verdict(run)}\n",
         *([f"Gate: {literal(run.decision)}\n"] if run.decision is not None else []),
-        _table("Cases", "Pass", "Review", "Fail", numbers_from=0)
+        _head("Cases", "Pass", "Review", "Fail", texts=0)
         + table_row(str(total), *(f"{count} ({percent(count / total)})" for count in _by_label(summary))),
-        f"{BRACKETS} {_CONFIDENTIAL}\n",
+        f"{BRACKETS} {confidentiality('report')}\n",
     ]
     return "\n".join(parts)
 
@@ -202,38 +201,34 @@ def _sections(run: ScoredRun) -> Iterator[_Section]:
     cases: dict[Label, list[CaseLine]] = {"Pass": [], "Review": [], "Fail": []}
     for case in run.cases:
         cases[case.label].append(case)
-    yield _criteria(report)
-    yield _archetypes(report)
+    table = criteria(report)
+    yield _Section(f"\n## Criteria\n\n{_headings(table)}", [_Piece(_Kind.CRITERIA, "".join(_rows(table)))])
+    yield _tabled("\n## By archetype\n", archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
     for heading, label, kinds in _LISTED:
         pieces = _evidence(cases[label], kinds, run.explanations or {}, by_batch=by_batch)
         yield _Section(f"\n## {heading}\n\n", [*pieces])
     yield _passing(cases["Pass"])
-    yield _common_misses(report["failure_analysis"])
-    yield _Section("\n## Worth knowing\n\n", [_Piece(_Kind.REMARK, f"- {text}\n") for text in _remarks(run)])
-    yield _Section("\n## How it was made\n\n", [_Piece(_Kind.MAKING, f"- {text}\n") for text in _making(report)])
-    yield _inputs(report)
+    yield _tabled("\n## Most often missed or used\n", most_frequent_terms(report), _Kind.MISS)
+    remarks = (sentence.written(literal) for sentence in (*why_missed(report), *worth_knowing(run)))
+    yield _Section("\n## Worth knowing\n\n", [_Piece(_Kind.REMARK, f"- {text}\n") for text in remarks])
+    made = (sentence.written(literal) for sentence in how_made(report))
+    yield _Section("\n## How it was made\n\n", [_Piece(_Kind.MAKING, f"- {text}\n") for text in made])
+    yield _tabled("", inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
 
 
-def _criteria(report: Mapping[str, Any]) -> _Section:
-    means, rates, thresholds = report["mean_scores"], report["pass_rates"], report["configuration"]["thresholds"]
-    rows, total = [], report["total_cases"]
-    for criterion, name in _CRITERION_NAMES.items():
-        review, pass_ = thresholds[criterion]["review"], thresholds[criterion]["pass"]
-        mean = score(means[criterion], review, pass_)
-        rows.append(table_row(f"{criterion}, {name}", mean, rate_of(rates[criterion], total), str(review), str(pass_)))
-    rows.append(table_row("composite", score(means["composite"]), "", "", ""))
-    head = _table("Criterion", "Mean", "Pass rate", "Fails below", "Passes from", numbers_from=1)
-    return _Section(f"\n## Criteria\n\n{head}", [_Piece(_Kind.CRITERIA, "".join(rows))])
+def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = None) -> _Section:
+    """Give a table as a section whose pieces are its rows, those beyond the first hundred of a kind of their own."""
+    kinds = (kind if further is None or number < _FURTHER else further for number in range(len(table.rows)))
+    return _Section(f"{heading}\n{_headings(table)}", [*map(_Piece, kinds, _rows(table))])
 
 
-def _archetypes(report: Mapping[str, Any]) -> _Section:
-    pieces = []
-    for number, (name, group) in enumerate(report["by_archetype"].items()):
-        means = [score(group[f"mean_{criterion}"]) for criterion in CRITERIA]
-        row = table_row(literal(name), str(group["count"]), *means, rate_of(group["pass_rate"], group["count"]))
-        pieces.append(_Piece(_Kind.ARCHETYPE if number < _FURTHER else _Kind.FURTHER_ARCHETYPE, row))
-    head = _table("Archetype", "Cases", *(f"Mean {criterion}" for criterion in CRITERIA), "Pass rate", numbers_from=1)
-    return _Section(f"\n## By archetype\n\n{head}", pieces)
+def _headings(table: Table) -> str:
+    return _head(*table.headings, texts=table.texts)
+
+
+def _rows(table: Table) -> Iterator[str]:
+    for row in table.rows:
+        yield table_row(*(literal(cell) if n in table.from_outside else cell for n, cell in enumerate(row)))
 
 
 _LISTED: Final[tuple[tuple[str, Label, tuple[_Kind, _Kind]], ...]] = (
@@ -256,13 +251,9 @@ def _evidence(
 
 
 def _lost(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
-    for criterion, how, terms in terms_against(case):
-        remarks = remarks_on(explanation if how == "missing" else None, criterion, terms)
-        told = [
-            f"{literal(term)}{'' if remark is None else f' ({remark})'}"
-            for term, remark in zip(terms, remarks, strict=True)
-        ]
-        yield f"  - {criterion} {how}: {', '.join(told)}\n"
+    for criterion, how, terms in lost_terms(case, explanation):
+        listed = (literal(term) + ("" if remark is None else f" ({remark})") for term, remark in terms)
+        yield f"  - {criterion} {how}: {', '.join(listed)}\n"
 
 
 def _case_line(case: CaseLine, *, by_batch: bool) -> str:
@@ -277,14 +268,11 @@ def _case_line(case: CaseLine, *, by_batch: bool) -> str:
 
 
 def _scores(case: CaseLine) -> Iterator[str]:
-    missed = {shortfall.criterion: shortfall.bound for shortfall in case.shortfalls}
-    for criterion in CRITERIA:
-        value = getattr(case.row.scores, criterion)
-        if criterion in missed:
-            name, bound = missed[criterion]
-            yield f"{criterion} **{score(value, bound)}** below {name} {bound}"
-        else:
-            yield f"{criterion} {score(value)}"
+    for judged in case.judged:
+        value = score_of(judged)
+        yield (
+            f"{judged.criterion} **{value}** below {judged.missed}" if judged.missed else f"{judged.criterion} {value}"
+        )
     yield f"composite {score(case.row.scores.composite)}"
 
 
@@ -292,48 +280,3 @@ def _passing(cases: Sequence[CaseLine]) -> _Section:
     opening = f"\n<details>\n<summary>{count_of(len(cases), 'passing case')}</summary>\n\n"
     pieces = [_Piece(_Kind.PASSING, f"- {literal(case.test_id)}\n") for case in cases]
     return _Section(opening, pieces, closing="\n</details>\n")
-
-
-_MISSES: Final = (
-    ("common_CR_misses", "signal", "miss_count", "CR missing"),
-    ("common_AH_violations", "term", "count", "AH used"),
-    ("common_AC_misses", "phrase", "miss_count", "AC missing"),
-)
-
-
-def _common_misses(analysis: Mapping[str, Any]) -> _Section:
-    pieces = [
-        _Piece(_Kind.MISS, table_row(what, literal(entry[term]), str(entry[count])))
-        for name, term, count, what in _MISSES
-        for entry in analysis[name]
-    ]
-    return _Section(f"\n## Most often missed\n\n{_table('', 'Term', 'Times', numbers_from=2)}", pieces)
-
-
-def _remarks(run: ScoredRun) -> Iterator[str]:
-    if misses := misses_in_words(run.report):
-        yield f"Why terms were missed: {misses}."
-    yield from worth_knowing(run, literal)
-
-
-def _making(report: Mapping[str, Any]) -> Iterator[str]:
-    scorer, configuration = report["scorer"], report["configuration"]
-    yield f"SAFE {scorer['version']}, rule {literal(scorer['rule'])}, at {report['generated_at']}"
-    weights = ", ".join(f"{criterion} {weight}" for criterion, weight in configuration["weights"].items())
-    yield f"Weights: {weights}; strict AH: {'on' if configuration['strictAH'] else 'off'}"
-    for kind, overrides in configuration["overrides"].items():
-        for name, override in overrides.items():
-            told = ", ".join(f"{setting} {value}" for setting, value in settings_of(override))
-            yield f"Override for {kind} {literal(name)}: {told}"
-    yield f"Fingerprint of the configuration: {literal(scorer['fingerprint'])}"
-
-
-def _inputs(report: Mapping[str, Any]) -> _Section:
-    pieces = [
-        _Piece(
-            _Kind.INPUT if number < _FURTHER else _Kind.FURTHER_INPUT,
-            table_row(literal(entry["name"]), literal(entry["sha256"])),
-        )
-        for number, entry in enumerate(report.get("inputs", ()))
-    ]
-    return _Section(f"\n{_table('Input', 'SHA-256', numbers_from=2)}", pieces)

@@ -3,10 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Literal, NamedTuple
+from unicodedata import category
 
 from rapidfuzz.distance import Indel
 
+from consumer.text import escaped
 from safe_core import Output
 from safe_core.diagnosis import Passage
 
@@ -33,18 +35,69 @@ def place_of(passage: Passage) -> str:
     return f"{passage.field}{element}, characters {passage.start} to {passage.end}"
 
 
+def with_punctuation_of(term: str, text: str, passage: Passage) -> str:
+    """Give a passage of a text with the punctuation around it that the term has too: a passage ends with a word."""
+    start, end = passage.start, passage.end
+    before, after = _AT_START.search(term), _AT_END.search(term)
+    if before and text.endswith(before[0], 0, start):
+        start -= len(before[0])
+    if after and text.startswith(after[0], end):
+        end += len(after[0])
+    return text[start:end]
+
+
+_AT_START: Final = re.compile(r"^[^\w\s]+")
+_AT_END: Final = re.compile(r"(?<![^\w\s])[^\w\s]+$")
+
+# --- pieces of a text -------------------------------------------------------------------------------------------------
+
+Mark = Literal["", "lacking", "further", "pointed"]
+"""What a page marks: what is expected and not there, what is there and not expected, what it points at."""
+
+
+class Piece(NamedTuple):
+    """A stretch of a text; one that is marked has nothing in it that nobody could see."""
+
+    text: str
+    mark: Mark = ""
+
+
+ELLIPSIS: Final = Piece("…")
+
+
+def pieces(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") -> list[Piece]:
+    """Cut a text into the stretches that are marked and what is between them, which is set on one line."""
+    found, at = [], 0
+    for start, end in stretches:
+        found += [Piece(_on_one_line(text[at:start])), Piece(_visible(text[start:end]), mark)]
+        at = end
+    return [*found, Piece(_on_one_line(text[at:]))]
+
+
+def _on_one_line(text: str) -> str:
+    """Give a text with its line breaks, which make no difference where nothing is marked, as spaces."""
+    return re.sub(r"[ \t]*[\r\n\t][ \t\r\n]*", " ", text)
+
+
+def _visible(text: str) -> str:
+    """Escape what nobody could see, as a no-break space that is all that differs, or a lone accent."""
+    lone = all(category(character).startswith("M") for character in text)
+    return "".join(escaped(each) if lone or not each.isprintable() else each for each in text)
+
+
 _AROUND: Final = 40
 """Characters of context that a found term is shown with, on either side."""
 
 
-def around(text: str, passage: Passage) -> Stretch:
-    """Give a passage with some context, cut between words where that is not far."""
+def around(text: str, passage: Passage) -> list[Piece]:
+    """Point at a passage in some of its context, which is cut between words where that is not far."""
     first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
     if first and (space := text.find(" ", first, passage.start)) >= 0:
         first = space + 1
     if last < len(text) and (space := text.rfind(" ", passage.end, last)) >= 0:
         last = space
-    return first, last
+    quoted = pieces(text[first:last], [(passage.start - first, passage.end - first)], "pointed")
+    return [*([ELLIPSIS] if first else []), *quoted, *([ELLIPSIS] if last < len(text) else [])]
 
 
 # --- what differs -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,262 @@
+"""What a report says, before any page lays it out: its tables, its sentences, the terms of its cases.
+
+The pages differ in what they draw, never in what they say. Texts from outside, such as terms and names, are left as
+they are: each page escapes them in its own way, so a table says which of its columns hold them.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
+from consumer.offline.pages.numbers import rate_of, score
+from consumer.offline.scored_run import CaseLine, Explanation, Judged, ScoredRun
+from consumer.text import count_of
+from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Thresholds
+from safe_core.diagnosis import Kind
+
+CRITERION_NAMES: Final[Mapping[Criterion, str]] = {
+    "CR": "CR, correct recall",
+    "AH": "AH, avoids harm",
+    "AC": "AC, all content",
+}
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+class Table(NamedTuple):
+    """Rows of cells below headings: the first `texts` columns hold texts, the others numbers."""
+
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: int
+    from_outside: Collection[int] = ()
+
+
+def criteria(report: Mapping[str, Any]) -> Table:
+    """The mean and the pass rate of each criterion, beside the bounds that judge it; at last the mean composite."""
+    means, thresholds = report["mean_scores"], report["configuration"]["thresholds"]
+    rows = []
+    for criterion, name in CRITERION_NAMES.items():
+        review, pass_ = thresholds[criterion]["review"], thresholds[criterion]["pass"]
+        rate = rate_of(report["pass_rates"][criterion], report["total_cases"])
+        rows.append((name, score(means[criterion], review, pass_), rate, str(review), str(pass_)))
+    rows.append(("composite", score(means["composite"]), "", "", ""))
+    return Table("Criteria", ("Criterion", "Mean", "Pass rate", "Fails below", "Passes from"), rows, texts=1)
+
+
+def archetypes(report: Mapping[str, Any]) -> Table:
+    """The means and the pass rate of each archetype."""
+    rows = []
+    for name, group in report["by_archetype"].items():
+        means = (score(group[f"mean_{criterion}"]) for criterion in CRITERIA)
+        rows.append((name, str(group["count"]), *means, rate_of(group["pass_rate"], group["count"])))
+    headings = ("Archetype", "Cases", *(f"Mean {criterion}" for criterion in CRITERIA), "Pass rate")
+    return Table("By archetype", headings, rows, texts=1, from_outside=(0,))
+
+
+class Frequent(NamedTuple):
+    """A term and how often it was missed or used; a case that lists it twice counts twice (contract.md, "Ties")."""
+
+    criterion: Criterion
+    how: Literal["missing", "used"]
+    term: str
+    times: int
+
+
+def most_frequent(report: Mapping[str, Any]) -> Iterator[Frequent]:
+    """Yield what was missed or used most often, criterion by criterion."""
+    analysis = report["failure_analysis"]
+    yield from (Frequent("CR", "missing", each["signal"], each["miss_count"]) for each in analysis["common_CR_misses"])
+    yield from (Frequent("AH", "used", each["term"], each["count"]) for each in analysis["common_AH_violations"])
+    yield from (Frequent("AC", "missing", each["phrase"], each["miss_count"]) for each in analysis["common_AC_misses"])
+
+
+def most_frequent_terms(report: Mapping[str, Any]) -> Table:
+    """The same as a table."""
+    rows = [(f"{each.criterion} {each.how}", each.term, str(each.times)) for each in most_frequent(report)]
+    return Table("Most often missed or used", ("Criterion", "Term", "Times"), rows, texts=2, from_outside=(1,))
+
+
+def kinds_of_misses(report: Mapping[str, Any]) -> Table:
+    """What to do about each kind of miss, and how many there are of it."""
+    counts: Mapping[Kind, int] = report.get("miss_kinds") or {}
+    rows = [(KIND_LABELS[kind], KIND_ADVICE[kind], str(count)) for kind, count in counts.items()]
+    return Table("Kinds of misses", ("Kind", "What to do", "Misses"), rows, texts=2)
+
+
+def inputs(report: Mapping[str, Any]) -> Table:
+    """The files that the report was made from."""
+    rows = [(each["name"], each["sha256"]) for each in report.get("inputs", ())]
+    return Table("Inputs", ("Input", "SHA-256"), rows, texts=2, from_outside=(0, 1))
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+
+
+class Sentence(NamedTuple):
+    """A sentence with a {} for each text from outside."""
+
+    template: str
+    texts: tuple[str, ...] = ()
+
+    def written(self, escaped: Callable[[str], str]) -> str:
+        """Give the sentence with its texts as a page escapes them."""
+        return self.template.format(*map(escaped, self.texts))
+
+
+def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
+    """Yield what a reader must know to read the numbers."""
+    report = run.report
+    vacuous = [f"{name} in {count_of(count, 'case')}" for name, count in report["vacuous"].items() if count]
+    if vacuous:
+        yield Sentence(f"Nothing to check, which scores 1.00: {', '.join(vacuous)}.")
+    if report["empty_outputs"]:
+        yield Sentence(f"Empty outputs: {count_of(report['empty_outputs'], 'case')}.")
+    if report["missing_outputs"]:
+        yield Sentence(f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs.")
+    rules = {case.rules for case in run.cases}
+    strict = {each.strict_ah for each in rules}
+    if True in strict:
+        yield Sentence(f"Strict AH{' for some cases' if False in strict else ''}: one forbidden term makes AH 0.")
+    if (differing := own_rules(report["configuration"], "thresholds", "weights")) is not None:
+        yield Sentence("Not the default rules: {}.", (differing,))
+    if any(_differ(each.thresholds, report["configuration"]["thresholds"]) for each in rules):
+        yield Sentence("Overrides judge some cases by other thresholds than the table of criteria shows.")
+
+
+def _differ(thresholds: Thresholds, document: Mapping[Criterion, Mapping[str, float]]) -> bool:
+    own = {c: {"pass": getattr(thresholds, c).pass_, "review": getattr(thresholds, c).review} for c in CRITERIA}
+    return own != document
+
+
+def why_missed(report: Mapping[str, Any]) -> Iterator[Sentence]:
+    """Yield the counts of the kinds of misses, if the report has any."""
+    if misses := misses_in_words(report):
+        yield Sentence(f"Why terms were missed: {misses}.")
+
+
+def how_made(report: Mapping[str, Any]) -> Iterator[Sentence]:
+    """Yield what made the report: the version, the rule, the settings that judged."""
+    scorer, configuration = report["scorer"], report["configuration"]
+    yield Sentence(f"SAFE {scorer['version']}, rule {{}}, at {report['generated_at']}", (scorer["rule"],))
+    weights = ", ".join(f"{criterion} {weight}" for criterion, weight in configuration["weights"].items())
+    yield Sentence(f"Weights: {weights}; strict AH: {'on' if configuration['strictAH'] else 'off'}")
+    for kind, overrides in configuration["overrides"].items():
+        for name, override in overrides.items():
+            changes = ", ".join(f"{setting} {value}" for setting, value in settings_of(override))
+            yield Sentence(f"Override for {kind} {{}}: {changes}", (name,))
+    yield Sentence("Fingerprint of the configuration: {}", (scorer["fingerprint"],))
+
+
+def own_rules(configuration: Mapping[str, Any], *sections: str) -> str | None:
+    """Say in which settings a report's rules are not the default ones, as "thresholds.CR.pass 0.9 (default 0.8)".
+
+    Without `sections` of the configuration, all of them are looked at; None if there is nothing to say.
+    """
+    default = dict(settings_of(DEFAULT_POLICY.configuration()))
+    differing = [
+        f"{name} {value}{f' (default {default[name]})' if name in default else ''}"
+        for name, value in settings_of(configuration)
+        if value != default.get(name) and (not sections or name.partition(".")[0] in sections)
+    ]
+    return ", ".join(differing) or None
+
+
+def settings_of(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each setting of a nested configuration: its dotted name and its value as JSON."""
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            yield from settings_of(value, f"{within}{key}.")
+        else:
+            yield f"{within}{key}", json.dumps(value)
+
+
+def why(run: ScoredRun) -> str:
+    """Give the reason of a run's verdict, as "3 of 7 cases fail"."""
+    summary, verdict = run.report["summary"], run.verdict
+    number = summary[verdict.lower()]
+    return f"{number} of {count_of(summary['total_cases'], 'case')} {_VERBS[verdict][number == 1]}"
+
+
+_VERBS: Final[Mapping[Label, tuple[str, str]]] = {
+    "Pass": ("pass", "passes"),
+    "Review": ("need review", "needs review"),
+    "Fail": ("fail", "fails"),
+}
+
+
+def confidentiality(page: str) -> str:
+    """Say how confidential a page is, which is named as "report" or "page"."""
+    return f"Terms often quote the patient's narrative: treat this {page} as confidentially as the test cases."
+
+
+# --- a case -----------------------------------------------------------------------------------------------------------
+
+
+def score_of(judged: Judged) -> str:
+    """Give the score of a criterion; it never reads as having reached a bound that it missed."""
+    return score(judged.score, judged.threshold.review, judged.threshold.pass_)
+
+
+def shortfalls(case: CaseLine) -> list[str]:
+    """Say which bounds a case missed, as "CR 0.33 below review 0.5"."""
+    return [f"{each.criterion} {score_of(each)} below {each.missed}" for each in case.judged if each.missed]
+
+
+def without_output(case: CaseLine) -> str | None:
+    """Say that nothing was there to be scored, if so."""
+    if not case.answered:
+        return "no output"
+    return "empty output" if case.row.empty_output else None
+
+
+def counted(case: CaseLine, criterion: Criterion) -> str:
+    """Say how many terms a score is made of."""
+    if getattr(case.row.vacuous, criterion):
+        return "nothing to check"
+    details, total = case.row.details, getattr(case.row.terms, criterion)
+    if criterion == "AH":
+        return f"{len(details.ah_violations)} of {total} forbidden used"
+    return f"{len(details.cr_found if criterion == 'CR' else details.ac_found)} of {total} required found"
+
+
+class Term(NamedTuple):
+    """A term of a case, and for a missing one why it was missed, where the run was explained."""
+
+    text: str
+    remark: str | None = None
+
+
+class Terms(NamedTuple):
+    """The terms of a criterion that were found, missing, or used though forbidden."""
+
+    criterion: Criterion
+    how: Literal["found", "missing", "used"]
+    terms: Sequence[Term]
+
+
+def terms_of(case: CaseLine, explanation: Explanation | None = None) -> list[Terms]:
+    """List the terms of a case, those that it lost by with what an explanation says of them without quoting outputs."""
+    details = case.row.details
+    lists = (
+        Terms("CR", "found", [*map(Term, details.cr_found)]),
+        Terms("CR", "missing", _missing(details.cr_missing, "CR", explanation)),
+        Terms("AH", "used", [*map(Term, details.ah_violations)]),
+        Terms("AC", "found", [*map(Term, details.ac_found)]),
+        Terms("AC", "missing", _missing(details.ac_missing, "AC", explanation)),
+    )
+    return [each for each in lists if each.terms]
+
+
+def lost_terms(case: CaseLine, explanation: Explanation | None = None) -> list[Terms]:
+    """List only the terms that a case lost by."""
+    return [each for each in terms_of(case, explanation) if each.how != "found"]
+
+
+def _missing(terms: Iterable[str], criterion: Criterion, explanation: Explanation | None) -> list[Term]:
+    if explanation is None:
+        return [*map(Term, terms)]
+    misses = (miss for miss in explanation.diagnosis.misses if miss.criterion == criterion)
+    return [Term(term, remark_on(miss)) for term, miss in zip(terms, misses, strict=True)]

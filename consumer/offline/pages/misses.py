@@ -1,0 +1,173 @@
+"""What every page says of a miss, and of a term that was found: its kind, its place, its text beside the term's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from consumer.offline.pages.quotes import Piece, around, differences, element_of, pieces, place_of, with_punctuation_of
+from consumer.offline.scored_run import Explanation
+from safe_core import Criterion, Expectations, Output
+from safe_core.diagnosis import KINDS, InNarrative, Kind, Miss, Occurrence, Passage, diagnose
+
+KIND_LABELS: Final[Mapping[Kind, str]] = {
+    "form": "form",
+    "connectives": "connectives",
+    "rearranged": "rearranged",
+    "value": "value differs",
+    "polarity": "polarity or certainty differs",
+    "split": "split over elements",
+    "part": "only in part",
+    "other_field": "in another field",
+    "absent": "not there",
+}
+
+KIND_ADVICE: Final[Mapping[Kind, str]] = {
+    "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
+    "connectives": "Only small words differ, such as articles and prepositions: shorten the term to its content words.",
+    "rearranged": "The same words are there in another order or inflection: split the term, or expect its core.",
+    "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
+    "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
+    "split": "The output gives this in several elements: split the term into one term per finding.",
+    "part": "Only part of it is there: see what the output says instead; ask for it in the prompt or shorten the term.",
+    "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",
+    "absent": "Nothing like it was found: ask for it in the prompt.",
+}
+
+NOT_IN_NARRATIVE: Final = "not in the case's own narrative: fix the term, not the prompt"
+"""What is said of such a miss first; the advice on its kind is not for it."""
+
+
+def misses_in_words(report: Mapping[str, Any]) -> str | None:
+    """Count a report's misses, as "of 152 misses: 43 not in the narrative; 76 only in part, 31 connectives".
+
+    Every miss is of one kind, whether it stands in the narrative or not; None where there is nothing to count.
+    """
+    counts: Mapping[Kind, int] = report.get("miss_kinds") or {}
+    total = sum(counts.values())
+    if not total:
+        return None
+    alien = report.get("misses_not_in_narrative")
+    first = f"{alien} not in the narrative; " if alien else ""
+    commonest = sorted(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
+    told = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
+    return f"of {total} {'miss' if total == 1 else 'misses'}: {first}{told}"
+
+
+def remark_on(miss: Miss) -> str:
+    """Say of a miss what can be said without the output's text: its kind, the narrative's word, and the place."""
+    alien = ", not in the narrative" if miss.in_narrative == "no" else ""
+    return f"{KIND_LABELS[miss.kind]}{alien}{_short_place(miss.passage)}"
+
+
+def _short_place(passage: Passage | None) -> str:
+    if passage is None:
+        return ""
+    element = "" if passage.element is None else f"[{passage.element}]"
+    return f", {passage.field}{element} {passage.start}-{passage.end}"
+
+
+# --- the terms of a case ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedTerm:
+    """A term of a case and what an explanation says of it; what it says nothing of is empty.
+
+    Only where text of outputs may be shown are there `expected` and `found`, the term and the output's words set
+    against each other, and `narrative`, how the narrative words it. `how` names the part that `found` plays.
+    """
+
+    criterion: Criterion
+    text: str
+    kind: str = ""
+    place: str = ""
+    lacks: str = ""
+    advice: str = ""
+    expected: Sequence[Piece] = ()
+    found: Sequence[Piece] = ()
+    narrative: Sequence[Piece] = ()
+    how: str = "found"
+
+
+class Group(NamedTuple):
+    """Terms under a heading; those that are `loud` are the test's own fault."""
+
+    heading: str
+    terms: Sequence[ExplainedTerm]
+    loud: bool = False
+
+
+MISSED, USED, FOUND = "Missed", "Forbidden terms that were used", "Required terms that were found"
+_HEADINGS: Final[Mapping[InNarrative, str]] = {
+    "no": f"{MISSED}, and {NOT_IN_NARRATIVE}",
+    "yes": f"{MISSED}, though the narrative has it",
+    "no_narrative": f"{MISSED}; without a narrative nobody can tell whether it was there to be found",
+}
+NOTHING_LIKE_IT: Final = "nothing like it"
+
+
+def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group]:
+    """Group what an explanation says of each term: first what the test itself is to blame for, at last what was found.
+
+    With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
+    """
+    diagnosis = explanation.diagnosis
+    quoted = explanation if shows_text else None
+    groups = [
+        Group(heading, [_miss(miss, quoted) for miss in diagnosis.misses if miss.in_narrative == told], told == "no")
+        for told, heading in _HEADINGS.items()
+    ]
+    output = explanation.output if shows_text else None
+    used = [_occurrence(each, output) for each in diagnosis.occurrences if each.criterion == "AH"]
+    found = [_occurrence(each, output) for each in diagnosis.occurrences if each.criterion != "AH"]
+    return [group for group in (*groups, Group(USED, used), Group(FOUND, found)) if group.terms]
+
+
+def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
+    expected, found = ((), ()) if quoted is None else _side_by_side(miss, quoted.output)
+    nowhere = "" if quoted else NOTHING_LIKE_IT
+    alien = miss.in_narrative == "no"
+    return ExplainedTerm(
+        miss.criterion,
+        miss.term,
+        kind=KIND_LABELS[miss.kind],
+        place=f"{place_of(miss.passage)}, {miss.similarity:.0f}% alike" if miss.passage else nowhere,
+        lacks=", ".join(f"{absent.word} ({absent.type})" for absent in miss.absent_words),
+        advice="" if alien else KIND_ADVICE[miss.kind],  # there the heading says what to do, whatever the kind
+        expected=expected,
+        found=found,
+        narrative=_in_narrative(miss.term, quoted.narrative) if alien and quoted else (),
+        how="nearest" if miss.kind == "absent" and miss.passage else "found",
+    )
+
+
+def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[Piece], Sequence[Piece]]:
+    """Give the term and what was found, marked where the two have more in common than not."""
+    expected = miss.term.strip()
+    if miss.passage is None:
+        return pieces(expected), pieces(NOTHING_LIKE_IT)
+    found = with_punctuation_of(expected, element_of(output, miss.passage), miss.passage)
+    lacking, further = ([], []) if miss.kind == "absent" else differences(expected, found)
+    return pieces(expected, lacking, "lacking"), pieces(found, further, "further")
+
+
+def _in_narrative(term: str, narrative: str | None) -> Sequence[Piece]:
+    """Quote how the narrative words a term, if at all."""
+    if narrative is None:
+        return ()
+    asked = diagnose(Expectations((term,), (), ()), Output((narrative,), "", ()), None)
+    nearest = next((each.passage for each in asked.misses if each.kind != "absent"), None)
+    return pieces(NOTHING_LIKE_IT) if nearest is None else around(narrative, nearest)
+
+
+def _occurrence(occurrence: Occurrence, output: Output | None) -> ExplainedTerm:
+    used = occurrence.criterion == "AH"
+    quoted = output is not None and (used or occurrence.inside_word)
+    return ExplainedTerm(
+        occurrence.criterion,
+        occurrence.term,
+        place=place_of(occurrence.passage),
+        advice="It appears only inside longer words, and may not be meant." if occurrence.inside_word else "",
+        found=around(element_of(output, occurrence.passage), occurrence.passage) if output and quoted else (),
+        how="used" if used else "found",
+    )

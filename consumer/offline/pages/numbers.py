@@ -1,0 +1,48 @@
+"""How every page writes its numbers: nothing is rounded up to a bound that it has not reached."""
+
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
+from typing import Final
+
+from safe_core.intervals import wilson
+
+CONFIDENCE: Final = 0.95
+
+BRACKETS: Final = "In brackets: 95 % interval (Wilson), where the pass rate of many more such cases may lie."
+"""What a page says once of its brackets."""
+
+_ONE_PLACE: Final = Decimal("0.1")
+_TWO_PLACES: Final = Decimal("0.01")
+
+
+def percent(fraction: float) -> str:
+    """Give a fraction as "28.6%"; cut off where rounding would reach a whole percent that it is below.
+
+    Bounds are nearly always whole percents, and what is below one must not read as having reached it.
+    """
+    exact = Decimal(repr(fraction)) * 100
+    nearest = exact.quantize(_ONE_PLACE, ROUND_HALF_EVEN)
+    if exact < nearest == nearest.to_integral_value():
+        nearest = exact.quantize(_ONE_PLACE, ROUND_FLOOR)
+    return f"{str(nearest).removesuffix('.0')}%"
+
+
+@lru_cache(maxsize=1024)  # a run has few different scores
+def score(value: float, *bounds: float) -> str:
+    """Give a score to two places; cut off where rounding would reach one of the bounds, or 1, that it is below."""
+    text = f"{value:.2f}"
+    if any(value < bound <= float(text) for bound in (*bounds, 1.0)):
+        return str(Decimal(repr(value)).quantize(_TWO_PLACES, ROUND_FLOOR))
+    return text
+
+
+def pass_rate(passes: int, cases: int) -> str:
+    """Give "28.6% (8.2–64.1%)", each number as percent() writes it; without cases "0% (0–100%)"."""
+    low, high = wilson(passes, cases, CONFIDENCE)
+    share = passes / cases if cases else 0.0
+    return f"{percent(share)} ({percent(low).removesuffix('%')}–{percent(high)})"
+
+
+def rate_of(share: float, cases: int) -> str:
+    """The same of a rate in a report, which is a whole number of cases divided by all of them."""
+    return pass_rate(round(share * cases), cases)

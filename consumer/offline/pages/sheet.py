@@ -1,0 +1,90 @@
+"""What a command prints on: a terminal gets what fits it, anything else gets each thing whole and on one line."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from safe_core import Label
+
+Line = Text | Sequence[Segment]
+"""Segments where there are many: they are printed as they are, and much faster."""
+
+BOLD: Final = Style(bold=True)
+# Yellow letters are hard to read on a light terminal, and worse in bold; on a yellow ground black is on every one.
+GREEN, YELLOW, RED = Style(color="green"), Style(color="black", bgcolor="yellow"), Style(color="red")
+LABEL_STYLES: Final[Mapping[Label, Style]] = {"Pass": GREEN, "Review": YELLOW, "Fail": RED}
+
+_LEAST_CELLS: Final = 10
+_LINES_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A console and what it can show; `width` in cells, None where a line may be as long as it is."""
+
+    console: Console
+    width: int | None
+    ascii_only: bool
+
+    @classmethod
+    def of(cls, console: Console) -> "Sheet":
+        return cls(console, console.width if console.is_terminal else None, console.options.ascii_only)
+
+    @property
+    def ellipsis(self) -> str:
+        return "..." if self.ascii_only else "…"
+
+    def print(self, lines: Iterator[Line]) -> None:
+        """Print lines as they come; a closed pipe raises BrokenPipeError if the console is a PipedConsole."""
+        while block := list(islice(lines, _LINES_AT_ONCE)):
+            self.console.print(_Finished(block), soft_wrap=True)
+
+    def wrapped(self, text: Text, indent: int = 0) -> Sequence[Text]:
+        """Break a text as the width demands, less an indent."""
+        return self.within(text, None if self.width is None else self.width - indent)
+
+    def within(self, text: Text, cells: int | None) -> Sequence[Text]:
+        """Break a text between words, and within a word only where that alone is too wide."""
+        if cells is None or text.cell_len <= cells:
+            return [text]
+        # On a terminal too narrow for anything, a column of single letters would help nobody.
+        lines = [*text.wrap(self.console, max(cells, _LEAST_CELLS))]
+        for line in lines:
+            line.rstrip()
+        return lines
+
+    def hanging(self, lead: Text, text: Text | str) -> Iterator[Text]:
+        """Put a text behind a lead, and below itself what does not fit."""
+        indent = Text(" " * lead.cell_len)
+        for line in self.wrapped(Text(text) if isinstance(text, str) else text, lead.cell_len):
+            line.rstrip()
+            yield lead + line
+            lead = indent
+
+
+class _Finished:
+    """Lines printed as they are: not cut, not wrapped, not read as markup."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines = lines
+
+    def __rich_console__(self, console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
+        end = Segment.line()
+        for line in self._lines:
+            yield from line.render(console) if isinstance(line, Text) else line
+            yield end
+
+
+def section(heading: Iterable[Line], lines: Iterable[Line]) -> Iterator[Line]:
+    """Give lines below a heading, which is not there without any."""
+    for number, line in enumerate(lines):
+        if not number:
+            yield Text()
+            yield from heading
+        yield line
