@@ -1,7 +1,7 @@
-"""A folder of batch files, `<batch_id>.json`, kept fresh while asked (contract.md, "Batch files").
+"""A folder of batch files, `<batch_id>.json`, read again when they change (contract.md, "Batch files").
 
-A scan lists the folder and reads what has changed, in a thread; it makes a new FolderIndex, and look-ups go by dicts
-alone: no path is ever built from an id.
+A look at the folder lists it and reads what has changed, in a thread. It makes a new FolderIndex; look-ups only use
+its dicts: no path is ever built from an id.
 """
 
 import asyncio
@@ -10,73 +10,74 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
+from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.answers import CACHED_ANSWERS, Answer, Preparer, count, no_requests, take_known
+from consumer.expectations.base import LOOK_AGAIN_SECONDS, Answer, IndexedSource
 from consumer.expectations.cases import (
     Holders,
     Row,
     among,
-    case_count,
     compact,
     move,
+    nameless_count,
     names_of,
     parse_in_pieces,
     poison,
     rows_of,
     verdict,
+    without_unused,
 )
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
-from consumer.loop_budget import Turns
 from consumer.text import named, shown
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
 SCAN_EVERY_SECONDS = 1.0
 QUICK_SCAN_SECONDS = 0.02
-"""A scan that takes no longer may be repeated at once; else scans take at most a tenth of the time."""
+"""A scan that takes no longer may be repeated at once; slower ones take at most a tenth of the time."""
 REST_AFTER_SCAN = 10
 WRITING_SECONDS = 5.0
-"""So long after its last change a file that does not parse counts as being written."""
+"""A file that does not parse counts as being written until this long after its last change."""
 SETTLED_SECONDS = 2.0
 """A file younger than this may change again without a new time stamp (they tick coarsely), so it is read once more."""
-UNANSWERED_SECONDS = 30.0
-LOOK_AGAIN_SECONDS = 5.0
 TRIES = 3
 NAMED_AT_ONCE = 20
 """One scan names this many files with unusable test cases in the log, and counts the rest."""
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
-"""A batch of a hundred thousand cases has some 50 MiB; what is far larger is a mistake, and would take all memory."""
+"""A batch of a hundred thousand cases has about 50 MiB. A far larger one is a mistake, and would take all memory."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
 
 
 # --- listing and reading ----------------------------------------------------------------------------------------------
 
-Signature = tuple[int, int, int, int, int]
-"""What changes when a file does: times of modification and of change (ns), size, inode, device."""
+
+class Signature(NamedTuple):
+    """What changes when a file does."""
+
+    modified_ns: int
+    changed_ns: int
+    size: int
+    inode: int
+    device: int
 
 
 def _signature(status: os.stat_result) -> Signature:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
+    return Signature(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)
 
 
 class ListedFile(NamedTuple):
-    """A batch file that may be opened: `path` holds no link any more."""
+    """A batch file that may be opened: its `path` has no links in it any more."""
 
     path: str
     signature: Signature
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return self.signature[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +97,18 @@ def list_folder(folder: str | Path) -> Listing:
     root = os.path.realpath(folder)
     with os.scandir(root) as entries:
         names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
-    files: dict[str, ListedFile] = {}
-    ignored: dict[str, str] = {}
-    for name in names:
-        match _examined(root, name):
-            case ListedFile() as listed:
-                files[name] = listed
-            case str(why):
-                ignored[name] = why
-            case _:
-                pass
-    return Listing(root, files, ignored)
+    examined = {name: _examined(root, name) for name in names}
+    return Listing(
+        root,
+        files={name: listed for name, listed in examined.items() if isinstance(listed, ListedFile)},
+        ignored={name: why for name, why in examined.items() if isinstance(why, str)},
+    )
 
 
 def _examined(root: str, name: str) -> ListedFile | str | None:
-    """What stands under a name: a file to read, or why it is ignored; None if it is gone."""
+    """The file to read, or why the name is ignored; None if it is gone."""
     path = f"{root}/{name}"
-    for _ in range(TRIES):  # a ConfigMap's links lead for a moment to a folder that is already gone
+    for _ in range(TRIES):  # for a moment, a ConfigMap's links point to a folder that is already gone
         try:
             status = os.lstat(path)
             if not stat.S_ISLNK(status.st_mode):
@@ -131,13 +127,13 @@ def _regular(path: str, status: os.stat_result) -> ListedFile | str:
 
 
 def read_whole(path: str, most_bytes: int = LARGEST_FILE_BYTES) -> tuple[bytes, Signature] | None:
-    """Read a file that nobody changes meanwhile; None if it kept changing or is gone.
+    """Read a file that nobody changes meanwhile; None if it is gone, or changed during each try.
 
-    Raises OSError: PermissionError is the file's own fault, any other (no descriptors left) the folder's or ours.
+    Raises OSError: PermissionError concerns this file alone, any other the whole folder or us (no descriptors left).
     """
     for _ in range(TRIES):
         try:
-            # What was swapped for a link, a fifo or a device since it was listed is not followed, waited for or read.
+            # Since it was listed, a link, a fifo or a device may have replaced it: do not follow it, nor wait for it.
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ELOOP}:
@@ -147,7 +143,7 @@ def read_whole(path: str, most_bytes: int = LARGEST_FILE_BYTES) -> tuple[bytes, 
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
                 return None
-            raw = file.read(min(before.st_size + 1, most_bytes))  # room is made for all that is asked for
+            raw = file.read(min(before.st_size + 1, most_bytes))  # as much memory is allocated as is asked for
             after = os.fstat(descriptor)
         if _signature(before) == _signature(after) and len(raw) == after.st_size:
             return raw, _signature(after)
@@ -159,30 +155,34 @@ def read_whole(path: str, most_bytes: int = LARGEST_FILE_BYTES) -> tuple[bytes, 
 
 @dataclass(frozen=True, slots=True)
 class BatchFile:
-    """A batch file as it was last read; `rows`, `cases`, `unusable` are of its last good version, if it ever had one.
+    """A batch file as it was last read; `rows`, `cases` and `unusable` are of its last good version.
 
-    `signature` is None for a file that the next scan reads again whatever it looks like. `content` is a hash of its
-    bytes, `modified_at` in seconds since 1970; of its `cases`, `unusable` many cannot be used.
+    `signature` is None for a file that the next scan reads again even if it looks the same. `content` is a hash of its
+    bytes, `modified_at` is in seconds since 1970. Of its `cases`, `unusable` cannot be used; `cases` is None if no
+    version was ever good.
     """
 
-    signature: Signature | None
-    modified_at: float
+    signature: Signature | None = None
+    modified_at: float = 0.0
     content: int | None = None
-    rows: Mapping[str, Row] | None = None
-    cases: int = 0
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    cases: int | None = None
     unusable: int = 0
     problem: str | None = None
 
     def is_being_written(self, now: float) -> bool:
-        """Tell whether it does not parse, and changed so lately that it soon may."""
+        """Tell whether it does not parse, but changed so recently that it soon may."""
         return self.problem is not None and abs(now - self.modified_at) < WRITING_SECONDS
+
+
+_NO_FILE = BatchFile()
 
 
 @dataclass(frozen=True, slots=True)
 class FolderIndex:
-    """All test cases of a folder; never changed, but followed by another.
+    """All test cases of a folder; it is never changed but replaced by the next one.
 
-    `holders` are names of files. `shared` holds equal expectations once.
+    `holders` are names of files. `shared` has each of the expectations once, however many test cases are equal.
     `bad_files` names, in order, the files that cannot be used as they are now.
     """
 
@@ -194,25 +194,23 @@ class FolderIndex:
 
     def find(self, key: ExpectationsKey, now: float) -> TestCase | Poison:
         """Find a test case (contract.md, "Look-up"); raises Transient while its file is being written."""
-        own_name = key.batch_id + SUFFIX
-        own = self.files.get(own_name)
-        if own is not None:
-            row = None if own.rows is None else own.rows.get(key.test_id)
-            if row is not None:
-                # Without its name, which is the batch_id of the input.
-                return verdict(row, "the batch's own file")
-            if own.is_being_written(now):
-                raise Transient("the batch's own file is being written")
-            if own.rows is None:
-                return poison("expectations_invalid", f"the batch's own file: {own.problem}")
+        own = self._own(key.batch_id)
+        row = own.rows.get(key.test_id)
+        if row is not None:
+            # Without the file's name, which is the batch_id of the input.
+            return verdict(row, "the batch's own file")
+        if own.is_being_written(now):
+            raise Transient("the batch's own file is being written")
+        if own.cases is None and own.problem is not None:
+            return poison("expectations_invalid", f"the batch's own file: {own.problem}")
         names = self.holders.get(key.test_id)
         if names is None:
-            return self._not_found(own_name, now)
-        return among(
-            names_of(names),
-            lambda name: verdict(_rows(self.files[name])[key.test_id], named([name])),
-            "batch files",
-        )
+            return self._not_found(key.batch_id + SUFFIX, now)
+        verdicts = ((name, verdict(self.files[name].rows[key.test_id], named([name]))) for name in names_of(names))
+        return among(verdicts, "batch files")
+
+    def _own(self, batch_id: str) -> BatchFile:
+        return self.files.get(batch_id + SUFFIX, _NO_FILE)
 
     def _not_found(self, own_name: str, now: float) -> Poison:
         bad = [name for name in self.bad_files if name != own_name]
@@ -224,42 +222,40 @@ class FolderIndex:
 
     def expected_cases(self, batch_id: str) -> int | None:
         """How many test cases the batch of that name has, None if there is none."""
-        own = self.files.get(batch_id + SUFFIX)
-        return None if own is None or own.rows is None else own.cases
+        return self._own(batch_id).cases
 
     def holds(self, key: ExpectationsKey) -> bool:
         """Tell whether the batch of that name itself holds the test case."""
-        own = self.files.get(key.batch_id + SUFFIX)
-        return own is not None and own.rows is not None and key.test_id in own.rows
+        return key.test_id in self._own(key.batch_id).rows
 
-    def problems(self) -> dict[str, tuple[str, object]]:
-        """What to warn of, by file name; differs from an earlier one where a file has changed since."""
-        told: dict[str, tuple[str, object]] = {name: (why, None) for name, why in self.ignored.items()}
-        for name in self.bad_files:
-            file = self.files[name]
-            told[name] = (file.problem or "", (file.modified_at, file.content))
-        return told
+    def problems(self) -> dict[str, tuple[str | None, object]]:
+        """Why files cannot be used, by name; an entry differs from an earlier one where the file has changed."""
+        bad = {name: self.files[name] for name in self.bad_files}
+        return {name: (why, None) for name, why in self.ignored.items()} | {
+            name: (file.problem, (file.modified_at, file.content)) for name, file in bad.items()
+        }
 
     def followed_by(self, listing: Listing, wall: Callable[[], float]) -> "FolderIndex":
-        """The index of what a listing shows; only what has changed is read."""
+        """The index of a newer listing; only what has changed is read."""
         files: dict[str, BatchFile] = {}
         for name, listed in self._still_there(listing).items():
             known = self.files.get(name)
             unchanged = known is not None and known.signature == listed.signature
             files[name] = known if known is not None and unchanged else self._read(name, listed, wall)
-        changed = {name for name in files.keys() | self.files.keys() if _differ(files.get(name), self.files.get(name))}
+        changed = {name for name in files.keys() | self.files.keys() if self.differs(name, files)}
         if not changed:
-            # Signatures and times may have: same answers, so the same dicts.
+            # Signatures and times may differ, but the answers are the same, and so are the dicts.
             return replace(self, files=files, ignored=listing.ignored)
         holders = self.holders.copy()
         for name in changed:
-            move(holders, name, _rows(self.files.get(name)), _rows(files.get(name)))
+            move(holders, name, self.files.get(name, _NO_FILE).rows.keys(), files.get(name, _NO_FILE).rows.keys())
+        rows = (row for file in files.values() for row in file.rows.values())
+        shared = without_unused(self.shared, holders, rows)
         bad = tuple(sorted(name for name, file in files.items() if file.problem is not None))
-        index = FolderIndex(files, listing.ignored, holders, self.shared, bad)
-        return replace(index, shared=index._in_use()) if len(self.shared) > 2 * len(holders) + 1_000 else index
+        return FolderIndex(files, listing.ignored, holders, shared, bad)
 
     def _still_there(self, listing: Listing) -> dict[str, ListedFile]:
-        """The listing, and what it missed because it was replaced while the folder was being read."""
+        """The listed files, and those that it missed because they were replaced while the folder was being read."""
         files = dict(listing.files)
         for name in self.files.keys() - listing.files.keys() - listing.ignored.keys():
             listed = _examined(listing.root, name)
@@ -268,61 +264,54 @@ class FolderIndex:
         return files
 
     def _read(self, name: str, listed: ListedFile, wall: Callable[[], float]) -> BatchFile:
-        known = self.files.get(name, BatchFile(None, 0.0))
-        at = listed.signature[0] / 1e9
-        if listed.size > LARGEST_FILE_BYTES:
+        known = replace(self.files.get(name, _NO_FILE), modified_at=listed.signature.modified_ns / 1e9)
+        if listed.signature.size > LARGEST_FILE_BYTES:
             problem = f"is larger than {LARGEST_FILE_BYTES // 2**20} MiB"
-            return replace(known, signature=listed.signature, modified_at=at, content=None, problem=problem)
+            return replace(known, signature=listed.signature, content=None, problem=problem)
         try:
             found = read_whole(listed.path)
         except PermissionError:
-            return replace(known, signature=None, modified_at=at, content=None, problem="may not be read")
+            return replace(known, signature=None, content=None, problem="may not be read")
         if found is None:
             return replace(known, signature=None, modified_at=wall(), content=None, problem="changed while it was read")
         raw, signature = found
-        at, content = signature[0] / 1e9, _hash(raw)
-        kept = signature if abs(wall() - at) >= SETTLED_SECONDS else None
+        at, content = signature.modified_ns / 1e9, _hash(raw)
+        is_settled = abs(wall() - at) >= SETTLED_SECONDS
+        known = replace(known, signature=signature if is_settled else None, modified_at=at)
         if content == known.content:
-            return replace(known, signature=kept, modified_at=at)
+            return known
         try:
             batch = parse_batch(parse_in_pieces(raw))
         except InvalidBatch as error:
-            return replace(known, signature=kept, modified_at=at, content=content, problem=str(error))
+            return replace(known, content=content, problem=str(error))
         rows = {test_id: compact(row, self.shared) for test_id, row in rows_of(batch).items()}
-        cases = case_count(batch)
+        cases = len(rows) + nameless_count(batch)
         usable = sum(isinstance(row, TestCase) for row in rows.values())
-        return BatchFile(kept, at, content, rows, cases, cases - usable)
+        return BatchFile(known.signature, at, content, rows, cases, cases - usable)
 
-    def _in_use(self) -> dict[Expectations, Expectations]:
-        rows = (row for file in self.files.values() for row in _rows(file).values())
-        return {row.expectations: row.expectations for row in rows if isinstance(row, TestCase)}
+    def differs(self, name: str, files: Mapping[str, BatchFile]) -> bool:
+        """Tell whether a file's answers or its problem are others among these files."""
+        before, after = self.files.get(name, _NO_FILE), files.get(name, _NO_FILE)
+        return before.rows is not after.rows or before.problem != after.problem
 
 
 def _hash(raw: bytes) -> int:
-    """Unlike Python's own, it lets other threads run meanwhile."""
+    """Unlike Python's own hash, it lets other threads run meanwhile."""
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest())
-
-
-def _differ(one: BatchFile | None, other: BatchFile | None) -> bool:
-    if one is None or other is None:
-        return True
-    return one.rows is not other.rows or one.problem != other.problem
-
-
-def _rows(file: BatchFile | None) -> Mapping[str, Row]:
-    return {} if file is None or file.rows is None else file.rows
 
 
 # --- the source -------------------------------------------------------------------------------------------------------
 
 
-class FolderSource:
+class FolderSource(IndexedSource):
     """The ExpectationsSource of port.py over a folder of batch files.
 
-    `clock` is monotonic and `wall` in seconds since 1970. `requests` counts keys by outcome.
+    `clock` is monotonic and `wall` in seconds since 1970. find() raises Transient while the folder is gone, or while a
+    file that may hold a key is being written.
     """
 
     name = "folder"
+    unanswered_seconds = 30.0
 
     def __init__(
         self,
@@ -332,21 +321,11 @@ class FolderSource:
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.requests = no_requests()
+        super().__init__("the expectations folder", clock, sleep)
         self._path = Path(path)
-        self._clock = clock
         self._wall = wall
-        self._sleep = sleep
         self._index = FolderIndex()
-        self._answers: dict[ExpectationsKey, FoundExpectations] = {}
-        self._preparer = Preparer()
         self._trouble: str | None = None
-        self._scanning: asyncio.Task[None] | None = None
-        # Scans are numbered: one that must have started after a call has a greater number than the last one begun.
-        self._begun = 0
-        self._finished = 0
-        self._begun_at = self._next_at = clock()
-        self._unanswered_since: float | None = None
 
     @property
     def unusable(self) -> tuple[str, ...]:
@@ -355,7 +334,7 @@ class FolderSource:
 
     async def start(self) -> None:
         """Read the folder; raises ConfigurationError if there is none or it cannot be read."""
-        await self._scanned(self._begun + 1)
+        await self._looked(self._begun + 1)
         if self._trouble is not None:
             raise ConfigurationError(
                 f"{self._trouble}: let SAFE_V0_EXPECTATIONS name a folder of batch files (<batch_id>.json)"
@@ -363,85 +342,34 @@ class FolderSource:
         if not self._index.files:
             _log.warning("the expectations folder holds no batch file", folder=shown(str(self._path)))
 
-    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
-        """Answer every key; what is not found is decided only by a scan that started after the call.
-
-        Raises Transient while the folder is gone, or while a file that may hold a key is being written.
-        """
-        scan = self._begun + 1
-        if self._is_due():
-            await self._scanned(scan)
-        answers: dict[ExpectationsKey, Answer] = {}
-        try:
-            missed = await self._answer(keys, answers)
-            if missed:
-                await self._scanned(scan)
-                turns = Turns()
-                for key in missed:
-                    answers[key] = self._decided(key)
-                    if turns.is_over:
-                        await turns.next()
-            self._raise_trouble()
-        except Transient:
-            self.requests["transient"] += len(keys)
-            raise
-        self.requests["found"] += len(keys) - len(missed)
-        count(self.requests, [answers[key] for key in missed])
-        return answers
-
     def trouble(self) -> str | None:
-        """Say why look-ups cannot be answered; to be called in the event loop, where it has a stale view renewed."""
-        now = self._clock()
-        if self._unanswered_since is not None and now - self._unanswered_since > UNANSWERED_SECONDS:
-            return f"the expectations folder has not answered for {now - self._unanswered_since:.0f} s"
-        if self._scanning is None and now - self._begun_at > LOOK_AGAIN_SECONDS:
-            self._begin_scan()
-        return self._trouble
-
-    async def stop(self) -> None:
-        """Leave a scan that is under way to itself: its thread ends without any effect."""
-        scanning = self._scanning
-        if scanning is not None:
-            scanning.cancel()
-            await asyncio.wait({scanning})
+        """Say why look-ups cannot be answered; to be called in the event loop, where it has an old view renewed."""
+        self._look_again(LOOK_AGAIN_SECONDS)
+        return self._unanswered() or self._trouble
 
     # --- answering
 
-    async def _answer(
-        self, keys: Sequence[ExpectationsKey], answers: dict[ExpectationsKey, Answer]
-    ) -> list[ExpectationsKey]:
-        """Answer from what is known now, and return the keys that a new scan must decide."""
-        missed = []
-        turns = Turns()
-        for key in take_known(keys, self._answers, answers):
-            if not self._is_found(key, answers):
-                missed.append(key)
-            if turns.is_over:
-                await turns.next()
-        return missed
+    @override
+    async def _check(self, number: int) -> None:
+        now = self._clock()
+        is_old = self._looking is None and now - self._begun_at >= SCAN_EVERY_SECONDS and now >= self._next_at
+        if is_old or self._trouble is not None:
+            await self._looked(number)
+        self._raise_trouble()
 
-    def _is_found(self, key: ExpectationsKey, answers: dict[ExpectationsKey, Answer]) -> bool:
-        try:
-            answer = self._decided(key)
-        except Transient:
-            return False
-        if isinstance(answer, Poison):
-            return False
-        answers[key] = answer
-        return True
-
-    def _decided(self, key: ExpectationsKey) -> Answer:
+    @override
+    def _look_up(self, key: ExpectationsKey) -> Answer:
         self._raise_trouble()
         case = self._index.find(key, self._wall())
-        if isinstance(case, Poison):
-            return case
-        found = self._preparer.found(
-            case, expected_cases=self._index.expected_cases(key.batch_id), in_batch=self._index.holds(key)
-        )
-        if len(self._answers) >= CACHED_ANSWERS:
-            self._answers.clear()
-        self._answers[key] = found
-        return found
+        return self._answer(case, self._index.expected_cases(key.batch_id), in_batch=self._index.holds(key))
+
+    @override
+    def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
+        try:
+            answer = self._look_up(key)
+        except Transient:
+            return None
+        return answer if isinstance(answer, FoundExpectations) else None
 
     def _raise_trouble(self) -> None:
         if self._trouble is not None:
@@ -449,43 +377,18 @@ class FolderSource:
 
     # --- scanning
 
-    def _is_due(self) -> bool:
-        if self._trouble is not None:
-            return True
-        now = self._clock()
-        return self._scanning is None and now - self._begun_at >= SCAN_EVERY_SECONDS and now >= self._next_at
-
-    async def _scanned(self, number: int) -> None:
-        """Return when the scan of that number, or a later one, is over: callers share it."""
-        while self._finished < number:
-            await asyncio.shield(self._scanning or self._begin_scan())
-
-    def _begin_scan(self) -> asyncio.Task[None]:
-        self._scanning = asyncio.get_running_loop().create_task(self._scan(), name="scan of the expectations folder")
-        return self._scanning
-
-    async def _scan(self) -> None:
+    @override
+    async def _look(self) -> None:
         try:
-            rest = self._next_at - self._clock()
-            if rest > 0:
-                await self._sleep(rest)
-            self._begun += 1
-            self._begun_at = self._unanswered_since = self._clock()
-            try:
-                index, seconds = await asyncio.to_thread(self._look)
-            except OSError as error:
-                self._fail(error)
-            else:
-                self._adopt(index)
-                pause = REST_AFTER_SCAN * seconds if seconds > QUICK_SCAN_SECONDS else 0.0
-                self._next_at = self._clock() + pause
-            self._finished = self._begun
-        finally:
-            self._unanswered_since = None
-            self._scanning = None
+            index, seconds = await asyncio.to_thread(self._scan)
+        except OSError as error:
+            self._note_trouble(f"cannot be read ({error.strerror})")
+            return
+        self._adopt(index)
+        self._next_at = self._clock() + (REST_AFTER_SCAN * seconds if seconds > QUICK_SCAN_SECONDS else 0.0)
 
-    def _look(self) -> tuple[FolderIndex, float]:
-        """Work for a thread: the new index, and the seconds that it took, without those of reading what has changed."""
+    def _scan(self) -> tuple[FolderIndex, float]:
+        """Make the new index, in a thread, and tell how long that took, not counting the reading of changed files."""
         begun = self._clock()
         listing = list_folder(self._path)
         listed = self._clock()
@@ -496,36 +399,33 @@ class FolderSource:
     def _adopt(self, index: FolderIndex) -> None:
         before = self._index
         if before.holders and not index.holders:
-            # A mount that has failed looks like this: what was there a moment ago is not a reason for dead letters.
+            # This is what a failed mount looks like: no reason to make dead letters of what was there a moment ago.
             self._note_trouble("has lost all of its test cases")
             return
         self._index = index
-        told = before.problems()
-        for name, (why, change) in index.problems().items():
-            if told.get(name) != (why, change):
+        known = before.problems()
+        for name, problem in index.problems().items():
+            if known.get(name) != problem:
                 kept = "its last good version stays" if name in before.files else "its test cases are not there"
-                _log.warning("a batch file cannot be used", file=shown(name), why=why, until_it_is_repaired=kept)
+                _log.warning("a batch file cannot be used", file=shown(name), why=problem[0], until_it_is_repaired=kept)
         if index.holders is not before.holders:
-            self._answers.clear()
-            _tell_unusable(before, index)
+            self._known.clear()
+            _log_unusable(before, index)
             _log.info("batch files were read", files=len(index.files), test_ids=len(index.holders))
         if self._trouble is not None:
             self._trouble = None
             _log.info("the expectations folder is back", folder=shown(str(self._path)))
 
-    def _fail(self, error: OSError) -> None:
-        self._note_trouble(f"cannot be read ({error.strerror})")
-
     def _note_trouble(self, what: str) -> None:
         trouble = f"the expectations folder {shown(str(self._path))} {what}"
-        if trouble != self._trouble and self._finished:  # at start, the command itself says so
+        if trouble != self._trouble and self._finished:  # at the start, start() itself reports it
             _log.error("look-ups wait for the expectations folder", why=trouble)
         self._trouble = trouble
 
 
-def _tell_unusable(before: FolderIndex, index: FolderIndex) -> None:
+def _log_unusable(before: FolderIndex, index: FolderIndex) -> None:
     """Name the files, of those that are new or have changed, whose test cases cannot all be used."""
-    changed = [name for name, file in index.files.items() if file.unusable and _differ(before.files.get(name), file)]
+    changed = [name for name, file in index.files.items() if file.unusable and before.differs(name, index.files)]
     for name in sorted(changed)[:NAMED_AT_ONCE]:
         _log.warning(
             "test cases cannot be used: safe lint says why", file=shown(name), test_cases=index.files[name].unusable

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
+from typing_extensions import override
 
 from consumer.errors import Poison, Transient
-from consumer.expectations.answers import Answer, count, no_requests
+from consumer.expectations.base import Answer, CountingSource
 from consumer.expectations.http_client import CaseClient, address
 from consumer.expectations.http_flights import Flight, Flights
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
@@ -38,7 +39,7 @@ class HttpOptions:
     use_proxy: bool = False
 
 
-class HttpSource:
+class HttpSource(CountingSource):
     """The ExpectationsSource of port.py over a service of test cases.
 
     `clock` is monotonic and `wall` in seconds since 1970. `requests` counts keys by outcome. Raises ConfigurationError
@@ -57,7 +58,7 @@ class HttpSource:
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.requests = no_requests()
+        super().__init__()
         self._options = options
         self._clock = clock
         self._where = address(base_url, options.token)
@@ -88,25 +89,16 @@ class HttpSource:
             )
         await self._client.start()
 
-    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
-        """Answer every key from the cache or by the service, within the timeout.
-
-        Raises Transient while the service gives no answers; what it has answered is kept for the next call.
-        """
+    @override
+    async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+        """Answer every key from the cache or by the service, within the timeout; what has come is kept."""
         now = self._clock()
         answers, missed = self._cache.fresh(keys, now)
         if not missed:
-            self.requests["found"] += len(answers)
             return answers
         others: dict[ExpectationsKey, Answer] = dict(self._cache.refused(missed, now))
-        try:
-            others |= await self._fetched([key for key in missed if key not in others])
-        except Transient:
-            self.requests["transient"] += len(keys)
-            raise
-        answers |= others
-        count(self.requests, answers.values())
-        return answers
+        others |= await self._fetched([key for key in missed if key not in others])
+        return answers | others
 
     def trouble(self) -> str | None:
         """Say why look-ups cannot be answered; to be called in the event loop, where it has the service asked again."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -23,10 +24,9 @@ import yarl
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.answers import Preparer
 from consumer.expectations.cases import parse_document, poison
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
-from safe_core import BadTestCase, InvalidBatch, TestCase, parse_batch
+from safe_core import BadTestCase, Expectations, InvalidBatch, PreparedExpectations, TestCase, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """More than a test case of 10 000 terms needs; what is longer is not read on."""
@@ -234,7 +234,7 @@ class CaseClient:
         self._max_requests = max_requests
         self._use_proxy = use_proxy
         self._wall = wall
-        self._preparer = Preparer(most_prepared)
+        self._prepare = lru_cache(most_prepared)(prepare)
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -282,8 +282,8 @@ class CaseClient:
             return Said(Poison("expectations_not_found", f"{_SUBJECT} has no such test case"))
         etag = _usable_etag(response)
         if len(body) > _LARGE_BYTES:
-            return Said(await asyncio.to_thread(read_case, body, key, self._preparer), etag)
-        return Said(read_case(body, key, self._preparer), etag)
+            return Said(await asyncio.to_thread(read_case, body, key, self._prepare), etag)
+        return Said(read_case(body, key, self._prepare), etag)
 
     async def _decisive(self, response: aiohttp.ClientResponse, etag: str | None) -> bytes | None:
         """Read the body of an answer that decides; None if it says that nothing has changed since we asked."""
@@ -319,14 +319,16 @@ def _usable_etag(response: aiohttp.ClientResponse) -> str | None:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_case(body: bytes, key: ExpectationsKey, preparer: Preparer) -> FoundExpectations | Poison:
+def read_case(
+    body: bytes, key: ExpectationsKey, prepare: Callable[[Expectations], PreparedExpectations]
+) -> FoundExpectations | Poison:
     """Read a whole answer; raises Outage where it is no JSON object."""
     row = _row(body)
     if isinstance(row, BadTestCase):
         return poison("expectations_invalid", f"the test case of {_SUBJECT}: {row.problem}")
     if row.test_id != key.test_id:
         return Poison("expectations_invalid", f"{_SUBJECT} answers with another test case")
-    return preparer.found(row, expected_cases=None, in_batch=False)  # the service does not tell of batches
+    return FoundExpectations.of(row, prepare(row.expectations))  # the service does not tell of batches
 
 
 def _row(body: bytes) -> TestCase | BadTestCase:

@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_ran
 
 from consumer.backoff import Backoff
 from consumer.errors import Transient
-from consumer.expectations.answers import Answer
+from consumer.expectations.base import Answer
 from consumer.expectations.http_client import Outage
 from consumer.expectations.port import ExpectationsKey
 

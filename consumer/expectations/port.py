@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from consumer.errors import Poison
-from safe_core import PreparedExpectations
+from safe_core import PreparedExpectations, TestCase
 
 
 class ExpectationsKey(NamedTuple):
@@ -29,6 +29,18 @@ class FoundExpectations:
     metric_id: str | None
     expected_cases: int | None
     in_batch: bool
+
+    @classmethod
+    def of(
+        cls,
+        case: TestCase,
+        prepared: PreparedExpectations,
+        expected_cases: int | None = None,
+        *,
+        in_batch: bool = False,
+    ) -> Self:
+        """A test case, and what scoring prepares of its expectations."""
+        return cls(prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch)
 
 
 class ExpectationsSource(Protocol):

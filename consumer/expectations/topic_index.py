@@ -1,29 +1,30 @@
-"""What the records of a compacted topic of test cases say: its keys, its values, the look-up over all of them.
+"""The records of a compacted topic of test cases: their keys, their values, the look-up over all of them.
 
-A key is `<concern>/<batch>/<test>` with a test case, or `<concern>/<batch>` with a whole batch file; in each part `%`
-and `/` stand as `%25` and `%2F`. A value of null takes away what its key held. Nothing here reads or waits.
+The value of `<concern>/<batch>/<test>` is a test case, that of `<concern>/<batch>` a whole batch file; in each part of
+a key, `%` and `/` are written `%25` and `%2F`. A value of null removes what its key held. Nothing here reads or waits.
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from consumer.errors import Poison, Reason
+from consumer.errors import Poison
 from consumer.expectations.cases import (
     Holders,
+    Refused,
     Row,
     among,
-    case_count,
     compact,
     expect_the_same,
-    hold,
+    move,
+    nameless_count,
     names_of,
     parse_document,
     poison,
-    release,
     rows_of,
     verdict,
+    without_unused,
 )
 from consumer.expectations.port import ExpectationsKey
 from consumer.text import named
@@ -33,7 +34,7 @@ from consumer.wire.record import Record
 from safe_core import BadTestCase, Expectations, InvalidBatch, TestCase, id_problem, parse_batch
 
 RECORD_BYTES = 8 * 1024 * 1024
-"""The largest value that is read: parsing one holds up the event loop, though it is done in a thread."""
+"""The largest value that is read: parsing one delays the event loop, though it is done in a thread."""
 
 _FILE_SUFFIX = ".json"
 _OWN = "the batch's own record"
@@ -55,7 +56,7 @@ class RecordKey(NamedTuple):
 
 
 def record_key(raw: bytes | None) -> RecordKey:
-    """Read a record's key; raises InvalidKey, also for a second spelling of a key: a tombstone reaches but one."""
+    """Read a record's key; raises InvalidKey, also for another spelling of a key: compaction would keep both."""
     try:
         parts = parts_of(raw or b"")
     except Undecodable as error:
@@ -73,20 +74,10 @@ def record_key(raw: bytes | None) -> RecordKey:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-class Refused(NamedTuple):
-    """A test_id that cannot be answered; `problem` is the end of a sentence about what holds it."""
-
-    reason: Reason
-    problem: str
-
-
-TopicRow = Row | Refused
-
-
 class Origin(NamedTuple):
-    """Which records of a batch stand together; in this order the first of equal test cases is chosen.
+    """Which records of a batch belong together; of equal test cases, the first in this order is chosen.
 
-    One key may stand in two partitions, if two producers choose them differently: neither record replaces the other.
+    One key may be in two partitions, if two producers choose them differently: neither record replaces the other.
     """
 
     concern_id: str
@@ -96,38 +87,45 @@ class Origin(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """What one origin says of a batch.
+    """What one origin says about a batch.
 
-    `nameless` counts entries without a usable test_id, `problem` tells why a whole batch file cannot be read.
+    `nameless` counts entries without a usable test_id, `problem` says why a whole batch file cannot be read.
     """
 
-    rows: dict[str, TopicRow] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
     nameless: int = 0
     problem: str | None = None
 
 
-def _document(value: bytes) -> object:
-    """Parse a record's value; raises InvalidBatch."""
+@dataclass(slots=True)
+class TopicBatch:
+    """All parts of a batch; `test_ids` is how many distinct ones they have."""
+
+    parts: dict[Origin, Part] = field(default_factory=dict)
+    test_ids: int = 0
+
+
+def _read(key: RecordKey, value: bytes) -> Part:
+    """Read a record of one test case, or of a whole batch file; raises InvalidBatch."""
     if len(value) > RECORD_BYTES:
         raise InvalidBatch(f"larger than {RECORD_BYTES} bytes")
-    return parse_document(value)
-
-
-def _single(key: RecordKey, value: bytes) -> TestCase:
-    """Read a record of one test case; raises InvalidBatch."""
-    (case,) = parse_batch({"test_cases": [_document(value)]}).cases
+    document = parse_document(value)
+    if key.test_id is None:
+        batch = parse_batch(document)
+        return Part(rows_of(batch), nameless_count(batch))
+    (case,) = parse_batch({"test_cases": [document]}).cases
     if isinstance(case, BadTestCase):
         raise InvalidBatch(case.problem)
     if case.test_id != key.test_id:
         raise InvalidBatch("test_id is not that of its key")
-    return case
+    return Part({case.test_id: case})
 
 
-def _whole(value: bytes) -> tuple[Mapping[str, Row], int]:
-    """Read a record of a whole batch file: its rows, and how many entries have no usable test_id; InvalidBatch."""
-    batch = parse_batch(_document(value))
-    rows = rows_of(batch)
-    return rows, case_count(batch) - len(rows)
+def _unreadable(key: RecordKey, problem: str) -> Part:
+    if key.test_id is None:
+        return Part(problem=problem)
+    refused = Refused("expectations_invalid", f"its record of the test case is unusable: {problem}")
+    return Part({key.test_id: refused})
 
 
 # --- the index --------------------------------------------------------------------------------------------------------
@@ -136,30 +134,29 @@ def _whole(value: bytes) -> tuple[Mapping[str, Row], int]:
 class Survey(NamedTuple):
     """What is wrong with a topic's records.
 
-    `changed` tells why each record cannot be used, by name, None for one that can be again: of those that have changed
-    since the last survey, and of records whose names look the same one. `batches` has a name for each batch with an
-    unusable record, in order.
+    `problems` says by name why records cannot be used; of these, `new` are the names that were not known to have that
+    problem. `batches` names each batch with an unusable record, in order.
     """
 
-    changed: Mapping[str, str | None]
+    problems: Mapping[str, str]
+    new: Sequence[str]
     batches: tuple[str, ...]
 
 
 class TopicIndex:
-    """All test cases of a topic; fold() changes it, from a thread if nothing else looks meanwhile.
+    """All test cases of a topic; fold() changes it, from a thread if nothing else uses it meanwhile.
 
-    `records` counts those folded so far.
+    `records` counts those folded so far. `has_new_problems` tells that a survey would differ from the last one.
     """
 
     def __init__(self) -> None:
         self.records = 0
-        self._batches: dict[str, dict[Origin, Part]] = {}
+        self.has_new_problems = False
+        self._batches: dict[str, TopicBatch] = {}
         self._holders: Holders = {}
         self._shared: dict[Expectations, Expectations] = {}
-        self._counts: dict[str, int] = {}
-        # Why records cannot be used, by partition and key; and those of which this has changed since the last survey.
+        # Why records cannot be used, by partition and key.
         self._problems: dict[tuple[int, bytes | None], str] = {}
-        self._changed: set[tuple[int, bytes | None]] = set()
 
     # --- look-ups
 
@@ -175,49 +172,49 @@ class TopicIndex:
         """Find a test case (contract.md, "Look-up")."""
         row = self._row(key.batch_id, key.test_id)
         if row is not None:
-            return _verdict(row, _OWN)
+            return verdict(row, "the batch's own record")
         names = self._holders.get(key.test_id)
         if names is None:
-            return self._not_found()
-        # In the order in which a folder would have them, by the names of batch files.
-        in_order = tuple(sorted(names_of(names), key=lambda name: name + _FILE_SUFFIX))
-        return among(in_order, lambda name: self._said(name, key.test_id), "batches")
+            unread = f", and {len(self._problems)} records cannot be used" if self._problems else ""
+            return poison("expectations_not_found", f"none of {len(self._batches)} batches holds it{unread}")
+        # In the order that their files would have in a folder.
+        in_order = sorted(names_of(names), key=lambda name: name + ".json")
+        rows = ((name, self._row(name, key.test_id)) for name in in_order)
+        return among(((name, verdict(row, named([name]))) for name, row in rows if row is not None), "batches")
 
-    def _said(self, name: str, test_id: str) -> TestCase | Poison:
-        row = self._row(name, test_id)
-        assert row is not None, "a holder without the test case"
-        return _verdict(row, named([name]))
+    def _row(self, batch_id: str, test_id: str) -> Row | None:
+        """What all records of a batch together say about a test_id, None where they do not hold it.
 
-    def _not_found(self) -> Poison:
-        unread = f", and {len(self._problems)} records cannot be used" if self._problems else ""
-        return poison("expectations_not_found", f"none of {len(self._batches)} batches holds it{unread}")
-
-    def _row(self, batch_id: str, test_id: str) -> TopicRow | None:
-        """What all records of a batch together say of a test_id, None where they do not hold it."""
-        parts = self._batches.get(batch_id)
-        if parts is None:
-            return None
-        said = []
-        for _origin, part in _in_order(parts):
+        Equal test cases are one, the first; anything unusable takes precedence.
+        """
+        rows = []
+        parts = self._parts(batch_id)
+        for part in map(parts.__getitem__, sorted(parts)):
             if part.problem is not None:
                 return Refused("expectations_invalid", f"a record of the whole batch is unusable: {part.problem}")
             if test_id in part.rows:
-                said.append(part.rows[test_id])
-        return _together(said) if said else None
+                rows.append(part.rows[test_id])
+        cases = [row for row in rows if isinstance(row, TestCase)]
+        if len(cases) < len(rows):
+            return next(row for row in rows if not isinstance(row, TestCase))
+        if not expect_the_same(cases):
+            return Refused("expectations_ambiguous", "several of its records hold it, with different expectations")
+        return cases[0] if cases else None
 
     def expected_cases(self, batch_id: str) -> int | None:
-        """How many test cases the batch of that name has, None where nobody can tell."""
-        parts = self._batches.get(batch_id)
-        if parts is None or any(part.problem is not None for part in parts.values()):
+        """How many test cases the batch of that name has, None if there is none or it cannot be read."""
+        batch = self._batches.get(batch_id)
+        if batch is None or any(part.problem is not None for part in batch.parts.values()):
             return None
-        known = self._counts.get(batch_id)
-        if known is None:
-            known = self._counts[batch_id] = _count(list(parts.values()))
-        return known
+        return batch.test_ids + sum(part.nameless for part in batch.parts.values())
 
     def holds(self, key: ExpectationsKey) -> bool:
         """Tell whether the batch of that name itself holds the test case."""
-        return any(key.test_id in part.rows for part in self._batches.get(key.batch_id, {}).values())
+        return any(key.test_id in part.rows for part in self._parts(key.batch_id).values())
+
+    def _parts(self, batch_id: str) -> Mapping[Origin, Part]:
+        batch = self._batches.get(batch_id)
+        return {} if batch is None else batch.parts
 
     # --- changes
 
@@ -232,10 +229,10 @@ class TopicIndex:
                 self._note(record, None if record.value is None else f"its key {error}")
                 continue
             touched.add(key.batch_id)
-            self._counts.pop(key.batch_id, None)
-            (self._fold_batch if key.test_id is None else self._fold_case)(key, record)
-        if len(self._shared) > 2 * len(self._holders) + 1_000:
-            self._shared = self._in_use()
+            self._fold(key, record)
+        parts = (part for batch in self._batches.values() for part in batch.parts.values())
+        rows = (row for part in parts for row in part.rows.values())
+        self._shared = without_unused(self._shared, self._holders, rows)
         return touched
 
     def _note(self, record: Record, problem: str | None) -> None:
@@ -246,120 +243,58 @@ class TopicIndex:
             del self._problems[where]
         else:
             self._problems[where] = problem
-        self._changed.add(where)
+        self.has_new_problems = True
 
-    @property
-    def is_to_be_surveyed(self) -> bool:
-        """Whether survey() would tell something."""
-        return bool(self._changed)
+    def survey(self, known: Mapping[str, str]) -> Survey:
+        """Compare what is wrong with what was known to be; takes time for each unusable record."""
+        self.has_new_problems = False
+        problems = {_name(key): problem for (_, key), problem in self._problems.items()}
+        new = sorted(name for name, problem in problems.items() if known.get(name) != problem)
+        return Survey(problems, new, tuple(sorted(set(map(_batch_named, problems)))))
 
-    def survey(self) -> Survey:
-        """Tell what has changed since the last survey; takes as long as there are unusable records."""
-        changed = {_name(where[1]): self._problems.get(where) for where in self._changed}
-        self._changed.clear()
-        batches = {_batch_named(_name(key)) for _partition, key in self._problems}
-        return Survey(changed, tuple(sorted(batches)))
-
-    def _fold_case(self, key: RecordKey, record: Record) -> None:
-        assert key.test_id is not None
-        origin = Origin(key.concern_id, True, record.partition)  # noqa: FBT003 - a field, by its place
-        parts = self._batches.setdefault(key.batch_id, {})
-        part = parts.setdefault(origin, Part())
-        held = part.rows.pop(key.test_id, None) is not None
-        row = self._row_of_case(key, record)
-        if row is not None:
-            # One object for the row's and the holders' key.
-            part.rows[row.test_id if isinstance(row, TestCase) else key.test_id] = row
-        self._move(key.batch_id, {key.test_id} if held else set(), {key.test_id} if row is not None else set(), part)
-        if not part.rows:
-            self._drop(key.batch_id, origin)
-
-    def _row_of_case(self, key: RecordKey, record: Record) -> TopicRow | None:
-        try:
-            row = None if record.value is None else self._kept(_single(key, record.value), key)
-        except InvalidBatch as error:
-            self._note(record, str(error))
-            return Refused("expectations_invalid", f"its record of the test case is unusable: {error}")
-        self._note(record, None)
-        return row
-
-    def _fold_batch(self, key: RecordKey, record: Record) -> None:
-        origin = Origin(key.concern_id, False, record.partition)  # noqa: FBT003 - a field, by its place
-        parts = self._batches.setdefault(key.batch_id, {})
-        before = parts.pop(origin, Part())
-        part = self._part(key, record)
-        if part is not None:
-            parts[origin] = part
-        after = Part() if part is None else part
-        self._move(key.batch_id, before.rows.keys(), after.rows.keys(), after)
-        if not parts:
+    def _fold(self, key: RecordKey, record: Record) -> None:
+        origin = Origin(key.concern_id, key.test_id is not None, record.partition)
+        batch = self._batches.setdefault(key.batch_id, TopicBatch())
+        part = batch.parts.setdefault(origin, Part())
+        others = [other for other in batch.parts.values() if other is not part]
+        fresh = self._part(key, record)
+        before = set(part.rows) if key.test_id is None else part.rows.keys() & {key.test_id}
+        self._move(key.batch_id, before, fresh.rows.keys(), others)
+        for test_id in before:
+            del part.rows[test_id]
+        part.rows.update(fresh.rows)
+        part.nameless, part.problem = fresh.nameless, fresh.problem
+        if record.value is None and not part.rows:
+            del batch.parts[origin]
+        if not batch.parts:
             del self._batches[key.batch_id]
 
-    def _part(self, key: RecordKey, record: Record) -> Part | None:
+    def _part(self, key: RecordKey, record: Record) -> Part:
+        """What a record says about its batch, and a note of what is wrong with it."""
+        if record.value is None:
+            self._note(record, None)
+            return Part()
         try:
-            rows, nameless = _whole(record.value) if record.value is not None else ({}, 0)
+            part = _read(key, record.value)
         except InvalidBatch as error:
             self._note(record, str(error))
-            return Part(problem=str(error))
+            return _unreadable(key, str(error))
         self._note(record, None)
-        if record.value is None:
-            return None
-        return Part({test_id: self._kept(row, key) for test_id, row in rows.items()}, nameless)
+        for test_id, row in part.rows.items():
+            part.rows[test_id] = self._compact(row, key)
+        return part
 
-    def _kept(self, row: Row, key: RecordKey) -> Row:
+    def _compact(self, row: Row, key: RecordKey) -> Row:
         """Take the key's concern for a test case that names none, and hold equal things once."""
         if isinstance(row, TestCase) and row.concern_id is None:
             row = replace(row, concern_id=key.concern_id)
         return compact(row, self._shared)
 
-    def _move(self, batch_id: str, before: Iterable[str], after: Iterable[str], part: Part) -> None:
+    def _move(self, batch_id: str, before: Set[str], after: Set[str], others: Sequence[Part]) -> None:
         """Make the batch a holder of what one part holds now, and no longer of what no part holds any more."""
-        was, is_ = set(before), set(after)
-        others = [other for other in self._batches.get(batch_id, {}).values() if other is not part]
-        for test_id in was ^ is_:
-            if any(test_id in other.rows for other in others):
-                continue
-            (hold if test_id in is_ else release)(self._holders, batch_id, test_id)
-
-    def _drop(self, batch_id: str, origin: Origin) -> None:
-        parts = self._batches[batch_id]
-        del parts[origin]
-        if not parts:
-            del self._batches[batch_id]
-
-    def _in_use(self) -> dict[Expectations, Expectations]:
-        parts = (part for batch in self._batches.values() for part in batch.values())
-        rows = (row for part in parts for row in part.rows.values())
-        return {row.expectations: row.expectations for row in rows if isinstance(row, TestCase)}
-
-
-def _in_order(parts: dict[Origin, Part]) -> Iterable[tuple[Origin, Part]]:
-    return parts.items() if len(parts) == 1 else sorted(parts.items(), key=_origin_of)
-
-
-def _origin_of(item: tuple[Origin, Part]) -> Origin:
-    return item[0]
-
-
-def _together(said: Sequence[TopicRow]) -> TopicRow:
-    """Merge what several records say: equal test cases are one, the first; whatever is unusable beats the others."""
-    cases = [row for row in said if isinstance(row, TestCase)]
-    if len(cases) < len(said):
-        return next(row for row in said if not isinstance(row, TestCase))
-    if not expect_the_same(cases):
-        return Refused("expectations_ambiguous", "several of its records hold it, with different expectations")
-    return cases[0]
-
-
-def _verdict(row: TopicRow, where: str) -> TestCase | Poison:
-    if isinstance(row, Refused):
-        return poison(row.reason, f"{where}: {row.problem}")
-    return verdict(row, where)
-
-
-def _count(parts: Sequence[Part]) -> int:
-    rows = parts[0].rows.keys() if len(parts) == 1 else set().union(*(part.rows for part in parts))
-    return len(rows) + sum(part.nameless for part in parts)
+        moved = {test_id for test_id in before ^ after if not any(test_id in other.rows for other in others)}
+        move(self._holders, batch_id, before & moved, after & moved)
+        self._batches[batch_id].test_ids += len(after & moved) - len(before & moved)
 
 
 def _name(key: bytes | None) -> str:
@@ -367,6 +302,6 @@ def _name(key: bytes | None) -> str:
 
 
 def _batch_named(key: str) -> str:
-    """What a metric may name of a record: neither a test_id nor a key that is none."""
+    """What a metric may name of a record: neither a test_id nor an invalid key."""
     parts = key.split("/")
     return "/".join(parts[:2]) if len(parts) in {2, 3} else "no usable key"

@@ -836,8 +836,8 @@ async def test_readiness_alone_notices_a_vanished_folder(tmp_path: Path) -> None
     clock.now += 6
 
     source.trouble()
-    assert source._scanning is not None
-    await source._scanning
+    assert source._looking is not None
+    await source._looking
 
     assert "cannot be read" in (source.trouble() or "")
 

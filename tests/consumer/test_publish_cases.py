@@ -136,7 +136,7 @@ def test_what_is_sent_is_read_as_the_test_case_of_the_file(cases: list[Any]) -> 
                 case["expectations"]["signal_generation"]["must_find_signals"]
             )
             assert found.archetype == (None if case["archetype"] == "Unknown" else case["archetype"])
-        assert index.survey().batches == ()
+        assert index.survey({}).batches == ()
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from consumer.errors import Fatal, Transient
-from consumer.expectations.topic import Slice, Table
+from consumer.expectations.topic import Table
+from consumer.kafka import TableSlice
 
 SLICE_RECORDS = 3
 
@@ -22,15 +23,6 @@ class StoredRecord:
     topic: str = "cases"
     timestamp: int = 0
     headers: Sequence[tuple[str, bytes | None]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSlice:
-    """What one poll brought."""
-
-    records: Sequence[StoredRecord]
-    positions: Mapping[int, int]
-    is_whole: bool
 
 
 class Log(Protocol):
@@ -151,7 +143,7 @@ class InMemoryTable:
         self._positions = dict.fromkeys(ends, 0)
         return ends
 
-    async def poll(self) -> Slice:
+    async def poll(self) -> TableSlice:
         """Give a few records; after a tick nothing, if there are none."""
         self._raise_failure()
         records: list[StoredRecord] = []
@@ -161,7 +153,7 @@ class InMemoryTable:
         if not records:
             await asyncio.sleep(0.001)
         is_whole = self._topic.is_away or all(at >= self._stable(p) for p, at in self._positions.items())
-        return StoredSlice(records, dict(self._positions), is_whole)
+        return TableSlice(records, dict(self._positions), is_whole)
 
     def _stable(self, partition: int) -> int:
         return self._topic.stable(partition) if partition < len(self._topic.partitions) else 0
@@ -198,7 +190,7 @@ class InMemoryTable:
 # --- the suite --------------------------------------------------------------------------------------------------------
 
 
-async def read_to(table: Table, ends: Mapping[int, int]) -> tuple[list[tuple[bytes | None, bytes | None]], Slice]:
+async def read_to(table: Table, ends: Mapping[int, int]) -> tuple[list[tuple[bytes | None, bytes | None]], TableSlice]:
     """Poll until the positions have reached some ends; returns what came, and the last slice."""
     seen: list[tuple[bytes | None, bytes | None]] = []
     async with asyncio.timeout(30):

@@ -1,0 +1,190 @@
+"""What the sources of test cases have in common: they count look-ups, and two of them answer from an index."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from typing_extensions import override
+
+from consumer.errors import Poison, Transient
+from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.loop_budget import Turns
+from safe_core import TestCase, prepare
+
+CACHED_ANSWERS = 30_000
+"""Each takes up to about 4 KB: its key, its test case, and what scoring prepares of it."""
+LOOK_AGAIN_SECONDS = 5.0
+"""If nobody has asked for this long, readiness has the store looked at."""
+LOOK_AGAIN_IN_TROUBLE_SECONDS = 1.0
+
+Answer = FoundExpectations | Poison
+
+
+class CountingSource(ABC):
+    """Counts in `requests` how keys were answered."""
+
+    def __init__(self) -> None:
+        self.requests = dict.fromkeys(("found", "not_found", "ambiguous", "invalid", "transient"), 0)
+
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+        """Answer every key; raises Transient while the source cannot be asked."""
+        try:
+            answers = await self._find(keys)
+        except Transient:
+            self.requests["transient"] += len(keys)
+            raise
+        for key in keys:
+            answer = answers[key]
+            outcome = answer.reason.removeprefix("expectations_") if isinstance(answer, Poison) else "found"
+            self.requests[outcome] += 1
+        return answers
+
+    @abstractmethod
+    async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]: ...
+
+
+class IndexedSource(CountingSource):
+    """Answers from an index of a whole store, such as a folder, which it looks at again before it decides a miss.
+
+    All callers share one look at a time. Looks are numbered: one that begins after a call has a greater number than the
+    last one that has begun by then. `store` names the store in messages.
+    """
+
+    unanswered_seconds: float
+    """A look that takes longer is reported as trouble."""
+
+    def __init__(self, store: str, clock: Callable[[], float], sleep: Callable[[float], Awaitable[object]]) -> None:
+        super().__init__()
+        self._store = store
+        self._clock = clock
+        self._sleep = sleep
+        self._known: dict[ExpectationsKey, FoundExpectations] = {}
+        self._prepare = lru_cache(CACHED_ANSWERS)(prepare)
+        self._looking: asyncio.Task[None] | None = None
+        self._begun = self._finished = 0
+        self._begun_at = self._next_at = clock()
+
+    async def stop(self) -> None:
+        """Cancel a look that is under way; if it runs in a thread, that ends without any effect."""
+        await cancel(self._looking)
+
+    # --- answering
+
+    @override
+    async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+        number = self._begun + 1
+        await self._check(number)
+        answers: dict[ExpectationsKey, Answer] = {}
+        unknown = []
+        known = self._known
+        for key in keys:  # only look-ups in a dict: a slice has thousands of keys
+            found = known.get(key)
+            if found is None:
+                unknown.append(key)
+            else:
+                answers[key] = found
+        if unknown:
+            await self._decide(unknown, number, answers)
+        return answers
+
+    async def _decide(
+        self, keys: Sequence[ExpectationsKey], number: int, answers: dict[ExpectationsKey, Answer]
+    ) -> None:
+        """Answer what is certain at once, and the rest after a look of that number, or a later one."""
+        uncertain = []
+        async for key in self._in_turns(keys):
+            found = self._certain(key)
+            if found is None:
+                uncertain.append(key)
+            else:
+                answers[key] = self._keep(key, found)
+        if uncertain:
+            await self._looked(number)
+            async for key in self._in_turns(uncertain):
+                answers[key] = self._keep(key, self._look_up(key))
+
+    async def _in_turns(self, keys: Sequence[ExpectationsKey]) -> AsyncIterator[ExpectationsKey]:
+        """Each key, while the index may be looked at; other tasks have their turns in between."""
+        await self._index_is_ready()
+        turns = Turns()
+        for key in keys:
+            yield key
+            if turns.is_over:
+                await turns.next()
+                await self._index_is_ready()
+
+    def _keep(self, key: ExpectationsKey, answer: Answer) -> Answer:
+        if isinstance(answer, FoundExpectations):
+            if len(self._known) >= CACHED_ANSWERS:
+                self._known.clear()
+            self._known[key] = answer
+        return answer
+
+    def _answer(self, case: TestCase | Poison, expected_cases: int | None, *, in_batch: bool) -> Answer:
+        if isinstance(case, Poison):
+            return case
+        return FoundExpectations.of(case, self._prepare(case.expectations), expected_cases, in_batch=in_batch)
+
+    async def _index_is_ready(self) -> None:
+        """Wait until the index may be looked at: until the next await, nothing changes it."""
+
+    @abstractmethod
+    async def _check(self, number: int) -> None:
+        """Raise Transient if nothing can be answered now; may wait for a look of that number."""
+
+    @abstractmethod
+    def _look_up(self, key: ExpectationsKey) -> Answer:
+        """Look a key up in the index; raises Transient."""
+
+    @abstractmethod
+    def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
+        """Look a key up where no later look at the store is needed for its answer; else None."""
+
+    # --- looking at the store
+
+    @abstractmethod
+    async def _look(self) -> None:
+        """Look at the store once."""
+
+    async def _looked(self, number: int) -> None:
+        """Return when the look of that number, or a later one, is over."""
+        while self._finished < number:
+            await asyncio.shield(self._looking or self._begin_look())
+
+    def _begin_look(self) -> asyncio.Task[None]:
+        self._looking = asyncio.get_running_loop().create_task(self._look_when_due(), name=f"look at {self._store}")
+        return self._looking
+
+    async def _look_when_due(self) -> None:
+        try:
+            rest = self._next_at - self._clock()
+            if rest > 0:
+                await self._sleep(rest)
+            self._begun += 1
+            self._begun_at = self._clock()
+            await self._look()
+            self._finished = self._begun
+        finally:
+            self._looking = None
+
+    def _look_again(self, after_seconds: float) -> None:
+        """Begin a look if the last one began longer ago than this: readiness is about now."""
+        if self._looking is None and self._clock() - self._begun_at > after_seconds:
+            self._begin_look()
+
+    def _unanswered(self) -> str | None:
+        seconds = self._clock() - self._begun_at
+        if self._looking is None or self._begun == self._finished or seconds <= self.unanswered_seconds:
+            return None
+        return f"{self._store} has not answered for {seconds:.0f} s"
+
+
+async def cancel(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel tasks and wait for their end."""
+    running = [task for task in tasks if task is not None]
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running)
