@@ -1,49 +1,57 @@
-"""A service of test cases over HTTP, asked as rarely and as gently as can be.
+"""A service of test cases over HTTP, asked as rarely and as gently as possible.
 
-What is fresh in the cache costs a look-up in a dict; everything else goes by the flights of http_flights.py.
+A fresh answer in the cache costs a look-up in a dict. For anything else there is one Flight per key, however many
+callers wait for it: no caller owns it, so one that is cancelled takes nothing from the others. The tries of a flight
+share a deadline; all flights share the slots, the breaker, and the time until which the service asked to be left alone.
 """
 
 import asyncio
+import random
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 from typing_extensions import override
 
+from consumer.backoff import Backoff
 from consumer.errors import Poison, Transient
-from consumer.expectations.base import Answer, CountingSource
-from consumer.expectations.http_client import CaseClient, address
-from consumer.expectations.http_flights import Flight, Flights
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.base import (
+    LOOK_AGAIN_IN_TROUBLE_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    Answer,
+    CountingSource,
+    cancel,
+)
+from consumer.expectations.http_client import CaseClient, HttpOptions, Outage, Reply
+from consumer.expectations.port import ExpectationsKey
 from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0
-"""So long it stands that a key has no test case, or none that can be used."""
-LOOK_AGAIN_SECONDS = 5.0
-LOOK_AGAIN_IN_TROUBLE_SECONDS = 1.0
+"""How long it is remembered that a key has no test case, or none that can be used."""
+TRIES_IN_A_DEADLINE = 2
+"""A request gets its share of the deadline, so that one that hangs leaves time for another."""
+FLIGHTS_PER_SLOT = 4
+"""Between two tries a flight has no slot; this limits how many flights there are for each slot."""
+UNANSWERED_SECONDS = 5.0
+"""A request that waits longer than this is trouble, whatever its deadline."""
+FAILURES_TO_REPORT = 5
+"""This many failed requests in a row are an outage, which is logged."""
+LEAST_SHARE_OF_THE_DEADLINE = 0.1
+"""A try is not begun if less than this share of the deadline is left."""
+
+Outcome = Answer | Transient
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
-
-
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """How the service is asked; `timeout_seconds` holds for one key, and for one call, all tries together."""
-
-    token: str | None = field(default=None, repr=False)
-    timeout_seconds: float = 10.0
-    max_requests: int = 16
-    cache_seconds: float = 60.0
-    cache_size: int = 20_000
-    use_proxy: bool = False
 
 
 class HttpSource(CountingSource):
     """The ExpectationsSource of port.py over a service of test cases.
 
-    `clock` is monotonic and `wall` in seconds since 1970. `requests` counts keys by outcome. Raises ConfigurationError
-    for an address or a token that cannot be used.
+    `clock` is monotonic and `wall` in seconds since 1970. find() answers within the timeout; if it raises Transient,
+    the answers that have come are kept for the next call. Raises ConfigurationError for an address or a token that
+    cannot be used.
     """
 
     name = "http"
@@ -61,58 +69,35 @@ class HttpSource(CountingSource):
         super().__init__()
         self._options = options
         self._clock = clock
-        self._where = address(base_url, options.token)
-        self._client = CaseClient(
-            self._where,
-            max_requests=options.max_requests,
-            use_proxy=options.use_proxy,
-            most_prepared=options.cache_size,
-            wall=wall,
-        )
+        self._client = CaseClient(base_url, options, wall)
         self._cache = AnswerCache(options.cache_size)
         self._fresh_until = clock()
-        self._flights = Flights(
-            self._ask,
-            self._where.host,
-            max_requests=options.max_requests,
-            timeout_seconds=options.timeout_seconds,
-            clock=clock,
-            sleep=sleep,
-        )
+        self._flights = Flights(self._ask, self._client.host, options, clock, sleep)
 
     async def start(self) -> None:
         """Make ready to ask; the service need not be up. Raises ConfigurationError for a proxy that cannot be used."""
-        if self._where.shows_credentials:
-            _log.warning(
-                "credentials go over plain http:// to another machine: anyone who listens on the way can read them",
-                host=self._where.host,
-            )
         await self._client.start()
-
-    @override
-    async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
-        """Answer every key from the cache or by the service, within the timeout; what has come is kept."""
-        now = self._clock()
-        answers, missed = self._cache.fresh(keys, now)
-        if not missed:
-            return answers
-        others: dict[ExpectationsKey, Answer] = dict(self._cache.refused(missed, now))
-        others |= await self._fetched([key for key in missed if key not in others])
-        return answers | others
 
     def trouble(self) -> str | None:
         """Say why look-ups cannot be answered; to be called in the event loop, where it has the service asked again."""
-        self._look_again()
-        return self._flights.failing
+        flights = self._flights
+        if flights.last_key is not None and flights.are_idle:
+            rest = LOOK_AGAIN_SECONDS if flights.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
+            if self._clock() - flights.heard_at >= rest:
+                flights.join(flights.last_key)  # and never leave: readiness needs the answer itself
+        return flights.failing
 
     async def stop(self) -> None:
-        """Call back what is under way and close the connections."""
+        """Cancel what is under way and close the connections."""
         await self._flights.stop()
         await self._client.stop()
 
-    # --- fetching -----------------------------------------------------------------------------------------------------
+    @override
+    async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+        answers, missed = self._cache.fresh(keys, self._clock())
+        return answers | await self._fetched(missed) if missed else answers
 
-    async def _fetched(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
+    async def _fetched(self, keys: Iterable[ExpectationsKey]) -> dict[ExpectationsKey, Answer]:
         flights: dict[ExpectationsKey, Flight] = {}
         try:
             turns = Turns()
@@ -120,129 +105,307 @@ class HttpSource(CountingSource):
                 flights[key] = self._flights.join(key)
                 if turns.is_over:
                     await turns.next()
-            if flights:
-                landings = [flight.landed for flight in flights.values()]
-                await asyncio.wait(landings, timeout=self._options.timeout_seconds)
+            await asyncio.wait([flight.task for flight in flights.values()], timeout=self._options.timeout_seconds)
         finally:
             self._flights.leave(flights.values())
-        return self._landed(flights)
-
-    def _landed(self, flights: Mapping[ExpectationsKey, Flight]) -> Mapping[ExpectationsKey, Answer]:
-        answers: dict[ExpectationsKey, Answer] = {}
-        troubles = []
-        for key, flight in flights.items():
-            outcome = flight.landed.result() if flight.landed.done() else self._late()
+        outcomes = {key: self._outcome(flight.task) for key, flight in flights.items()}
+        answers = {key: unraised(outcome) for key, outcome in outcomes.items() if not isinstance(outcome, Transient)}
+        for outcome in outcomes.values():
             if isinstance(outcome, Transient):
-                troubles.append(outcome)
-            else:
-                answers[key] = fresh_poison(outcome) if isinstance(outcome, Poison) else outcome
-        if troubles:
-            # Whoever failed tries again soon: what has come for it by then must not expire under it.
-            self._fresh_until = self._clock() + self._options.timeout_seconds
-            self._cache.prolong(answers, self._fresh_until)
-            raise troubles[0]
+                # The caller tries again soon: what has come for it must not expire until then.
+                self._fresh_until = self._clock() + self._options.timeout_seconds
+                self._cache.prolong(answers, self._fresh_until)
+                raise outcome
         return answers
 
-    def _late(self) -> Transient:
-        return Transient(
-            f"the expectations service has not answered all look-ups within {self._options.timeout_seconds:g} s"
-        )
+    def _outcome(self, flight: "asyncio.Task[Outcome]") -> Outcome:
+        if not flight.done():
+            seconds = self._options.timeout_seconds
+            return Transient(f"the expectations service has not answered all look-ups within {seconds:g} s")
+        return Transient("the worker is stopping") if flight.cancelled() else flight.result()
 
     async def _ask(self, key: ExpectationsKey, seconds: float) -> Answer:
         """Ask the service itself; raises Outage."""
-        kept = self._cache.get(key)
-        said = await self._client.ask(key, kept.etag if kept is not None else None, seconds)
+        reply = await self._client.ask(key, self._cache.reply(key), seconds)
         now = self._clock()
-        if isinstance(said.verdict, Poison):
-            self._cache.refuse(key, said.verdict, now + REFUSED_SECONDS)
-            return said.verdict
-        found = said.verdict
-        if found is None:
-            assert kept is not None, "only what was kept can still hold"
-            found = kept.found
-        self._cache.keep(key, found, said.etag, max(self._fresh_until, now + self._options.cache_seconds))
-        return found
-
-    # --- looking after it ---------------------------------------------------------------------------------------------
-
-    def _look_again(self) -> None:
-        """Ask for the latest key once more if nobody has asked for anything for a while: readiness is about now."""
-        key = self._flights.last_key
-        if key is None or not self._flights.are_idle:
-            return
-        rest = LOOK_AGAIN_SECONDS if self._flights.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
-        if self._clock() - self._flights.heard_at >= rest:
-            self._flights.join(key)  # and stay: this one is asked for its own sake
+        is_refusal = isinstance(reply.answer, Poison)
+        until = now + REFUSED_SECONDS if is_refusal else max(self._fresh_until, now + self._options.cache_seconds)
+        self._cache.keep(key, reply, until)
+        return reply.answer
 
 
 # --- the cache --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class Kept:
-    """A test case in the cache; after `fresh_until` it must be asked for again, by its `etag` if it has one."""
+class CachedReply:
+    """A reply; after `fresh_until` the service must be asked again, by the ETag if there is one."""
 
-    found: FoundExpectations
-    etag: str | None
+    reply: Reply
     fresh_until: float
 
 
 class AnswerCache:
-    """At most `size` test cases and as many refusals, the longest unused going first; times are the caller's."""
+    """At most `size` test cases and as many refusals; the least recently used goes first. Times are the caller's."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._kept: OrderedDict[ExpectationsKey, Kept] = OrderedDict()
-        self._refused: OrderedDict[ExpectationsKey, tuple[Poison, float]] = OrderedDict()
+        self._found: OrderedDict[ExpectationsKey, CachedReply] = OrderedDict()
+        self._refused: OrderedDict[ExpectationsKey, CachedReply] = OrderedDict()
 
     def fresh(
         self, keys: Sequence[ExpectationsKey], now: float
     ) -> tuple[dict[ExpectationsKey, Answer], list[ExpectationsKey]]:
-        """Give the test cases that may be used, and the keys for which there is none."""
+        """Give the answers that may be used, and the keys for which there is none."""
         answers: dict[ExpectationsKey, Answer] = {}
         missed = []
-        kept = self._kept
-        for key in keys:  # nothing but look-ups: a slice has thousands
-            entry = kept.get(key)
-            if entry is not None and entry.fresh_until > now:
-                answers[key] = entry.found
-                kept.move_to_end(key)
+        for key in keys:  # only look-ups in a dict: a slice has thousands of keys
+            cached = self._found.get(key)
+            if cached is not None and cached.fresh_until > now:
+                self._found.move_to_end(key)
+                answers[key] = cached.reply.answer
+                continue
+            cached = self._refused.get(key)
+            if cached is not None and cached.fresh_until > now:
+                answers[key] = unraised(cached.reply.answer)
             else:
                 missed.append(key)
         return answers, missed
 
-    def refused(self, keys: Sequence[ExpectationsKey], now: float) -> dict[ExpectationsKey, Poison]:
-        """Give those of the keys that were refused a moment ago."""
-        entries = ((key, self._refused.get(key)) for key in keys)
-        return {key: fresh_poison(entry[0]) for key, entry in entries if entry is not None and entry[1] > now}
+    def reply(self, key: ExpectationsKey) -> Reply | None:
+        """Give the test case of a key, fresh or not."""
+        cached = self._found.get(key)
+        return None if cached is None else cached.reply
 
-    def get(self, key: ExpectationsKey) -> Kept | None:
-        """Give what is kept of a key, fresh or not."""
-        return self._kept.get(key)
-
-    def keep(self, key: ExpectationsKey, found: FoundExpectations, etag: str | None, until: float) -> None:
-        """Keep a test case."""
-        self._kept[key] = Kept(found, etag, until)
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._size:
-            self._kept.popitem(last=False)
-
-    def refuse(self, key: ExpectationsKey, why: Poison, until: float) -> None:
-        """Keep for a moment that a key has no test case that can be used."""
-        self._kept.pop(key, None)
-        self._refused[key] = why, until
-        self._refused.move_to_end(key)
-        while len(self._refused) > self._size:
-            self._refused.popitem(last=False)
+    def keep(self, key: ExpectationsKey, reply: Reply, until: float) -> None:
+        """Keep a test case or a refusal, which replaces a test case."""
+        entries = self._found
+        if isinstance(reply.answer, Poison):
+            self._found.pop(key, None)
+            entries = self._refused
+        entries[key] = CachedReply(reply, until)
+        entries.move_to_end(key)
+        while len(entries) > self._size:
+            entries.popitem(last=False)
 
     def prolong(self, keys: Iterable[ExpectationsKey], until: float) -> None:
-        """Let what is kept of these keys be used until then, if it could not be used for longer anyway."""
+        """Let the test cases of these keys be used at least until then."""
         for key in keys:
-            entry = self._kept.get(key)
-            if entry is not None:
-                entry.fresh_until = max(entry.fresh_until, until)
+            cached = self._found.get(key)
+            if cached is not None:
+                cached.fresh_until = max(cached.fresh_until, until)
 
 
-def fresh_poison(poison: Poison) -> Poison:
-    """Give an error that nobody has raised yet: each raising of the same one would lengthen its traceback."""
-    return Poison(poison.reason, poison.detail)
+def unraised(answer: Answer) -> Answer:
+    """The answer; of a Poison a copy: each time that one and the same is raised, its traceback gets longer."""
+    return Poison(answer.reason, answer.detail) if isinstance(answer, Poison) else answer
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Flight:
+    """The look-up of one key, and how many callers wait for it; its task returns a Transient rather than raise it."""
+
+    key: ExpectationsKey
+    task: "asyncio.Task[Outcome]" = field(init=False)
+    waiting: int = 0
+    deadline: float = 0.0
+
+
+class Flights:
+    """Asks by `ask(key, seconds)`, which answers or raises Outage; `host` names the service in the log.
+
+    A key has `timeout_seconds` from its first try to its last. No more than `max_requests` are under way at once.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[ExpectationsKey, float], Awaitable[Answer]],
+        host: str,
+        options: HttpOptions,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.last_key: ExpectationsKey | None = None
+        self.heard_at = clock()
+        """When the latest request ended."""
+        self._ask = ask
+        self._host = host
+        self._timeout_seconds = options.timeout_seconds
+        self._clock = clock
+        self._sleep = sleep
+        self._failure: str | None = None
+        self._breaker = Breaker()
+        self._probing = asyncio.Lock()
+        self._slots = asyncio.Semaphore(options.max_requests)
+        self._started = asyncio.Semaphore(options.max_requests * FLIGHTS_PER_SLOT)
+        self._not_before = self.heard_at
+        self._flights: dict[ExpectationsKey, Flight] = {}
+        self._asked_at: dict[ExpectationsKey, float] = {}
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+
+    def join(self, key: ExpectationsKey) -> Flight:
+        """Wait for a key together with the others who do; a caller that has joined must leave."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = Flight(key)
+            flight.task = asyncio.get_running_loop().create_task(self._fly(flight), name="expectations look-up")
+        flight.waiting += 1
+        return flight
+
+    def leave(self, flights: Iterable[Flight]) -> None:
+        """Wait no longer: a key for which nobody waits is not asked for, but a request under way may end."""
+        for flight in flights:
+            flight.waiting -= 1
+
+    @property
+    def failing(self) -> str | None:
+        """Why there are no answers: the latest request has failed, or one waits for longer than it should."""
+        if self._failure is not None:
+            return str(Outage(self._failure))
+        silent = self._clock() - next(iter(self._asked_at.values())) if self._asked_at else 0.0
+        return str(Outage(f"has not answered for {silent:.0f} s")) if silent > UNANSWERED_SECONDS else None
+
+    @property
+    def are_idle(self) -> bool:
+        """Whether nothing is under way, though something might be."""
+        now = self._clock()
+        return not self._flights and now >= self._not_before and not self._breaker.cools(now)
+
+    async def stop(self) -> None:
+        """Cancel everything; may be called twice."""
+        self.last_key = None
+        await cancel(*(flight.task for flight in self._flights.values()))
+        self._flights.clear()
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    async def _fly(self, flight: Flight) -> Outcome:
+        try:
+            async with self._started:
+                return await self._tries(flight)
+        except Outage as error:
+            return Transient(str(error))  # a new one, without a traceback
+        finally:
+            self._flights.pop(flight.key, None)
+
+    async def _tries(self, flight: Flight) -> Answer:
+        backoff = Backoff(0.1, 2.0)
+        while True:
+            try:
+                return await self._try(flight)
+            except Outage as error:
+                rest = self._rest() + backoff.next()
+                if error.is_lasting or not flight.waiting or self._clock() + rest >= self._last_call(flight):
+                    raise
+            await self._sleep(rest)
+
+    def _last_call(self, flight: Flight) -> float:
+        return flight.deadline - self._timeout_seconds * LEAST_SHARE_OF_THE_DEADLINE
+
+    async def _try(self, flight: Flight) -> Answer:
+        async with self._slots:
+            if not flight.waiting:
+                raise Outage("was not asked: nobody waits any more", is_lasting=True)
+            flight.deadline = flight.deadline or self._clock() + self._timeout_seconds
+            await self._keep_away(flight)
+            if self._breaker.is_open:
+                async with self._probing:  # one asks; the others check again once it has
+                    if self._breaker.cools(self._clock()):
+                        raise self._left_alone()
+                    if self._breaker.is_open:
+                        return await self._request(flight)
+            return await self._request(flight)
+
+    async def _request(self, flight: Flight) -> Answer:
+        now = self._clock()
+        if now >= self._last_call(flight):  # it has waited too long for its turn
+            raise self._left_alone()
+        seconds = min(flight.deadline - now, self._timeout_seconds / TRIES_IN_A_DEADLINE)
+        self.last_key = flight.key
+        self._asked_at[flight.key] = now
+        try:
+            answer = await self._ask(flight.key, seconds)
+        except Outage as error:
+            self._note_failure(flight.key, error)
+            raise
+        finally:
+            del self._asked_at[flight.key]
+            self.heard_at = self._clock()
+        self._note_success()
+        return answer
+
+    # --- leaving the service alone ------------------------------------------------------------------------------------
+
+    def _rest(self) -> float:
+        return max(0.0, self._not_before - self._clock())
+
+    async def _keep_away(self, flight: Flight) -> None:
+        """Wait for as long as the service has asked us to; raises Outage where that is too long for the flight."""
+        rest = self._rest()
+        if rest and self._clock() + rest >= self._last_call(flight):
+            raise self._left_alone()
+        if rest:
+            await self._sleep(rest)
+
+    def _left_alone(self) -> Outage:
+        rest = self._rest()
+        why = self._failure or "has not answered in time"
+        return Outage(f"{why}; it is left alone for {rest:.0f} s" if rest else why, is_lasting=True)
+
+    def _note_failure(self, key: ExpectationsKey, error: Outage) -> None:
+        now = self._clock()
+        self._failure = error.what  # not the error, whose traceback would keep alive what it passed through
+        self._not_before = max(self._not_before, now + error.retry_after_seconds)
+        self._breaker.failed(key, now)
+        if self._breaker.failures == FAILURES_TO_REPORT:
+            _log.error("look-ups wait for the expectations service", host=self._host, why=str(error))
+
+    def _note_success(self) -> None:
+        if self._breaker.failures >= FAILURES_TO_REPORT:
+            _log.info("the expectations service is back", host=self._host)
+        self._failure = None
+        self._breaker.succeeded()
+
+
+class Breaker:
+    """Leaves a service that does not answer alone for a while, then has it asked once; time is an argument.
+
+    It is closed while all is well, and opens when `limit` different keys have failed with no success between. One key
+    that always fails is no reason to keep the others waiting, and few keys do no harm, since each waits longer from try
+    to try. Once it has cooled, one caller at a time may try. `failures` counts requests since the last success.
+    """
+
+    def __init__(self, limit: int = 5, uniform: Callable[[float, float], float] = random.uniform) -> None:
+        self.failures = 0
+        self._limit = limit
+        self._backoff = Backoff(0.5, 4.0, uniform)
+        self._failed: set[Hashable] = set()
+        self._cool_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are held back, except for one at a time once it has cooled."""
+        return self._cool_at is not None
+
+    def cools(self, now: float) -> bool:
+        """Whether it is open and nothing at all may be asked yet."""
+        return self._cool_at is not None and now < self._cool_at
+
+    def succeeded(self) -> None:
+        """An answer came, whatever it says: all may ask again."""
+        self.failures = 0
+        self._failed.clear()
+        self._backoff.reset()
+        self._cool_at = None
+
+    def failed(self, key: Hashable, now: float) -> None:
+        """No answer came; a request that was under way when it opened does not keep it open for longer."""
+        self.failures += 1
+        if len(self._failed) < self._limit:
+            self._failed.add(key)
+        if len(self._failed) >= self._limit and not self.cools(now):
+            self._cool_at = now + self._backoff.next()

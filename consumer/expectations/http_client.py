@@ -1,7 +1,7 @@
-"""One question to a service of test cases, and what its answer means (contract.md, "Look-up").
+"""One request to a service of test cases, and what its answer means (contract.md, "Look-up").
 
-A whole JSON object with 200, or a 404, decides; anything else is an Outage. Of what the service sends nothing reaches
-a message: it may be anybody's page.
+Only a whole JSON object with 200, or a 404, is an answer; anything else is an Outage. Nothing that the service sends
+reaches a message: it may be anybody's page.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -20,16 +20,18 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import aiohttp
+import structlog
 import yarl
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison, Transient
+from consumer.expectations.base import Answer
 from consumer.expectations.cases import parse_document, poison
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
-from safe_core import BadTestCase, Expectations, InvalidBatch, PreparedExpectations, TestCase, parse_batch, prepare
+from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""More than a test case of 10 000 terms needs; what is longer is not read on."""
+"""More than a test case of 10 000 terms needs; a longer answer is not read to its end."""
 LONGEST_RETRY_AFTER_SECONDS = 300.0
 _LARGE_BYTES = 64 * 1024
 """Longer answers are read in a thread: heartbeats run on the same loop."""
@@ -38,12 +40,26 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 _IN_A_PATH = "/%:@!$&'()*+,;=~"
 _SUBJECT = "the expectations service"
 
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """How the service is asked; `timeout_seconds` is for one key, and for one call, with all tries."""
+
+    token: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 10.0
+    max_requests: int = 16
+    cache_seconds: float = 60.0
+    cache_size: int = 20_000
+    use_proxy: bool = False
+
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
 class Outage(Transient):
-    """The service gave no answer of the contract; asking again at once is of no use where it `is_lasting`."""
+    """The service gave no answer that the contract knows; where this `is_lasting`, asking again at once is no use."""
 
     def __init__(self, what: str, *, retry_after_seconds: float = 0.0, is_lasting: bool = False) -> None:
         super().__init__(f"{_SUBJECT} {what}")
@@ -52,7 +68,7 @@ class Outage(Transient):
         self.is_lasting = is_lasting
 
 
-# The first that fits names the failure: none of their own words, which hold addresses and ids.
+# The first that fits names the failure. The errors' own words are not used: they contain addresses and ids.
 _FAILURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (aiohttp.ClientConnectorDNSError, "cannot be found: its name is not resolved"),
     (aiohttp.ClientConnectorCertificateError, "has a certificate that is not trusted"),
@@ -86,7 +102,7 @@ def _failure(error: Exception) -> Outage:
 def _refusal(status: int, headers: Mapping[str, str], wall: float) -> Outage:
     if status in _STATUSES:
         return Outage(_STATUSES[status], is_lasting=True)
-    if 300 <= status < 400 and status != 304:  # nobody asked whether anything has changed
+    if 300 <= status < 400 and status != 304:  # a 304 here answers a request without an ETag
         what = f"answers with a redirect ({status}), which is not followed: let SAFE_V0_EXPECTATIONS name where it is"
         return Outage(what, is_lasting=True)
     what = f"answers {status}"
@@ -96,15 +112,15 @@ def _refusal(status: int, headers: Mapping[str, str], wall: float) -> Outage:
 
 
 def retry_after_seconds(headers: Mapping[str, str], wall: float) -> float:
-    """How long the service asks not to be asked: 0 where it says nothing usable, five minutes at most."""
+    """How long the service asks to be left alone: 0 where it says nothing usable, five minutes at most."""
     value = headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return min(LONGEST_RETRY_AFTER_SECONDS, float(value[:12]))
     moment = _http_date(value)
     if moment is None:
         return 0.0
-    said_at = _http_date(headers.get("Date", ""))  # its clock may differ from ours
-    return min(LONGEST_RETRY_AFTER_SECONDS, max(0.0, moment - (wall if said_at is None else said_at)))
+    sent_at = _http_date(headers.get("Date", ""))  # its clock may differ from ours
+    return min(LONGEST_RETRY_AFTER_SECONDS, max(0.0, moment - (wall if sent_at is None else sent_at)))
 
 
 def _http_date(text: str) -> float | None:
@@ -119,47 +135,10 @@ def _http_date(text: str) -> float | None:
 # --- where it is ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the service is: what a test_id is appended to, and the credentials, which are shown nowhere."""
-
-    base: str
-    origin: yarl.URL
-    headers: Mapping[str, str]
-
-    @property
-    def host(self) -> str:
-        """Host and port, as a log may name them."""
-        return self.origin.authority
-
-    @property
-    def shows_credentials(self) -> bool:
-        """Whether anyone who listens on the way can read the credentials."""
-        return bool(self.headers) and self.origin.scheme == "http" and not _is_this_machine(self.origin.host or "")
-
-    def url(self, key: ExpectationsKey) -> yarl.URL:
-        """Where a test case is; nothing of an id can leave its segment."""
-        path = f"{self.base}/test-cases/{_segment(key.test_id)}?batch_id={_segment(key.batch_id)}"
-        return yarl.URL(path, encoded=True)
-
-
 def _segment(text: str) -> str:
     if text in {".", ".."}:  # a path segment of dots alone would lead elsewhere
         return text.replace(".", "%2E")
     return quote(text, safe="", errors="surrogatepass")
-
-
-def address(base_url: str, token: str | None) -> Address:
-    """Take a base URL apart; raises ConfigurationError, which quotes neither the URL nor the token."""
-    try:
-        parts = urlsplit(base_url)
-        origin = _origin(parts)
-    except ValueError:  # whose words quote the URL, and with it a password
-        raise ConfigurationError(
-            "SAFE_V0_EXPECTATIONS names no usable service: let it be http(s)://host[:port][/path]"
-        ) from None
-    base = str(origin).rstrip("/") + quote(parts.path.rstrip("/"), _IN_A_PATH)
-    return Address(base, origin, _credentials(parts, token))
 
 
 def _origin(parts: SplitResult) -> yarl.URL:
@@ -172,6 +151,7 @@ def _origin(parts: SplitResult) -> yarl.URL:
 
 
 def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
+    """The header that carries them, if there are any; raises ConfigurationError, which does not quote them."""
     if token is not None:
         if parts.username or parts.password:
             raise ConfigurationError(
@@ -197,7 +177,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _proxy(origin: yarl.URL) -> str | None:
-    """Give the proxy that the environment names for a host; raises ConfigurationError."""
+    """The proxy that the environment names for a host; raises ConfigurationError."""
     # Not aiohttp's trust_env, which would also take credentials from ~/.netrc.
     if urllib.request.proxy_bypass(origin.authority):
         return None
@@ -211,46 +191,56 @@ def _proxy(origin: yarl.URL) -> str | None:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-class Said(NamedTuple):
-    """What the service says of a key; None: what was known under the ETag still holds."""
+class Reply(NamedTuple):
+    """What the service says about a key, and the ETag by which it can be asked whether that has changed."""
 
-    verdict: FoundExpectations | Poison | None
+    answer: Answer
     etag: str | None = None
 
 
 class CaseClient:
-    """Asks one question at a time of the service, over connections that are kept; `wall` is seconds since 1970."""
+    """Sends one request at a time for a key, over connections that are kept.
 
-    def __init__(
-        self,
-        where: Address,
-        *,
-        max_requests: int,
-        use_proxy: bool,
-        most_prepared: int,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._where = where
-        self._max_requests = max_requests
-        self._use_proxy = use_proxy
+    `wall` is in seconds since 1970; `host` is host and port, as a log may name them. Raises ConfigurationError for an
+    address or a token that cannot be used.
+    """
+
+    def __init__(self, base_url: str, options: HttpOptions, wall: Callable[[], float] = time.time) -> None:
+        try:
+            parts = urlsplit(base_url)
+            self._origin = _origin(parts)
+        except ValueError:  # whose words quote the URL, and with it a password
+            raise ConfigurationError(
+                "SAFE_V0_EXPECTATIONS names no usable service: let it be http(s)://host[:port][/path]"
+            ) from None
+        self.host = self._origin.authority
+        self._base = str(self._origin).rstrip("/") + quote(parts.path.rstrip("/"), _IN_A_PATH)
+        self._credentials = _credentials(parts, options.token)
+        self._options = options
         self._wall = wall
-        self._prepare = lru_cache(most_prepared)(prepare)
+        self._prepare = lru_cache(options.cache_size)(prepare)
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Make the pool of connections, without making one; raises ConfigurationError."""
-        self._proxy = _proxy(self._where.origin) if self._use_proxy else None
+        """Make the pool of connections, without connecting yet; raises ConfigurationError."""
+        origin = self._origin
+        if self._credentials and origin.scheme == "http" and not _is_this_machine(origin.host or ""):
+            _log.warning(
+                "credentials go over plain http:// to another machine: anyone who listens on the way can read them",
+                host=self.host,
+            )
+        self._proxy = _proxy(origin) if self._options.use_proxy else None
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._max_requests),
+            connector=aiohttp.TCPConnector(limit=self._options.max_requests),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={
                 "Accept": "application/json",
                 "Accept-Encoding": "identity",
                 "User-Agent": f"safe/{__version__}",
-                **self._where.headers,
+                **self._credentials,
             },
-            auto_decompress=False,  # what is asked for is plain, so a bomb cannot go off
+            auto_decompress=False,  # we ask for plain text, so that nobody can send us a decompression bomb
             timeout=aiohttp.ClientTimeout(total=None),
         )
 
@@ -260,82 +250,68 @@ class CaseClient:
         if session is not None:
             await session.close()
 
-    async def ask(self, key: ExpectationsKey, etag: str | None, seconds: float) -> Said:
-        """Ask for a test case; raises Outage, after `seconds` at the latest."""
+    async def ask(self, key: ExpectationsKey, known: Reply | None, seconds: float) -> Reply:
+        """Ask for a test case, or whether it has changed; raises Outage, after `seconds` at the latest."""
         assert self._session is not None
+        etag = known.etag if known is not None else None
         try:
             async with (
                 asyncio.timeout(seconds),
                 self._session.get(
-                    self._where.url(key),
+                    self._url(key),
                     headers={"If-None-Match": etag} if etag else None,
                     allow_redirects=False,
                     proxy=self._proxy,
                 ) as response,
             ):
-                body = await self._decisive(response, etag)
+                if response.status == 304 and known is not None and etag is not None:
+                    return known
+                if response.status not in {200, 404}:
+                    raise _refusal(response.status, response.headers, self._wall())
+                body = await _whole_body(response)
         except (aiohttp.ClientError, OSError) as error:
             raise _failure(error) from None  # its words hold the address, and the ids with it
-        if body is None:
-            return Said(None, etag)
         if response.status == 404:
-            return Said(Poison("expectations_not_found", f"{_SUBJECT} has no such test case"))
-        etag = _usable_etag(response)
+            return Reply(Poison("expectations_not_found", f"{_SUBJECT} has no such test case"))
         if len(body) > _LARGE_BYTES:
-            return Said(await asyncio.to_thread(read_case, body, key, self._prepare), etag)
-        return Said(read_case(body, key, self._prepare), etag)
+            answer = await asyncio.to_thread(self._read, body, key)
+        else:
+            answer = self._read(body, key)
+        return Reply(answer, _usable_etag(response))
 
-    async def _decisive(self, response: aiohttp.ClientResponse, etag: str | None) -> bytes | None:
-        """Read the body of an answer that decides; None if it says that nothing has changed since we asked."""
-        if response.status == 304 and etag is not None:
-            return None
-        if response.status not in {200, 404}:
-            raise _refusal(response.status, response.headers, self._wall())
-        if response.headers.get("Content-Encoding", "identity").strip().lower() not in {"identity", ""}:
-            raise Outage("answers compressed, which it was not asked for")
-        return await _whole(response)
+    def _url(self, key: ExpectationsKey) -> yarl.URL:
+        """Where a test case is; no id can leave its segment."""
+        path = f"{self._base}/test-cases/{_segment(key.test_id)}?batch_id={_segment(key.batch_id)}"
+        return yarl.URL(path, encoded=True)
+
+    def _read(self, body: bytes, key: ExpectationsKey) -> Answer:
+        """Read a whole answer; raises Outage where it is no JSON object."""
+        try:
+            document = parse_document(body)
+        except InvalidBatch:
+            raise Outage("answers with something that is not JSON") from None
+        if not isinstance(document, dict):
+            raise Outage("answers with JSON that is not an object")
+        (case,) = parse_batch({"test_cases": [document]}).cases
+        if isinstance(case, BadTestCase):
+            return poison("expectations_invalid", f"the test case of {_SUBJECT}: {case.problem}")
+        if case.test_id != key.test_id:
+            return Poison("expectations_invalid", f"{_SUBJECT} answers with another test case")
+        # The service says nothing about batches.
+        return FoundExpectations.of(case, self._prepare(case.expectations))
 
 
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    if (response.content_length or 0) > MAX_BODY_BYTES:
-        raise _too_long()
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise _too_long()
-    return bytes(body)
-
-
-def _too_long() -> Outage:
-    return Outage(f"answers with more than {MAX_BODY_BYTES // 1024**2} MiB, which no test case has")
+async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
+    if response.headers.get("Content-Encoding", "identity").strip().lower() not in {"identity", ""}:
+        raise Outage("answers compressed, which it was not asked for")
+    try:
+        if (response.content_length or 0) <= MAX_BODY_BYTES:
+            await response.content.readexactly(MAX_BODY_BYTES + 1)
+    except asyncio.IncompleteReadError as end:
+        return end.partial
+    raise Outage(f"answers with more than {MAX_BODY_BYTES // 1024**2} MiB, which no test case has")
 
 
 def _usable_etag(response: aiohttp.ClientResponse) -> str | None:
     etag = response.headers.get("ETag", "").strip()
     return etag if _ETAG.fullmatch(etag) else None
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-def read_case(
-    body: bytes, key: ExpectationsKey, prepare: Callable[[Expectations], PreparedExpectations]
-) -> FoundExpectations | Poison:
-    """Read a whole answer; raises Outage where it is no JSON object."""
-    row = _row(body)
-    if isinstance(row, BadTestCase):
-        return poison("expectations_invalid", f"the test case of {_SUBJECT}: {row.problem}")
-    if row.test_id != key.test_id:
-        return Poison("expectations_invalid", f"{_SUBJECT} answers with another test case")
-    return FoundExpectations.of(row, prepare(row.expectations))  # the service does not tell of batches
-
-
-def _row(body: bytes) -> TestCase | BadTestCase:
-    try:
-        document = parse_document(body)
-    except InvalidBatch:
-        raise Outage("answers with something that is not JSON") from None
-    if not isinstance(document, dict):
-        raise Outage("answers with JSON that is not an object")
-    return parse_batch({"test_cases": [document]}).cases[0]

@@ -18,7 +18,8 @@ import structlog
 from consumer import __version__
 from consumer.errors import ConfigurationError, Fatal, Transient, first_of
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http import HttpOptions, HttpSource
+from consumer.expectations.http import HttpSource
+from consumer.expectations.http_client import HttpOptions
 from consumer.expectations.port import ExpectationsSource
 from consumer.expectations.topic import TopicSource
 from consumer.kafka import (

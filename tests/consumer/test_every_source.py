@@ -11,7 +11,8 @@ import pytest
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http import HttpOptions, HttpSource
+from consumer.expectations.http import HttpSource
+from consumer.expectations.http_client import HttpOptions
 from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.expectations.topic import TopicSource
 from consumer.wire.keys import case_key
