@@ -1,13 +1,13 @@
-"""How long to wait before the next try, where the last one failed; pure: it neither sleeps nor looks at a clock."""
+"""How long to wait after a failure before the next try; it neither sleeps nor reads a clock."""
 
 import random
 from collections.abc import Callable
 
 
 class Backoff:
-    """Delays that double up to a longest one, with equal jitter: half of each is certain, the other half chance.
+    """Delays that double up to a limit, with equal jitter: half of each delay is fixed, the other half random.
 
-    The chance keeps those that failed together from coming back all at once.
+    The random half keeps those that failed together from coming back all at once.
     """
 
     def __init__(

@@ -54,6 +54,8 @@ class IndexedSource(CountingSource):
 
     unanswered_seconds: float
     """A look that takes longer is reported as trouble."""
+    may_use_other_batches: bool
+    """Whether a test case of another batch than the key's own is an answer without a later look."""
 
     def __init__(self, store: str, clock: Callable[[], float], sleep: Callable[[float], Awaitable[object]]) -> None:
         super().__init__()
@@ -105,6 +107,15 @@ class IndexedSource(CountingSource):
             async for key in self._in_turns(uncertain):
                 answers[key] = self._keep(key, self._look_up(key))
 
+    def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
+        try:
+            answer = self._look_up(key)
+        except Transient:
+            return None
+        if isinstance(answer, FoundExpectations) and (answer.in_batch or self.may_use_other_batches):
+            return answer
+        return None
+
     async def _in_turns(self, keys: Sequence[ExpectationsKey]) -> AsyncIterator[ExpectationsKey]:
         """Each key, while the index may be looked at; other tasks have their turns in between."""
         await self._index_is_ready()
@@ -137,10 +148,6 @@ class IndexedSource(CountingSource):
     @abstractmethod
     def _look_up(self, key: ExpectationsKey) -> Answer:
         """Look a key up in the index; raises Transient."""
-
-    @abstractmethod
-    def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
-        """Look a key up where no later look at the store is needed for its answer; else None."""
 
     # --- looking at the store
 

@@ -34,7 +34,7 @@ from consumer.expectations.cases import (
     verdict,
     without_unused,
 )
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.port import ExpectationsKey
 from consumer.text import named, shown
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
@@ -230,18 +230,18 @@ class FolderIndex:
 
     def problems(self) -> dict[str, tuple[str | None, object]]:
         """Why files cannot be used, by name; an entry differs from an earlier one where the file has changed."""
-        bad = {name: self.files[name] for name in self.bad_files}
-        return {name: (why, None) for name, why in self.ignored.items()} | {
-            name: (file.problem, (file.modified_at, file.content)) for name, file in bad.items()
-        }
+        problems: dict[str, tuple[str | None, object]] = {name: (why, None) for name, why in self.ignored.items()}
+        for name in self.bad_files:
+            file = self.files[name]
+            problems[name] = file.problem, (file.modified_at, file.content)
+        return problems
 
     def followed_by(self, listing: Listing, wall: Callable[[], float]) -> "FolderIndex":
         """The index of a newer listing; only what has changed is read."""
         files: dict[str, BatchFile] = {}
         for name, listed in self._still_there(listing).items():
-            known = self.files.get(name)
-            unchanged = known is not None and known.signature == listed.signature
-            files[name] = known if known is not None and unchanged else self._read(name, listed, wall)
+            known = self.files.get(name, _NO_FILE)
+            files[name] = known if known.signature == listed.signature else self._read(name, listed, wall)
         changed = {name for name in files.keys() | self.files.keys() if self.differs(name, files)}
         if not changed:
             # Signatures and times may differ, but the answers are the same, and so are the dicts.
@@ -290,7 +290,7 @@ class FolderIndex:
         return BatchFile(known.signature, at, content, rows, cases, cases - usable)
 
     def differs(self, name: str, files: Mapping[str, BatchFile]) -> bool:
-        """Tell whether a file's answers or its problem are others among these files."""
+        """Tell whether the test cases or the problem of a file are different in `files`."""
         before, after = self.files.get(name, _NO_FILE), files.get(name, _NO_FILE)
         return before.rows is not after.rows or before.problem != after.problem
 
@@ -312,6 +312,7 @@ class FolderSource(IndexedSource):
 
     name = "folder"
     unanswered_seconds = 30.0
+    may_use_other_batches = True
 
     def __init__(
         self,
@@ -362,14 +363,6 @@ class FolderSource(IndexedSource):
         self._raise_trouble()
         case = self._index.find(key, self._wall())
         return self._answer(case, self._index.expected_cases(key.batch_id), in_batch=self._index.holds(key))
-
-    @override
-    def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
-        try:
-            answer = self._look_up(key)
-        except Transient:
-            return None
-        return answer if isinstance(answer, FoundExpectations) else None
 
     def _raise_trouble(self) -> None:
         if self._trouble is not None:

@@ -1,8 +1,9 @@
 """A service of test cases over HTTP, asked as rarely and as gently as possible.
 
-A fresh answer in the cache costs a look-up in a dict. For anything else there is one Flight per key, however many
-callers wait for it: no caller owns it, so one that is cancelled takes nothing from the others. The tries of a flight
-share a deadline; all flights share the slots, the breaker, and the time until which the service asked to be left alone.
+A fresh answer in the cache costs no more than finding it in a dict. For anything else there is one Lookup per key,
+however many callers wait for it: no caller owns it, so one that is cancelled takes nothing from the others. The tries
+of a lookup share a deadline. All lookups share the limit of requests, the breaker, and the time until which the service
+asked to be left alone.
 """
 
 import asyncio
@@ -32,8 +33,8 @@ REFUSED_SECONDS = 2.0
 """How long it is remembered that a key has no test case, or none that can be used."""
 TRIES_IN_A_DEADLINE = 2
 """A request gets its share of the deadline, so that one that hangs leaves time for another."""
-FLIGHTS_PER_SLOT = 4
-"""Between two tries a flight has no slot; this limits how many flights there are for each slot."""
+LOOKUPS_PER_REQUEST = 4
+"""Lookups that are begun, for each request that may be under way: between two tries a lookup makes no request."""
 UNANSWERED_SECONDS = 5.0
 """A request that waits longer than this is trouble, whatever its deadline."""
 FAILURES_TO_REPORT = 5
@@ -72,7 +73,7 @@ class HttpSource(CountingSource):
         self._client = CaseClient(base_url, options, wall)
         self._cache = AnswerCache(options.cache_size)
         self._fresh_until = clock()
-        self._flights = Flights(self._ask, self._client.host, options, clock, sleep)
+        self._lookups = Lookups(self._ask, self._client.host, options, clock, sleep)
 
     async def start(self) -> None:
         """Make ready to ask; the service need not be up. Raises ConfigurationError for a proxy that cannot be used."""
@@ -80,16 +81,16 @@ class HttpSource(CountingSource):
 
     def trouble(self) -> str | None:
         """Say why look-ups cannot be answered; to be called in the event loop, where it has the service asked again."""
-        flights = self._flights
-        if flights.last_key is not None and flights.are_idle:
-            rest = LOOK_AGAIN_SECONDS if flights.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
-            if self._clock() - flights.heard_at >= rest:
-                flights.join(flights.last_key)  # and never leave: readiness needs the answer itself
-        return flights.failing
+        lookups = self._lookups
+        if lookups.last_key is not None and lookups.are_idle:
+            rest = LOOK_AGAIN_SECONDS if lookups.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
+            if self._clock() - lookups.heard_at >= rest:
+                lookups.join(lookups.last_key)  # and never leave: readiness needs the answer itself
+        return lookups.failing
 
     async def stop(self) -> None:
         """Cancel what is under way and close the connections."""
-        await self._flights.stop()
+        await self._lookups.stop()
         await self._client.stop()
 
     @override
@@ -98,31 +99,31 @@ class HttpSource(CountingSource):
         return answers | await self._fetched(missed) if missed else answers
 
     async def _fetched(self, keys: Iterable[ExpectationsKey]) -> dict[ExpectationsKey, Answer]:
-        flights: dict[ExpectationsKey, Flight] = {}
+        lookups: dict[ExpectationsKey, Lookup] = {}
         try:
             turns = Turns()
             for key in dict.fromkeys(keys):
-                flights[key] = self._flights.join(key)
+                lookups[key] = self._lookups.join(key)
                 if turns.is_over:
                     await turns.next()
-            await asyncio.wait([flight.task for flight in flights.values()], timeout=self._options.timeout_seconds)
+            await asyncio.wait([lookup.task for lookup in lookups.values()], timeout=self._options.timeout_seconds)
         finally:
-            self._flights.leave(flights.values())
-        outcomes = {key: self._outcome(flight.task) for key, flight in flights.items()}
+            self._lookups.leave(lookups.values())
+        outcomes = {key: self._outcome(lookup.task) for key, lookup in lookups.items()}
         answers = {key: unraised(outcome) for key, outcome in outcomes.items() if not isinstance(outcome, Transient)}
         for outcome in outcomes.values():
             if isinstance(outcome, Transient):
                 # The caller tries again soon: what has come for it must not expire until then.
                 self._fresh_until = self._clock() + self._options.timeout_seconds
                 self._cache.prolong(answers, self._fresh_until)
-                raise outcome
+                raise Transient(str(outcome))  # not the one that all callers share
         return answers
 
-    def _outcome(self, flight: "asyncio.Task[Outcome]") -> Outcome:
-        if not flight.done():
+    def _outcome(self, lookup: "asyncio.Task[Outcome]") -> Outcome:
+        if not lookup.done():
             seconds = self._options.timeout_seconds
             return Transient(f"the expectations service has not answered all look-ups within {seconds:g} s")
-        return Transient("the worker is stopping") if flight.cancelled() else flight.result()
+        return Transient("the worker is stopping") if lookup.cancelled() else lookup.result()
 
     async def _ask(self, key: ExpectationsKey, seconds: float) -> Answer:
         """Ask the service itself; raises Outage."""
@@ -205,7 +206,7 @@ def unraised(answer: Answer) -> Answer:
 
 
 @dataclass(slots=True)
-class Flight:
+class Lookup:
     """The look-up of one key, and how many callers wait for it; its task returns a Transient rather than raise it."""
 
     key: ExpectationsKey
@@ -214,7 +215,7 @@ class Flight:
     deadline: float = 0.0
 
 
-class Flights:
+class Lookups:
     """Asks by `ask(key, seconds)`, which answers or raises Outage; `host` names the service in the log.
 
     A key has `timeout_seconds` from its first try to its last. No more than `max_requests` are under way at once.
@@ -239,27 +240,27 @@ class Flights:
         self._failure: str | None = None
         self._breaker = Breaker()
         self._probing = asyncio.Lock()
-        self._slots = asyncio.Semaphore(options.max_requests)
-        self._started = asyncio.Semaphore(options.max_requests * FLIGHTS_PER_SLOT)
+        self._requests = asyncio.Semaphore(options.max_requests)
+        self._in_progress = asyncio.Semaphore(options.max_requests * LOOKUPS_PER_REQUEST)
         self._not_before = self.heard_at
-        self._flights: dict[ExpectationsKey, Flight] = {}
+        self._lookups: dict[ExpectationsKey, Lookup] = {}
         self._asked_at: dict[ExpectationsKey, float] = {}
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 
-    def join(self, key: ExpectationsKey) -> Flight:
+    def join(self, key: ExpectationsKey) -> Lookup:
         """Wait for a key together with the others who do; a caller that has joined must leave."""
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = Flight(key)
-            flight.task = asyncio.get_running_loop().create_task(self._fly(flight), name="expectations look-up")
-        flight.waiting += 1
-        return flight
+        lookup = self._lookups.get(key)
+        if lookup is None:
+            lookup = self._lookups[key] = Lookup(key)
+            lookup.task = asyncio.get_running_loop().create_task(self._run(lookup), name="expectations look-up")
+        lookup.waiting += 1
+        return lookup
 
-    def leave(self, flights: Iterable[Flight]) -> None:
+    def leave(self, lookups: Iterable[Lookup]) -> None:
         """Wait no longer: a key for which nobody waits is not asked for, but a request under way may end."""
-        for flight in flights:
-            flight.waiting -= 1
+        for lookup in lookups:
+            lookup.waiting -= 1
 
     @property
     def failing(self) -> str | None:
@@ -271,88 +272,88 @@ class Flights:
 
     @property
     def are_idle(self) -> bool:
-        """Whether nothing is under way, though something might be."""
+        """Whether nothing is under way, and the service may be asked."""
         now = self._clock()
-        return not self._flights and now >= self._not_before and not self._breaker.cools(now)
+        return not self._lookups and now >= self._not_before and not self._breaker.cools(now)
 
     async def stop(self) -> None:
         """Cancel everything; may be called twice."""
         self.last_key = None
-        await cancel(*(flight.task for flight in self._flights.values()))
-        self._flights.clear()
+        await cancel(*(lookup.task for lookup in self._lookups.values()))
+        self._lookups.clear()
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    async def _fly(self, flight: Flight) -> Outcome:
+    async def _run(self, lookup: Lookup) -> Outcome:
         try:
-            async with self._started:
-                return await self._tries(flight)
+            async with self._in_progress:
+                return await self._tries(lookup)
         except Outage as error:
             return Transient(str(error))  # a new one, without a traceback
         finally:
-            self._flights.pop(flight.key, None)
+            self._lookups.pop(lookup.key, None)
 
-    async def _tries(self, flight: Flight) -> Answer:
+    async def _tries(self, lookup: Lookup) -> Answer:
         backoff = Backoff(0.1, 2.0)
         while True:
             try:
-                return await self._try(flight)
+                return await self._try(lookup)
             except Outage as error:
-                rest = self._rest() + backoff.next()
-                if error.is_lasting or not flight.waiting or self._clock() + rest >= self._last_call(flight):
+                rest = self._rest_seconds() + backoff.next()
+                if error.is_lasting or not lookup.waiting or self._clock() + rest >= self._last_try_at(lookup):
                     raise
             await self._sleep(rest)
 
-    def _last_call(self, flight: Flight) -> float:
-        return flight.deadline - self._timeout_seconds * LEAST_SHARE_OF_THE_DEADLINE
+    def _last_try_at(self, lookup: Lookup) -> float:
+        return lookup.deadline - self._timeout_seconds * LEAST_SHARE_OF_THE_DEADLINE
 
-    async def _try(self, flight: Flight) -> Answer:
-        async with self._slots:
-            if not flight.waiting:
+    async def _try(self, lookup: Lookup) -> Answer:
+        async with self._requests:
+            if not lookup.waiting:
                 raise Outage("was not asked: nobody waits any more", is_lasting=True)
-            flight.deadline = flight.deadline or self._clock() + self._timeout_seconds
-            await self._keep_away(flight)
+            lookup.deadline = lookup.deadline or self._clock() + self._timeout_seconds
+            await self._wait_for_service(lookup)
             if self._breaker.is_open:
                 async with self._probing:  # one asks; the others check again once it has
                     if self._breaker.cools(self._clock()):
                         raise self._left_alone()
                     if self._breaker.is_open:
-                        return await self._request(flight)
-            return await self._request(flight)
+                        return await self._request(lookup)
+            return await self._request(lookup)
 
-    async def _request(self, flight: Flight) -> Answer:
+    async def _request(self, lookup: Lookup) -> Answer:
         now = self._clock()
-        if now >= self._last_call(flight):  # it has waited too long for its turn
+        if now >= self._last_try_at(lookup):  # it has waited too long for its turn
             raise self._left_alone()
-        seconds = min(flight.deadline - now, self._timeout_seconds / TRIES_IN_A_DEADLINE)
-        self.last_key = flight.key
-        self._asked_at[flight.key] = now
+        seconds = min(lookup.deadline - now, self._timeout_seconds / TRIES_IN_A_DEADLINE)
+        self.last_key = lookup.key
+        self._asked_at[lookup.key] = now
         try:
-            answer = await self._ask(flight.key, seconds)
+            answer = await self._ask(lookup.key, seconds)
         except Outage as error:
-            self._note_failure(flight.key, error)
+            self._note_failure(lookup.key, error)
             raise
         finally:
-            del self._asked_at[flight.key]
+            del self._asked_at[lookup.key]
             self.heard_at = self._clock()
         self._note_success()
         return answer
 
     # --- leaving the service alone ------------------------------------------------------------------------------------
 
-    def _rest(self) -> float:
+    def _rest_seconds(self) -> float:
         return max(0.0, self._not_before - self._clock())
 
-    async def _keep_away(self, flight: Flight) -> None:
-        """Wait for as long as the service has asked us to; raises Outage where that is too long for the flight."""
-        rest = self._rest()
-        if rest and self._clock() + rest >= self._last_call(flight):
+    async def _wait_for_service(self, lookup: Lookup) -> None:
+        """Wait for as long as the service has asked us to; raises Outage where that is too long for the lookup."""
+        rest = self._rest_seconds()
+        if rest and self._clock() + rest >= self._last_try_at(lookup):
             raise self._left_alone()
         if rest:
             await self._sleep(rest)
 
     def _left_alone(self) -> Outage:
-        rest = self._rest()
+        rest = self._rest_seconds()
         why = self._failure or "has not answered in time"
         return Outage(f"{why}; it is left alone for {rest:.0f} s" if rest else why, is_lasting=True)
 

@@ -22,7 +22,7 @@ from consumer.expectations.base import (
     IndexedSource,
     cancel,
 )
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.port import ExpectationsKey
 from consumer.expectations.topic_index import Survey, TopicIndex
 from consumer.kafka import TableSlice
 
@@ -70,6 +70,7 @@ class TopicSource(IndexedSource):
 
     name = "topic"
     unanswered_seconds = 5.0
+    may_use_other_batches = False
 
     def __init__(
         self,
@@ -170,11 +171,6 @@ class TopicSource(IndexedSource):
         index = self._index
         assert index is not None
         return self._answer(index.find(key), index.expected_cases(key.batch_id), in_batch=index.holds(key))
-
-    @override
-    def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
-        answer = self._look_up(key)
-        return answer if isinstance(answer, FoundExpectations) and answer.in_batch else None
 
     def _raise_doubt(self) -> None:
         if self._fatal is not None:

@@ -36,9 +36,6 @@ from safe_core import BadTestCase, Expectations, InvalidBatch, TestCase, id_prob
 RECORD_BYTES = 8 * 1024 * 1024
 """The largest value that is read: parsing one delays the event loop, though it is done in a thread."""
 
-_FILE_SUFFIX = ".json"
-_OWN = "the batch's own record"
-
 
 # --- keys -------------------------------------------------------------------------------------------------------------
 
@@ -189,7 +186,7 @@ class TopicIndex:
         """
         rows = []
         parts = self._parts(batch_id)
-        for part in map(parts.__getitem__, sorted(parts)):
+        for part in (parts[origin] for origin in sorted(parts)):
             if part.problem is not None:
                 return Refused("expectations_invalid", f"a record of the whole batch is unusable: {part.problem}")
             if test_id in part.rows:
