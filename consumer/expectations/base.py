@@ -35,10 +35,10 @@ class CountingSource(ABC):
         except Transient:
             self.requests["transient"] += len(keys)
             raise
-        for key in keys:
-            answer = answers[key]
-            outcome = answer.reason.removeprefix("expectations_") if isinstance(answer, Poison) else "found"
-            self.requests[outcome] += 1
+        refused = [answer for answer in map(answers.get, keys) if isinstance(answer, Poison)]
+        self.requests["found"] += len(keys) - len(refused)
+        for answer in refused:
+            self.requests[answer.reason.removeprefix("expectations_")] += 1
         return answers
 
     @abstractmethod
