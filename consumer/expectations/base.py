@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from consumer.errors import Poison, Transient
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.port import Answer, ExpectationsKey, FoundExpectations
 from consumer.loop_budget import Turns
 from safe_core import TestCase, prepare
 
@@ -18,8 +18,6 @@ CACHED_ANSWERS = 30_000
 LOOK_AGAIN_SECONDS = 5.0
 """If nobody has asked for this long, readiness has the store looked at."""
 LOOK_AGAIN_IN_TROUBLE_SECONDS = 1.0
-
-Answer = FoundExpectations | Poison
 
 
 class CountingSource(ABC):

@@ -19,7 +19,7 @@ import structlog
 from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.base import LOOK_AGAIN_SECONDS, Answer, IndexedSource
+from consumer.expectations.base import LOOK_AGAIN_SECONDS, IndexedSource
 from consumer.expectations.cases import (
     Holders,
     Row,
@@ -34,7 +34,7 @@ from consumer.expectations.cases import (
     verdict,
     without_unused,
 )
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.port import Answer, ExpectationsKey
 from consumer.text import named, shown
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 

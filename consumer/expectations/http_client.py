@@ -25,9 +25,8 @@ import yarl
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.base import Answer
 from consumer.expectations.cases import parse_document, poison
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.port import Answer, ExpectationsKey, FoundExpectations
 from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024

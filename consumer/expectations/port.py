@@ -1,4 +1,4 @@
-"""What the stages ask of the outside world, in one place, so that each side can be read without the other."""
+"""What the worker asks of a source of test cases; how each source answers is in its own module."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class ExpectationsKey(NamedTuple):
 class FoundExpectations:
     """A test case as the source holds it now.
 
-    `expected_cases` counts the test cases of the batch of that name, None where the source has no such batch;
-    `in_batch` tells that the batch of that name itself holds the test case.
+    `expected_cases` counts the test cases of the batch that was asked for, None where the source has no such batch;
+    `in_batch` tells whether that batch itself holds the test case.
     """
 
     prepared: PreparedExpectations
@@ -43,6 +43,10 @@ class FoundExpectations:
         return cls(prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch)
 
 
+Answer = FoundExpectations | Poison
+"""A test case, or why the output that asks for it becomes a dead letter."""
+
+
 class ExpectationsSource(Protocol):
     """Where test cases are kept: a folder, a service, a topic."""
 
@@ -62,11 +66,11 @@ class ExpectationsSource(Protocol):
         """Make the source ready to answer; raises ConfigurationError if it never can (no such folder)."""
         ...
 
-    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
+    async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
         """Answer every key of a slice at once.
 
-        A key that can never be answered maps to the Poison to be dead-lettered. Raises Transient if the source
-        cannot be asked now; then nothing of the slice may be decided.
+        A key that can never be answered maps to the Poison for its dead letter. Raises Transient if the source cannot
+        be asked now; then nothing of the slice may be decided.
         """
         ...
 

@@ -15,14 +15,8 @@ from typing_extensions import override
 
 from consumer.backoff import Backoff
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
-from consumer.expectations.base import (
-    LOOK_AGAIN_IN_TROUBLE_SECONDS,
-    LOOK_AGAIN_SECONDS,
-    Answer,
-    IndexedSource,
-    cancel,
-)
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, IndexedSource, cancel
+from consumer.expectations.port import Answer, ExpectationsKey
 from consumer.expectations.topic_index import Survey, TopicIndex
 from consumer.kafka import TableSlice
 

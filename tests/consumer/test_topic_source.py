@@ -566,6 +566,18 @@ async def test_what_another_batch_holds_is_decided_only_by_what_stood_there_afte
         assert (await refused(source, "third", "A-1")).reason == "expectations_ambiguous"
 
 
+async def test_what_another_batch_holds_is_not_kept_from_a_call_that_could_not_ask_for_the_end() -> None:
+    topic = InMemoryTopic()
+    put(topic, "golden", a_case("A-1"))
+    async with following(topic) as source:
+        topic.is_away = True
+        for _ in range(2):
+            with pytest.raises(Transient):
+                await asked(source, "nightly", "A-1")
+        topic.is_away = False
+        await found(source, "nightly", "A-1")
+
+
 async def test_callers_share_the_question_for_the_end_and_what_is_known_asks_none() -> None:
     topic, clock = InMemoryTopic(), Clock()
     put(topic, "b", a_case("A-1"))
