@@ -41,6 +41,16 @@ Outcome = Answer | Transient
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
 
 
+@dataclass(slots=True)
+class Lookup:
+    """The look-up of one key, and how many callers wait for it; its task returns a Transient rather than raise it."""
+
+    key: ExpectationsKey
+    task: "asyncio.Task[Outcome]" = field(init=False)
+    waiting: int = 0
+    deadline: float = 0.0
+
+
 class HttpSource(CountingSource):
     """The ExpectationsSource of port.py over a service of test cases.
 
@@ -64,10 +74,22 @@ class HttpSource(CountingSource):
         super().__init__()
         self._options = options
         self._clock = clock
+        self._sleep = sleep
         self._client = CaseClient(base_url, options, wall)
         self._cache = AnswerCache(options.cache_size)
         self._fresh_until = clock()
-        self._lookups = Lookups(self._ask, self._client.host, options, clock, sleep)
+
+        self._lookups: dict[ExpectationsKey, Lookup] = {}
+        self._in_progress = asyncio.Semaphore(options.max_requests * LOOKUPS_PER_REQUEST)
+        self._requests = asyncio.Semaphore(options.max_requests)
+        self._asked_at: dict[ExpectationsKey, float] = {}
+
+        # What the latest request tells about the service, and how long it is left alone.
+        self._last_key: ExpectationsKey | None = None
+        self._failure: str | None = None
+        self._heard_at = self._not_before = clock()
+        self._breaker = Breaker()
+        self._probing = asyncio.Lock()
 
     async def start(self) -> None:
         """Make ready to ask; the service need not be up. Raises ConfigurationError for a proxy that cannot be used."""
@@ -75,17 +97,24 @@ class HttpSource(CountingSource):
 
     def trouble(self) -> str | None:
         """Say why look-ups cannot be answered; to be called in the event loop, where it has the service asked again."""
-        lookups = self._lookups
-        if lookups.last_key is not None and lookups.are_idle:
-            rest = LOOK_AGAIN_SECONDS if lookups.failing is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
-            if self._clock() - lookups.heard_at >= rest:
-                lookups.join(lookups.last_key)  # and never leave: readiness needs the answer itself
-        return lookups.failing
+        now = self._clock()
+        may_ask = not self._lookups and now >= self._not_before and not self._breaker.cools(now)
+        rest = LOOK_AGAIN_SECONDS if self._failure is None else LOOK_AGAIN_IN_TROUBLE_SECONDS
+        if self._last_key is not None and may_ask and now - self._heard_at >= rest:
+            self._join(self._last_key)  # and never leave: readiness needs the answer itself
+        if self._failure is not None:
+            return str(Outage(self._failure))
+        silent = now - next(iter(self._asked_at.values())) if self._asked_at else 0.0
+        return str(Outage(f"has not answered for {silent:.0f} s")) if silent > UNANSWERED_SECONDS else None
 
     async def stop(self) -> None:
         """Cancel what is under way and close the connections."""
-        await self._lookups.stop()
+        self._last_key = None
+        await cancel(*(lookup.task for lookup in self._lookups.values()))
+        self._lookups.clear()
         await self._client.stop()
+
+    # --- answering
 
     @override
     async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
@@ -97,12 +126,14 @@ class HttpSource(CountingSource):
         try:
             turns = Turns()
             for key in dict.fromkeys(keys):
-                lookups[key] = self._lookups.join(key)
+                lookups[key] = self._join(key)
                 if turns.is_over:
                     await turns.next()
             await asyncio.wait([lookup.task for lookup in lookups.values()], timeout=self._options.timeout_seconds)
         finally:
-            self._lookups.leave(lookups.values())
+            # A key for which nobody waits is not asked for any more, but a request under way may end.
+            for lookup in lookups.values():
+                lookup.waiting -= 1
         outcomes = {key: self._outcome(lookup.task) for key, lookup in lookups.items()}
         answers = {key: unraised(outcome) for key, outcome in outcomes.items() if not isinstance(outcome, Transient)}
         for outcome in outcomes.values():
@@ -113,20 +144,106 @@ class HttpSource(CountingSource):
                 raise Transient(str(outcome))  # not the one that all callers share
         return answers
 
-    def _outcome(self, lookup: "asyncio.Task[Outcome]") -> Outcome:
-        if not lookup.done():
+    def _outcome(self, task: "asyncio.Task[Outcome]") -> Outcome:
+        if not task.done():
             seconds = self._options.timeout_seconds
             return Transient(f"the expectations service has not answered all look-ups within {seconds:g} s")
-        return Transient("the worker is stopping") if lookup.cancelled() else lookup.result()
+        return Transient("the worker is stopping") if task.cancelled() else task.result()
 
-    async def _ask(self, key: ExpectationsKey, seconds: float) -> Answer:
-        """Ask the service itself; raises Outage."""
-        reply = await self._client.ask(key, self._cache.reply(key), seconds)
-        now = self._clock()
+    # --- look-ups
+
+    def _join(self, key: ExpectationsKey) -> Lookup:
+        """Wait for a key together with the others who do."""
+        lookup = self._lookups.get(key)
+        if lookup is None:
+            lookup = self._lookups[key] = Lookup(key)
+            lookup.task = asyncio.get_running_loop().create_task(self._run(lookup), name="expectations look-up")
+        lookup.waiting += 1
+        return lookup
+
+    async def _run(self, lookup: Lookup) -> Outcome:
+        try:
+            async with self._in_progress:
+                return await self._tries(lookup)
+        finally:
+            self._lookups.pop(lookup.key, None)
+
+    async def _tries(self, lookup: Lookup) -> Outcome:
+        backoff = Backoff(0.1, 2.0)
+        while True:
+            try:
+                return await self._try(lookup)
+            except Outage as error:
+                rest = self._rest_seconds() + backoff.next()
+                if error.is_lasting or not lookup.waiting or self._clock() + rest >= self._last_try_at(lookup):
+                    return Transient(str(error))  # a new one, without a traceback
+            await self._sleep(rest)
+
+    def _last_try_at(self, lookup: Lookup) -> float:
+        return lookup.deadline - self._options.timeout_seconds * LEAST_SHARE_OF_THE_DEADLINE
+
+    async def _try(self, lookup: Lookup) -> Answer:
+        async with self._requests:
+            if not lookup.waiting:
+                raise Outage("was not asked: nobody waits any more", is_lasting=True)
+            lookup.deadline = lookup.deadline or self._clock() + self._options.timeout_seconds
+            if rest := self._rest_seconds():
+                if self._clock() + rest >= self._last_try_at(lookup):
+                    raise self._left_alone()
+                await self._sleep(rest)
+            if self._breaker.is_open:
+                async with self._probing:  # one asks; the others check again once it has
+                    if self._breaker.cools(self._clock()):
+                        raise self._left_alone()
+                    if self._breaker.is_open:
+                        return await self._request(lookup)
+            return await self._request(lookup)
+
+    async def _request(self, lookup: Lookup) -> Answer:
+        key, now = lookup.key, self._clock()
+        if now >= self._last_try_at(lookup):  # it has waited too long for its turn
+            raise self._left_alone()
+        seconds = min(lookup.deadline - now, self._options.timeout_seconds / TRIES_IN_A_DEADLINE)
+        self._last_key = key
+        self._asked_at[key] = now
+        try:
+            reply = await self._client.ask(key, self._cache.reply(key), seconds)
+        except Outage as error:
+            self._note_failure(key, error)
+            raise
+        finally:
+            del self._asked_at[key]
+            now = self._heard_at = self._clock()
+        self._note_success()
         is_refusal = isinstance(reply.answer, Poison)
         until = now + REFUSED_SECONDS if is_refusal else max(self._fresh_until, now + self._options.cache_seconds)
         self._cache.keep(key, reply, until)
         return reply.answer
+
+    # --- leaving the service alone
+
+    def _rest_seconds(self) -> float:
+        """How long the service asks to be left alone."""
+        return max(0.0, self._not_before - self._clock())
+
+    def _left_alone(self) -> Outage:
+        rest = self._rest_seconds()
+        why = self._failure or "has not answered in time"
+        return Outage(f"{why}; it is left alone for {rest:.0f} s" if rest else why, is_lasting=True)
+
+    def _note_failure(self, key: ExpectationsKey, error: Outage) -> None:
+        now = self._clock()
+        self._failure = error.what  # not the error, whose traceback would keep alive what it passed through
+        self._not_before = max(self._not_before, now + error.retry_after_seconds)
+        self._breaker.failed(key, now)
+        if self._breaker.failures == FAILURES_TO_REPORT:
+            _log.error("look-ups wait for the expectations service", host=self._client.host, why=str(error))
+
+    def _note_success(self) -> None:
+        if self._breaker.failures >= FAILURES_TO_REPORT:
+            _log.info("the expectations service is back", host=self._client.host)
+        self._failure = None
+        self._breaker.succeeded()
 
 
 # --- the cache --------------------------------------------------------------------------------------------------------
@@ -196,174 +313,7 @@ def unraised(answer: Answer) -> Answer:
     return Poison(answer.reason, answer.detail) if isinstance(answer, Poison) else answer
 
 
-# --- requests ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Lookup:
-    """The look-up of one key, and how many callers wait for it; its task returns a Transient rather than raise it."""
-
-    key: ExpectationsKey
-    task: "asyncio.Task[Outcome]" = field(init=False)
-    waiting: int = 0
-    deadline: float = 0.0
-
-
-class Lookups:
-    """Asks by `ask(key, seconds)`, which answers or raises Outage; `host` names the service in the log.
-
-    A key has `timeout_seconds` from its first try to its last. No more than `max_requests` are under way at once.
-    """
-
-    def __init__(
-        self,
-        ask: Callable[[ExpectationsKey, float], Awaitable[Answer]],
-        host: str,
-        options: HttpOptions,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self.last_key: ExpectationsKey | None = None
-        self.heard_at = clock()
-        """When the latest request ended."""
-        self._ask = ask
-        self._host = host
-        self._timeout_seconds = options.timeout_seconds
-        self._clock = clock
-        self._sleep = sleep
-        self._failure: str | None = None
-        self._breaker = Breaker()
-        self._probing = asyncio.Lock()
-        self._requests = asyncio.Semaphore(options.max_requests)
-        self._in_progress = asyncio.Semaphore(options.max_requests * LOOKUPS_PER_REQUEST)
-        self._not_before = self.heard_at
-        self._lookups: dict[ExpectationsKey, Lookup] = {}
-        self._asked_at: dict[ExpectationsKey, float] = {}
-
-    # --- waiting ------------------------------------------------------------------------------------------------------
-
-    def join(self, key: ExpectationsKey) -> Lookup:
-        """Wait for a key together with the others who do; a caller that has joined must leave."""
-        lookup = self._lookups.get(key)
-        if lookup is None:
-            lookup = self._lookups[key] = Lookup(key)
-            lookup.task = asyncio.get_running_loop().create_task(self._run(lookup), name="expectations look-up")
-        lookup.waiting += 1
-        return lookup
-
-    def leave(self, lookups: Iterable[Lookup]) -> None:
-        """Wait no longer: a key for which nobody waits is not asked for, but a request under way may end."""
-        for lookup in lookups:
-            lookup.waiting -= 1
-
-    @property
-    def failing(self) -> str | None:
-        """Why there are no answers: the latest request has failed, or one waits for longer than it should."""
-        if self._failure is not None:
-            return str(Outage(self._failure))
-        silent = self._clock() - next(iter(self._asked_at.values())) if self._asked_at else 0.0
-        return str(Outage(f"has not answered for {silent:.0f} s")) if silent > UNANSWERED_SECONDS else None
-
-    @property
-    def are_idle(self) -> bool:
-        """Whether nothing is under way, and the service may be asked."""
-        now = self._clock()
-        return not self._lookups and now >= self._not_before and not self._breaker.cools(now)
-
-    async def stop(self) -> None:
-        """Cancel everything; may be called twice."""
-        self.last_key = None
-        await cancel(*(lookup.task for lookup in self._lookups.values()))
-        self._lookups.clear()
-
-    # --- asking -------------------------------------------------------------------------------------------------------
-
-    async def _run(self, lookup: Lookup) -> Outcome:
-        try:
-            async with self._in_progress:
-                return await self._tries(lookup)
-        except Outage as error:
-            return Transient(str(error))  # a new one, without a traceback
-        finally:
-            self._lookups.pop(lookup.key, None)
-
-    async def _tries(self, lookup: Lookup) -> Answer:
-        backoff = Backoff(0.1, 2.0)
-        while True:
-            try:
-                return await self._try(lookup)
-            except Outage as error:
-                rest = self._rest_seconds() + backoff.next()
-                if error.is_lasting or not lookup.waiting or self._clock() + rest >= self._last_try_at(lookup):
-                    raise
-            await self._sleep(rest)
-
-    def _last_try_at(self, lookup: Lookup) -> float:
-        return lookup.deadline - self._timeout_seconds * LEAST_SHARE_OF_THE_DEADLINE
-
-    async def _try(self, lookup: Lookup) -> Answer:
-        async with self._requests:
-            if not lookup.waiting:
-                raise Outage("was not asked: nobody waits any more", is_lasting=True)
-            lookup.deadline = lookup.deadline or self._clock() + self._timeout_seconds
-            await self._wait_for_service(lookup)
-            if self._breaker.is_open:
-                async with self._probing:  # one asks; the others check again once it has
-                    if self._breaker.cools(self._clock()):
-                        raise self._left_alone()
-                    if self._breaker.is_open:
-                        return await self._request(lookup)
-            return await self._request(lookup)
-
-    async def _request(self, lookup: Lookup) -> Answer:
-        now = self._clock()
-        if now >= self._last_try_at(lookup):  # it has waited too long for its turn
-            raise self._left_alone()
-        seconds = min(lookup.deadline - now, self._timeout_seconds / TRIES_IN_A_DEADLINE)
-        self.last_key = lookup.key
-        self._asked_at[lookup.key] = now
-        try:
-            answer = await self._ask(lookup.key, seconds)
-        except Outage as error:
-            self._note_failure(lookup.key, error)
-            raise
-        finally:
-            del self._asked_at[lookup.key]
-            self.heard_at = self._clock()
-        self._note_success()
-        return answer
-
-    # --- leaving the service alone ------------------------------------------------------------------------------------
-
-    def _rest_seconds(self) -> float:
-        return max(0.0, self._not_before - self._clock())
-
-    async def _wait_for_service(self, lookup: Lookup) -> None:
-        """Wait for as long as the service has asked us to; raises Outage where that is too long for the lookup."""
-        rest = self._rest_seconds()
-        if rest and self._clock() + rest >= self._last_try_at(lookup):
-            raise self._left_alone()
-        if rest:
-            await self._sleep(rest)
-
-    def _left_alone(self) -> Outage:
-        rest = self._rest_seconds()
-        why = self._failure or "has not answered in time"
-        return Outage(f"{why}; it is left alone for {rest:.0f} s" if rest else why, is_lasting=True)
-
-    def _note_failure(self, key: ExpectationsKey, error: Outage) -> None:
-        now = self._clock()
-        self._failure = error.what  # not the error, whose traceback would keep alive what it passed through
-        self._not_before = max(self._not_before, now + error.retry_after_seconds)
-        self._breaker.failed(key, now)
-        if self._breaker.failures == FAILURES_TO_REPORT:
-            _log.error("look-ups wait for the expectations service", host=self._host, why=str(error))
-
-    def _note_success(self) -> None:
-        if self._breaker.failures >= FAILURES_TO_REPORT:
-            _log.info("the expectations service is back", host=self._host)
-        self._failure = None
-        self._breaker.succeeded()
+# --- the breaker ------------------------------------------------------------------------------------------------------
 
 
 class Breaker:

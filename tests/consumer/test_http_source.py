@@ -1210,7 +1210,7 @@ async def test_nothing_of_a_secret_an_id_or_an_answer_is_ever_told(
                     texts += [whole_text_of(answer) for answer in answers.values() if isinstance(answer, Poison)]
                 except SafeError as error:
                     texts.append(whole_text_of(error))
-            texts += [str(source.trouble()), repr(source), repr(source._options), repr(source._lookups)]
+            texts += [str(source.trouble()), repr(source), repr(source._options), repr(source._client)]
     told = "\n".join([*texts, str(logs), everything_logged.text])
     assert not [canary for canary in CANARIES if canary in told]
 
