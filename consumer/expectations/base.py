@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -60,6 +60,8 @@ class IndexedSource(CountingSource):
         self._store = store
         self._clock = clock
         self._sleep = sleep
+        self._doubt: str | None = None
+        """Why nothing at all can be answered: the store may no longer be the one that the index shows."""
         self._known: dict[ExpectationsKey, FoundExpectations] = {}
         self._prepare = lru_cache(CACHED_ANSWERS)(prepare)
         self._looking: asyncio.Task[None] | None = None
@@ -75,35 +77,41 @@ class IndexedSource(CountingSource):
     @override
     async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
         number = self._begun + 1
-        await self._check(number)
-        answers: dict[ExpectationsKey, Answer] = {}
-        unknown = []
+        await self._refresh(number)
+        self._raise_doubt()
         known = self._known
-        for key in keys:  # only look-ups in a dict: a slice has thousands of keys
-            found = known.get(key)
-            if found is None:
-                unknown.append(key)
-            else:
-                answers[key] = found
+        answers: dict[ExpectationsKey, Answer] = {key: known[key] for key in keys if key in known}
+        unknown = [key for key in keys if key not in answers]
         if unknown:
-            await self._decide(unknown, number, answers)
+            answers |= await self._decided(unknown, number)
         return answers
 
-    async def _decide(
-        self, keys: Sequence[ExpectationsKey], number: int, answers: dict[ExpectationsKey, Answer]
-    ) -> None:
+    async def _decided(self, keys: Sequence[ExpectationsKey], number: int) -> dict[ExpectationsKey, Answer]:
         """Answer what is certain at once, and the rest after a look of that number, or a later one."""
-        uncertain = []
-        async for key in self._in_turns(keys):
-            found = self._certain(key)
-            if found is None:
-                uncertain.append(key)
-            else:
-                answers[key] = self._keep(key, found)
+        answers = await self._looked_up(keys, self._certain)
+        uncertain = [key for key in keys if key not in answers]
         if uncertain:
             await self._looked(number)
-            async for key in self._in_turns(uncertain):
-                answers[key] = self._keep(key, self._look_up(key))
+            answers |= await self._looked_up(uncertain, self._look_up)
+        return answers
+
+    async def _looked_up(
+        self, keys: Sequence[ExpectationsKey], look_up: Callable[[ExpectationsKey], Answer | None]
+    ) -> dict[ExpectationsKey, Answer]:
+        """The answers to these keys, as far as there are any; other tasks have their turns in between."""
+        answers: dict[ExpectationsKey, Answer] = {}
+        await self._index_is_ready()
+        turns = Turns()
+        for key in keys:
+            answer = look_up(key)
+            if answer is not None:
+                answers[key] = answer
+            if isinstance(answer, FoundExpectations):
+                self._keep(key, answer)
+            if turns.is_over:
+                await turns.next()
+                await self._index_is_ready()
+        return answers
 
     def _certain(self, key: ExpectationsKey) -> FoundExpectations | None:
         try:
@@ -114,34 +122,26 @@ class IndexedSource(CountingSource):
             return answer
         return None
 
-    async def _in_turns(self, keys: Sequence[ExpectationsKey]) -> AsyncIterator[ExpectationsKey]:
-        """Each key, while the index may be looked at; other tasks have their turns in between."""
-        await self._index_is_ready()
-        turns = Turns()
-        for key in keys:
-            yield key
-            if turns.is_over:
-                await turns.next()
-                await self._index_is_ready()
-
-    def _keep(self, key: ExpectationsKey, answer: Answer) -> Answer:
-        if isinstance(answer, FoundExpectations):
-            if len(self._known) >= CACHED_ANSWERS:
-                self._known.clear()
-            self._known[key] = answer
-        return answer
+    def _keep(self, key: ExpectationsKey, found: FoundExpectations) -> None:
+        if len(self._known) >= CACHED_ANSWERS:
+            self._known.clear()
+        self._known[key] = found
 
     def _answer(self, case: TestCase | Poison, expected_cases: int | None, *, in_batch: bool) -> Answer:
         if isinstance(case, Poison):
             return case
         return FoundExpectations.of(case, self._prepare(case.expectations), expected_cases, in_batch=in_batch)
 
+    async def _refresh(self, number: int) -> None:
+        """Wait for a look of that number if the index is too old to answer anything from it."""
+
     async def _index_is_ready(self) -> None:
         """Wait until the index may be looked at: until the next await, nothing changes it."""
+        self._raise_doubt()
 
-    @abstractmethod
-    async def _check(self, number: int) -> None:
-        """Raise Transient if nothing can be answered now; may wait for a look of that number."""
+    def _raise_doubt(self) -> None:
+        if self._doubt is not None:
+            raise Transient(self._doubt)
 
     @abstractmethod
     def _look_up(self, key: ExpectationsKey) -> Answer:

@@ -5,7 +5,7 @@ Shared by the sources that hold whole batches, and by the commands; nothing here
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import msgspec
@@ -79,13 +79,17 @@ def verdict(row: Row, where: str) -> TestCase | Poison:
             return row
 
 
-def compact(row: Row, shared: dict[Expectations, Expectations]) -> Row:
-    """The same row, its expectations taken from `shared` if equal ones are there: they repeat, and so do ids."""
+def compact(row: Row, shared: dict[Expectations, Expectations], concern_id: str | None = None) -> Row:
+    """The same row, its expectations taken from `shared` if equal ones are there: they repeat, and so do ids.
+
+    `concern_id` is that of a test case that names none.
+    """
     if not isinstance(row, TestCase):
         return row
+    concern_id = concern_id if row.concern_id is None else row.concern_id
     return TestCase(
         row.test_id,
-        row.concern_id and sys.intern(row.concern_id),
+        concern_id and sys.intern(concern_id),
         row.archetype and sys.intern(row.archetype),
         row.metric_id and sys.intern(row.metric_id),
         shared.setdefault(row.expectations, row.expectations),
@@ -93,12 +97,13 @@ def compact(row: Row, shared: dict[Expectations, Expectations]) -> Row:
 
 
 def without_unused(
-    shared: dict[Expectations, Expectations], holders: "Holders", rows: Iterable[Row]
+    shared: dict[Expectations, Expectations], holders: "Holders", used: Iterable[Mapping[str, Row]]
 ) -> dict[Expectations, Expectations]:
-    """`shared`, or, once there are many more of them than test_ids, only those that the rows still use."""
+    """`shared`, or, once there are many more of them than test_ids, only those that some rows still use."""
     if len(shared) <= 2 * len(holders) + 1_000:
         return shared
-    return {row.expectations: row.expectations for row in rows if isinstance(row, TestCase)}
+    cases = (row for rows in used for row in rows.values() if isinstance(row, TestCase))
+    return {case.expectations: case.expectations for case in cases}
 
 
 def poison(reason: Reason, detail: str) -> Poison:

@@ -98,11 +98,8 @@ def list_folder(folder: str | Path) -> Listing:
     with os.scandir(root) as entries:
         names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
     examined = {name: _examined(root, name) for name in names}
-    return Listing(
-        root,
-        files={name: listed for name, listed in examined.items() if isinstance(listed, ListedFile)},
-        ignored={name: why for name, why in examined.items() if isinstance(why, str)},
-    )
+    files = {name: listed for name, listed in examined.items() if isinstance(listed, ListedFile)}
+    return Listing(root, files, {name: why for name, why in examined.items() if isinstance(why, str)})
 
 
 def _examined(root: str, name: str) -> ListedFile | str | None:
@@ -249,8 +246,7 @@ class FolderIndex:
         holders = self.holders.copy()
         for name in changed:
             move(holders, name, self.files.get(name, _NO_FILE).rows.keys(), files.get(name, _NO_FILE).rows.keys())
-        rows = (row for file in files.values() for row in file.rows.values())
-        shared = without_unused(self.shared, holders, rows)
+        shared = without_unused(self.shared, holders, (file.rows for file in files.values()))
         bad = tuple(sorted(name for name, file in files.items() if file.problem is not None))
         return FolderIndex(files, listing.ignored, holders, shared, bad)
 
@@ -326,7 +322,6 @@ class FolderSource(IndexedSource):
         self._path = Path(path)
         self._wall = wall
         self._index = FolderIndex()
-        self._trouble: str | None = None
 
     @property
     def unusable(self) -> tuple[str, ...]:
@@ -336,9 +331,9 @@ class FolderSource(IndexedSource):
     async def start(self) -> None:
         """Read the folder; raises ConfigurationError if there is none or it cannot be read."""
         await self._looked(self._begun + 1)
-        if self._trouble is not None:
+        if self._doubt is not None:
             raise ConfigurationError(
-                f"{self._trouble}: let SAFE_V0_EXPECTATIONS name a folder of batch files (<batch_id>.json)"
+                f"{self._doubt}: let SAFE_V0_EXPECTATIONS name a folder of batch files (<batch_id>.json)"
             )
         if not self._index.files:
             _log.warning("the expectations folder holds no batch file", folder=shown(str(self._path)))
@@ -346,27 +341,21 @@ class FolderSource(IndexedSource):
     def trouble(self) -> str | None:
         """Say why look-ups cannot be answered; to be called in the event loop, where it has an old view renewed."""
         self._look_again(LOOK_AGAIN_SECONDS)
-        return self._unanswered() or self._trouble
+        return self._unanswered() or self._doubt
 
     # --- answering
 
     @override
-    async def _check(self, number: int) -> None:
+    async def _refresh(self, number: int) -> None:
         now = self._clock()
         is_old = self._looking is None and now - self._begun_at >= SCAN_EVERY_SECONDS and now >= self._next_at
-        if is_old or self._trouble is not None:
+        if is_old or self._doubt is not None:
             await self._looked(number)
-        self._raise_trouble()
 
     @override
     def _look_up(self, key: ExpectationsKey) -> Answer:
-        self._raise_trouble()
         case = self._index.find(key, self._wall())
         return self._answer(case, self._index.expected_cases(key.batch_id), in_batch=self._index.holds(key))
-
-    def _raise_trouble(self) -> None:
-        if self._trouble is not None:
-            raise Transient(self._trouble)
 
     # --- scanning
 
@@ -375,7 +364,7 @@ class FolderSource(IndexedSource):
         try:
             index, seconds = await asyncio.to_thread(self._scan)
         except OSError as error:
-            self._note_trouble(f"cannot be read ({error.strerror})")
+            self._note_doubt(f"cannot be read ({error.strerror})")
             return
         self._adopt(index)
         self._next_at = self._clock() + (REST_AFTER_SCAN * seconds if seconds > QUICK_SCAN_SECONDS else 0.0)
@@ -393,7 +382,7 @@ class FolderSource(IndexedSource):
         before = self._index
         if before.holders and not index.holders:
             # This is what a failed mount looks like: no reason to make dead letters of what was there a moment ago.
-            self._note_trouble("has lost all of its test cases")
+            self._note_doubt("has lost all of its test cases")
             return
         self._index = index
         known = before.problems()
@@ -405,15 +394,15 @@ class FolderSource(IndexedSource):
             self._known.clear()
             _log_unusable(before, index)
             _log.info("batch files were read", files=len(index.files), test_ids=len(index.holders))
-        if self._trouble is not None:
-            self._trouble = None
+        if self._doubt is not None:
+            self._doubt = None
             _log.info("the expectations folder is back", folder=shown(str(self._path)))
 
-    def _note_trouble(self, what: str) -> None:
-        trouble = f"the expectations folder {shown(str(self._path))} {what}"
-        if trouble != self._trouble and self._finished:  # at the start, start() itself reports it
-            _log.error("look-ups wait for the expectations folder", why=trouble)
-        self._trouble = trouble
+    def _note_doubt(self, what: str) -> None:
+        doubt = f"{self._store} {shown(str(self._path))} {what}"
+        if doubt != self._doubt and self._finished:  # at the start, start() itself reports it
+            _log.error("look-ups wait for the expectations folder", why=doubt)
+        self._doubt = doubt
 
 
 def _log_unusable(before: FolderIndex, index: FolderIndex) -> None:

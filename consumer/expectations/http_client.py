@@ -114,21 +114,20 @@ def retry_after_seconds(headers: Mapping[str, str], wall: float) -> float:
     """How long the service asks to be left alone: 0 where it says nothing usable, five minutes at most."""
     value = headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
-        return min(LONGEST_RETRY_AFTER_SECONDS, float(value[:12]))
-    moment = _http_date(value)
-    if moment is None:
-        return 0.0
-    sent_at = _http_date(headers.get("Date", ""))  # its clock may differ from ours
-    return min(LONGEST_RETRY_AFTER_SECONDS, max(0.0, moment - (wall if sent_at is None else sent_at)))
+        seconds = float(value[:12])
+    else:
+        now = _http_date(headers.get("Date", ""), wall)  # by the service's clock, which may differ from ours
+        seconds = _http_date(value, now) - now
+    return min(LONGEST_RETRY_AFTER_SECONDS, max(0.0, seconds))
 
 
-def _http_date(text: str) -> float | None:
-    """Seconds since 1970 of a date as HTTP writes it."""
+def _http_date(text: str, default: float) -> float:
+    """Seconds since 1970 of a date as HTTP writes it, or the default for anything else."""
     try:
         moment = parsedate_to_datetime(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return None
+        return default
 
 
 # --- where it is ------------------------------------------------------------------------------------------------------
@@ -297,7 +296,7 @@ class CaseClient:
         if case.test_id != key.test_id:
             return Poison("expectations_invalid", f"{_SUBJECT} answers with another test case")
         # The service says nothing about batches.
-        return FoundExpectations.of(case, self._prepare(case.expectations))
+        return FoundExpectations.of(case, self._prepare(case.expectations), None, in_batch=False)
 
 
 async def _whole_body(response: aiohttp.ClientResponse) -> bytes:

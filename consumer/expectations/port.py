@@ -31,14 +31,7 @@ class FoundExpectations:
     in_batch: bool
 
     @classmethod
-    def of(
-        cls,
-        case: TestCase,
-        prepared: PreparedExpectations,
-        expected_cases: int | None = None,
-        *,
-        in_batch: bool = False,
-    ) -> Self:
+    def of(cls, case: TestCase, prepared: PreparedExpectations, expected_cases: int | None, *, in_batch: bool) -> Self:
         """A test case, and what scoring prepares of its expectations."""
         return cls(prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch)
 

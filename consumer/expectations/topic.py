@@ -98,9 +98,8 @@ class TopicSource(IndexedSource):
         self._must_reread = False
         self._is_held_up = False
 
-        # Why the topic may no longer be the one that was read, so that nothing at all is answered; why it only cannot
-        # be read at the moment; why it never can be; and why its end cannot be asked for.
-        self._doubt: str | None = None
+        # Why it cannot be read at the moment, though what was read is still answered; why it never can be read; and why
+        # its end cannot be asked for.
         self._trouble: str | None = None
         self._fatal: Fatal | None = None
         self._unasked: str | None = None
@@ -140,16 +139,10 @@ class TopicSource(IndexedSource):
     # --- answering
 
     @override
-    async def _check(self, number: int) -> None:
-        self._raise_doubt()
-
-    @override
-    async def _decide(
-        self, keys: Sequence[ExpectationsKey], number: int, answers: dict[ExpectationsKey, Answer]
-    ) -> None:
+    async def _decided(self, keys: Sequence[ExpectationsKey], number: int) -> dict[ExpectationsKey, Answer]:
         try:
             async with asyncio.timeout(self._patience_seconds):
-                await super()._decide(keys, number, answers)
+                return await super()._decided(keys, number)
         except TimeoutError as error:
             unseen = f"the end of {self._topic} is not in sight: a transaction is open, or much is being written"
             raise Transient(self.trouble() or unseen) from error
@@ -166,13 +159,13 @@ class TopicSource(IndexedSource):
         assert index is not None
         return self._answer(index.find(key), index.expected_cases(key.batch_id), in_batch=index.holds(key))
 
+    @override
     def _raise_doubt(self) -> None:
         if self._fatal is not None:
             raise self._fatal
         if self._following is not None and self._following.done():
             self._following.result()  # a defect, which ends the service: nobody reads the topic any more
-        if self._doubt is not None:
-            raise Transient(self._doubt)
+        super()._raise_doubt()
 
     # --- asking for the end
 
@@ -269,7 +262,10 @@ class TopicSource(IndexedSource):
         self._index, self._positions, self._settled = index, positions, True
         if is_new:
             self._known.clear()
-            self._log_read(index)
+            counts = {"records": index.records, "batches": index.batches, "test_ids": len(index)}
+            _log.info("test cases were read", topic=self._topic, **counts)
+            if not index:
+                _log.warning("the topic of test cases holds none", topic=self._topic)
         elif touched:
             # Answers of these batches, and of other batches than the key's own, may now be others.
             known = self._known.items()
@@ -296,13 +292,6 @@ class TopicSource(IndexedSource):
         """Wake all who wait for a change."""
         self._news.set()
         self._news = asyncio.Event()
-
-    def _log_read(self, index: TopicIndex) -> None:
-        _log.info(
-            "test cases were read", topic=self._topic, records=index.records, batches=index.batches, test_ids=len(index)
-        )
-        if not index:
-            _log.warning("the topic of test cases holds none", topic=self._topic)
 
     def _note_problems(self, survey: Survey) -> None:
         for name in survey.new[:NAMED_AT_ONCE]:

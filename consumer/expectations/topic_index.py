@@ -6,7 +6,7 @@ a key, `%` and `/` are written `%25` and `%2F`. A value of null removes what its
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from consumer.errors import Poison
@@ -227,20 +227,17 @@ class TopicIndex:
                 continue
             touched.add(key.batch_id)
             self._fold(key, record)
-        parts = (part for batch in self._batches.values() for part in batch.parts.values())
-        rows = (row for part in parts for row in part.rows.values())
-        self._shared = without_unused(self._shared, self._holders, rows)
+        used = (part.rows for batch in self._batches.values() for part in batch.parts.values())
+        self._shared = without_unused(self._shared, self._holders, used)
         return touched
 
     def _note(self, record: Record, problem: str | None) -> None:
         where = (record.partition, record.key)
-        if self._problems.get(where) == problem:
-            return
+        self.has_new_problems |= self._problems.get(where) != problem
         if problem is None:
-            del self._problems[where]
+            self._problems.pop(where, None)
         else:
             self._problems[where] = problem
-        self.has_new_problems = True
 
     def survey(self, known: Mapping[str, str]) -> Survey:
         """Compare what is wrong with what was known to be; takes time for each unusable record."""
@@ -268,24 +265,15 @@ class TopicIndex:
 
     def _part(self, key: RecordKey, record: Record) -> Part:
         """What a record says about its batch, and a note of what is wrong with it."""
-        if record.value is None:
-            self._note(record, None)
-            return Part()
+        problem = None
         try:
-            part = _read(key, record.value)
+            part = Part() if record.value is None else _read(key, record.value)
         except InvalidBatch as error:
-            self._note(record, str(error))
-            return _unreadable(key, str(error))
-        self._note(record, None)
-        for test_id, row in part.rows.items():
-            part.rows[test_id] = self._compact(row, key)
+            problem = str(error)
+            part = _unreadable(key, problem)
+        self._note(record, problem)
+        part.rows = {test_id: compact(row, self._shared, key.concern_id) for test_id, row in part.rows.items()}
         return part
-
-    def _compact(self, row: Row, key: RecordKey) -> Row:
-        """Take the key's concern for a test case that names none, and hold equal things once."""
-        if isinstance(row, TestCase) and row.concern_id is None:
-            row = replace(row, concern_id=key.concern_id)
-        return compact(row, self._shared)
 
     def _move(self, batch_id: str, before: Set[str], after: Set[str], others: Sequence[Part]) -> None:
         """Make the batch a holder of what one part holds now, and no longer of what no part holds any more."""
