@@ -85,8 +85,7 @@ class TopicSource(IndexedSource):
         self._news = asyncio.Event()
         self._backoff = Backoff(FIRST_REST_SECONDS, LONGEST_REST_SECONDS)
 
-        # What look-ups are answered from. It is not `_settled` while it is being changed, or shows a part of a
-        # transaction.
+        # What look-ups are answered from; not `_settled` while it is changed, or shows a part of a transaction.
         self._index: TopicIndex | None = None
         self._settled = False
         self._positions: Mapping[int, int] = {}
@@ -98,8 +97,7 @@ class TopicSource(IndexedSource):
         self._must_reread = False
         self._is_held_up = False
 
-        # Why it cannot be read at the moment, though what was read is still answered; why it never can be read; and why
-        # its end cannot be asked for.
+        # Why the topic cannot be read at the moment, why it never can be, and why its end cannot be asked for.
         self._trouble: str | None = None
         self._fatal: Fatal | None = None
         self._unasked: str | None = None
