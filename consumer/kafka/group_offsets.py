@@ -44,7 +44,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import SafeError, Transient
 from consumer.kafka.failures import translated
-from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset, found_offsets
+from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset
 
 _NO_OFFSET = -1
 _EXPIRES_AT_ONCE_MS = 1
@@ -173,10 +173,12 @@ class GroupOffsets:
         response = await link.ask(StableOffsetsRequest(self._group, self._topic, sorted(wanted)))
         _raise_for(response.error_code)
         answer: dict[int, Committed | None] = {}
-        for found in found_offsets(response):
-            _raise_for(found.code)
-            if found.topic == self._topic:
-                answer[found.partition] = None if found.offset < 0 else Committed(found.offset, found.note or "")
+        for topic in response.to_object()["topics"]:
+            for found in topic["partitions"]:
+                _raise_for(found["error_code"])
+                if topic["topic"] == self._topic:
+                    offset, note = found["offset"], found["metadata"] or ""
+                    answer[found["partition"]] = None if offset < 0 else Committed(offset, note)
         if not wanted <= answer.keys():
             raise UnknownTopicOrPartitionError("not every partition was answered for")
         return answer

@@ -8,9 +8,8 @@ answering with the offset before.
 """
 
 import uuid
-from collections.abc import Iterator
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -28,6 +27,20 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 from typing_extensions import override
+
+_TEXT = CompactString("utf-8")
+_TAGS = ("tags", TaggedFields)
+
+
+def _schema(**types: Any) -> Schema:
+    """The fields of a message in a flexible version, which tagged fields end."""
+    return Schema(*types.items(), _TAGS)
+
+
+def _array_of(**types: Any) -> CompactArray:
+    """Entries with these fields; tagged fields end each."""
+    return CompactArray(*types.items(), _TAGS)
+
 
 # --- topics with their ids --------------------------------------------------------------------------------------------
 
@@ -54,46 +67,28 @@ class MetadataResponse_v10(Response):  # type: ignore[misc]  # noqa: N801 - name
 
     API_KEY = 3
     API_VERSION = 10
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "brokers",
-            CompactArray(
-                ("node_id", Int32),
-                ("host", CompactString("utf-8")),
-                ("port", Int32),
-                ("rack", CompactString("utf-8")),
-                ("tags", TaggedFields),
+    SCHEMA = _schema(
+        throttle_time_ms=Int32,
+        brokers=_array_of(node_id=Int32, host=_TEXT, port=Int32, rack=_TEXT),
+        cluster_id=_TEXT,
+        controller_id=Int32,
+        topics=_array_of(
+            error_code=Int16,
+            topic=_TEXT,
+            topic_id=Uuid,
+            is_internal=Boolean,
+            partitions=_array_of(
+                error_code=Int16,
+                partition=Int32,
+                leader=Int32,
+                leader_epoch=Int32,
+                replicas=CompactArray(Int32),
+                isr=CompactArray(Int32),
+                offline_replicas=CompactArray(Int32),
             ),
+            authorized_operations=Int32,
         ),
-        ("cluster_id", CompactString("utf-8")),
-        ("controller_id", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("error_code", Int16),
-                ("topic", CompactString("utf-8")),
-                ("topic_id", Uuid),
-                ("is_internal", Boolean),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("error_code", Int16),
-                        ("partition", Int32),
-                        ("leader", Int32),
-                        ("leader_epoch", Int32),
-                        ("replicas", CompactArray(Int32)),
-                        ("isr", CompactArray(Int32)),
-                        ("offline_replicas", CompactArray(Int32)),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("authorized_operations", Int32),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("cluster_authorized_operations", Int32),
-        ("tags", TaggedFields),
+        cluster_authorized_operations=Int32,
     )
 
 
@@ -104,12 +99,11 @@ class MetadataRequest_v10(RequestStruct):  # type: ignore[misc]  # noqa: N801 - 
     API_VERSION = 10
     FLEXIBLE_VERSION = True
     RESPONSE_TYPE = MetadataResponse_v10
-    SCHEMA = Schema(
-        ("topics", CompactArray(("topic_id", Uuid), ("topic", CompactString("utf-8")), ("tags", TaggedFields))),
-        ("allow_auto_topic_creation", Boolean),
-        ("include_cluster_authorized_operations", Boolean),
-        ("include_topic_authorized_operations", Boolean),
-        ("tags", TaggedFields),
+    SCHEMA = _schema(
+        topics=_array_of(topic_id=Uuid, topic=_TEXT),
+        allow_auto_topic_creation=Boolean,
+        include_cluster_authorized_operations=Boolean,
+        include_topic_authorized_operations=Boolean,
     )
 
 
@@ -141,43 +135,18 @@ class UnstableOffset(KafkaError):  # type: ignore[misc]  # aiokafka ships no typ
     errno = UNSTABLE_OFFSET_COMMIT
 
 
-class FoundOffset(NamedTuple):
-    """What a coordinator answers for one partition; `code` is Kafka's error code, 0 for none."""
-
-    topic: str
-    partition: int
-    offset: int
-    note: str | None
-    code: int
-
-
 class OffsetFetchResponse_v7(Response):  # type: ignore[misc]  # noqa: N801 - named as the client names them
     """With the epoch of the leader, which nothing here needs."""
 
     API_KEY = 9
     API_VERSION = 7
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("topic", CompactString("utf-8")),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition", Int32),
-                        ("offset", Int64),
-                        ("leader_epoch", Int32),
-                        ("metadata", CompactString("utf-8")),
-                        ("error_code", Int16),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("tags", TaggedFields),
-            ),
+    SCHEMA = _schema(
+        throttle_time_ms=Int32,
+        topics=_array_of(
+            topic=_TEXT,
+            partitions=_array_of(partition=Int32, offset=Int64, leader_epoch=Int32, metadata=_TEXT, error_code=Int16),
         ),
-        ("error_code", Int16),
-        ("tags", TaggedFields),
+        error_code=Int16,
     )
 
 
@@ -188,16 +157,10 @@ class OffsetFetchRequest_v7(RequestStruct):  # type: ignore[misc]  # noqa: N801 
     API_VERSION = 7
     FLEXIBLE_VERSION = True
     RESPONSE_TYPE = OffsetFetchResponse_v7
-    SCHEMA = Schema(
-        ("consumer_group", CompactString("utf-8")),
-        (
-            "topics",
-            CompactArray(
-                ("topic", CompactString("utf-8")), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)
-            ),
-        ),
-        ("require_stable", Boolean),
-        ("tags", TaggedFields),
+    SCHEMA = _schema(
+        consumer_group=_TEXT,
+        topics=_array_of(topic=_TEXT, partitions=CompactArray(Int32)),
+        require_stable=Boolean,
     )
 
 
@@ -218,10 +181,3 @@ class StableOffsetsRequest(Request[OffsetFetchRequest_v3 | OffsetFetchRequest_v7
             topics = [(self._topic, self._partitions, no_tags)]
             return OffsetFetchRequest_v7(self._group, topics, True, no_tags)  # noqa: FBT003 - the protocol's fields in order
         return request_struct_class(self._group, [(self._topic, self._partitions)])
-
-
-def found_offsets(response: Any) -> Iterator[FoundOffset]:
-    """What an answer says, in either version."""
-    for topic in response.to_object()["topics"]:
-        for each in topic["partitions"]:
-            yield FoundOffset(topic["topic"], each["partition"], each["offset"], each["metadata"], each["error_code"])

@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "error_of_a_partition_is_no_offset", GROUP_OFFSETS,
-        "            _raise_for(found.code)\n", "", "test_group_offsets",
+        "                _raise_for(found[\"error_code\"])\n", "", "test_group_offsets",
     ),
     Mutant(
         "answer_from_before_the_question", GROUP_OFFSETS,

@@ -11,13 +11,7 @@ from aiokafka.protocol.commit import OffsetFetchRequest_v3, OffsetFetchResponse_
 from consumer.errors import Fatal, Transient
 from consumer.kafka import Committed, OutOfGroup, group_offsets
 from consumer.kafka.group_offsets import GroupOffsets
-from consumer.kafka.protocol import (
-    FoundOffset,
-    OffsetFetchRequest_v7,
-    OffsetFetchResponse_v7,
-    StableOffsetsRequest,
-    found_offsets,
-)
+from consumer.kafka.protocol import OffsetFetchRequest_v7, OffsetFetchResponse_v7, StableOffsetsRequest
 from tests.support.coordinator import Answer, Coordinator, committed, offsets
 
 WITHIN_SECONDS = 10.0
@@ -119,11 +113,18 @@ def test_a_broker_is_asked_for_stable_offsets_where_it_can_tell(versions: tuple[
     assert type(request) is kind
 
 
-def test_both_versions_of_an_answer_say_the_same() -> None:
-    expected = [FoundOffset("input", 0, 41, "note", 0)]
-    old = OffsetFetchResponse_v3(0, [("input", [(0, 41, "note", 0)])], 0)
-    new = OffsetFetchResponse_v7.decode(offsets("input", {0: (41, "note")}).encode())
-    assert list(found_offsets(old)) == list(found_offsets(new)) == expected
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OffsetFetchResponse_v3(0, [("input", [(0, 41, "note", 0), (1, -1, None, 0)])], 0),
+        OffsetFetchResponse_v7.decode(offsets("input", {0: (41, "note"), 1: (-1, "")}).encode()),
+    ],
+)
+async def test_both_versions_of_an_answer_say_the_same(
+    coordinator: Coordinator, asking: GroupOffsets, answer: Answer
+) -> None:
+    coordinator.fetches.append(answer)
+    assert await asking.of([0, 1]) == {0: Committed(41, "note"), 1: None}
 
 
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING])
