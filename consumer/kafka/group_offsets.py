@@ -26,7 +26,7 @@ The witness is committed as "no offset" (-1) and expires at once, so that it nev
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import (
@@ -42,8 +42,9 @@ from aiokafka.errors import (
 )
 from aiokafka.protocol.commit import OffsetCommitRequest
 
-from consumer.errors import SafeError, Transient
+from consumer.errors import Transient
 from consumer.kafka.failures import translated
+from consumer.kafka.internals import CoordinatorLink
 from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset
 
 _NO_OFFSET = -1
@@ -60,24 +61,6 @@ class Committed(NamedTuple):
 
     offset: int
     note: str = ""
-
-
-class CoordinatorLink(Protocol):
-    """One connection to the node that the member takes for its group's coordinator.
-
-    `generation` and `member_id` are what the member had when the link was opened.
-    """
-
-    generation: int
-    member_id: str
-
-    async def ask(self, request: Any) -> Any:
-        """Send a request on this one connection; raises KafkaError, OSError or TimeoutError once it is broken."""
-        ...
-
-    def distrust(self) -> None:
-        """Close the connection, and look for the coordinator again before the next one is opened."""
-        ...
 
 
 class OutOfGroup(Transient):
@@ -122,8 +105,9 @@ class GroupOffsets:
             asked_at = time.monotonic()
             try:
                 self._answer = await self._proven_answer(wanted)
-            except (OutOfGroup, *_FORBIDDEN) as error:
-                raise self._meaning(error) from error
+            except _FORBIDDEN as error:
+                topic = self._witness.topic if isinstance(error, TopicAuthorizationFailedError) else self._topic
+                raise translated(error, f"topic {topic}, group {self._group}") from error
             except (KafkaError, OSError, TimeoutError) as error:
                 if time.monotonic() > deadline:
                     raise Transient(
@@ -134,12 +118,6 @@ class GroupOffsets:
             else:
                 self.proven_at = asked_at
                 return
-
-    def _meaning(self, error: SafeError | KafkaError) -> SafeError:
-        if isinstance(error, SafeError):
-            return error
-        topic = self._witness.topic if isinstance(error, TopicAuthorizationFailedError) else self._topic
-        return translated(error, f"topic {topic}, group {self._group}")
 
     async def _proven_answer(self, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
         link: CoordinatorLink = await self._link()

@@ -47,8 +47,7 @@ _HEADER_BYTES = 100
 
 def generation_of(consumer: AIOKafkaConsumer) -> int:
     """Generation of the consumer group that the member last joined; -1 before the first and after an eviction."""
-    coordinator: Any = consumer._coordinator
-    return int(coordinator.generation)
+    return int(consumer._coordinator.generation)
 
 
 def is_rebalancing(consumer: AIOKafkaConsumer) -> bool:
@@ -106,8 +105,11 @@ A broker answers the requests of one connection in order: on another one, heartb
 """
 
 
-class _Link:
-    """A `CoordinatorLink` (see group_offsets.py) to the node that a consumer takes for its coordinator."""
+class CoordinatorLink:
+    """One connection to the node that a consumer takes for its group's coordinator.
+
+    `generation` and `member_id` are what the member had when the link was opened.
+    """
 
     def __init__(self, coordinator: Any, connection: Any) -> None:
         self.generation = int(coordinator.generation)
@@ -117,15 +119,17 @@ class _Link:
         self._connection = connection
 
     async def ask(self, request: Any) -> Any:
+        """Send a request on this one connection; raises KafkaError, OSError or TimeoutError once it is broken."""
         return await self._connection.send(request)
 
     def distrust(self) -> None:
+        """Close the connection, and look for the coordinator again before the next one is opened."""
         self._connection.close()
         if self._coordinator.coordinator_id == self._node:
             self._coordinator.coordinator_dead()
 
 
-async def coordinator_link(consumer: AIOKafkaConsumer) -> _Link:
+async def coordinator_link(consumer: AIOKafkaConsumer) -> CoordinatorLink:
     """Open, or find open, a connection to the node that the consumer takes for its coordinator; raises KafkaError."""
     coordinator: Any = consumer._coordinator
     node = coordinator.coordinator_id
@@ -134,7 +138,7 @@ async def coordinator_link(consumer: AIOKafkaConsumer) -> _Link:
     connection = await consumer._client._get_conn(node, group=_LINK_CONNECTION)
     if connection is None or coordinator.coordinator_id != node:
         raise GroupCoordinatorNotAvailableError
-    return _Link(coordinator, connection)
+    return CoordinatorLink(coordinator, connection)
 
 
 def bound_memory(decompression: Decompression) -> None:
@@ -278,17 +282,15 @@ def let_wait(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -
 
     Else whatever is fetched next waits up to 100 ms for it to be taken, so that one fetch may ask for all.
     """
-    fetcher: Any = consumer._fetcher
     for partition in partitions:
-        fetched = fetcher._records.get(partition)
+        fetched = consumer._fetcher._records.get(partition)
         if fetched is not None:
             fetched._backoff = 0.0
 
 
 def partitions_fetched(consumer: AIOKafkaConsumer) -> list[TopicPartition]:
     """The partitions of which something has been fetched, records or an error, and not been taken."""
-    fetcher: Any = consumer._fetcher
-    return list(fetcher._records)
+    return list(consumer._fetcher._records)
 
 
 async def take(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Taken:
@@ -296,28 +298,24 @@ async def take(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Taken:
 
     Raises what reading it met.
     """
-    fetcher: Any = consumer._fetcher
-    taken: dict[TopicPartition, Taken] = await fetcher.fetched_records((partition,))
+    taken: dict[TopicPartition, Taken] = await consumer._fetcher.fetched_records((partition,))
     return taken.get(partition) or Taken()
 
 
 def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":
     """A future that is done when more has been fetched, or has failed; to be cancelled if it is not awaited."""
-    fetcher: Any = consumer._fetcher
-    arrival: asyncio.Future[None] = fetcher._create_fetch_waiter()
+    arrival: asyncio.Future[None] = consumer._fetcher._create_fetch_waiter()
     return arrival
 
 
 def nodes_of(admin: AIOKafkaAdminClient) -> dict[int, str]:
     """The brokers that the client knows of: the address of each, by its id."""
-    client: Any = admin._client
-    return {broker.nodeId: f"{broker.host}:{broker.port}" for broker in client.cluster.brokers()}
+    return {broker.nodeId: f"{broker.host}:{broker.port}" for broker in admin._client.cluster.brokers()}
 
 
 async def find_nodes(admin: AIOKafkaAdminClient) -> None:
     """Ask the cluster which brokers it has by now."""
-    client: Any = admin._client
-    await client.force_metadata_update()
+    await admin._client.force_metadata_update()
 
 
 async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: int) -> dict[str, Any]:
@@ -334,8 +332,7 @@ async def refresh_metadata(consumer: AIOKafkaConsumer) -> None:
 
 def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
     """Whether the consumer's coordination task has died: it never joins again."""
-    coordinator: Any = consumer._coordinator
-    return bool(coordinator._coordination_task.done())
+    return bool(consumer._coordinator._coordination_task.done())
 
 
 def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) -> None:
@@ -370,11 +367,11 @@ async def dispose(producer: AIOKafkaProducer) -> None:
     """
     sender: Any = producer._sender
     task: asyncio.Task[None] | None = sender.sender_task
-    while task is not None and not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=0.05)
-    if task is not None and not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not log it a second time
+    if task is not None:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=0.05)
+        _forget(task)
     accumulator: Any = producer._message_accumulator
     waiting = [batch for batches in accumulator._batches.values() for batch in batches]
     accumulator._pending_batches.update(waiting)  # where the callback of one that was to be sent again looks for it
