@@ -25,7 +25,8 @@ T = TypeVar("T")
 CALL_SECONDS = 10.0
 """The deadline of any one call: with the brokers down nothing raises, everything hangs."""
 
-# {0} is what the call was about: a topic with its partition or its group, a group.
+# {0} is what the call was about: a topic with its partition or its group, a group; {1} is the error. The first that
+# fits counts.
 _FATAL: dict[type[BaseException], str] = {
     TopicAuthorizationFailedError: "{0}: not authorised for the topic; grant READ, WRITE and DESCRIBE as it needs",
     GroupAuthorizationFailedError: "{0}: not authorised for the consumer group; grant READ on it",
@@ -37,24 +38,23 @@ _FATAL: dict[type[BaseException], str] = {
     UnsupportedCodecError: "{0} holds a batch in a compression that is not installed here",
     UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: start one that knows it",
 }
+_TRANSIENT: dict[type[BaseException], str] = {
+    BatchTooLarge: (
+        "a compressed batch of {0} is larger than {1.limit_bytes} bytes decompressed: raise SAFE_V0_MAX_BATCH_BYTES "
+        "and start again, or have it removed, and limit what producers may send (max.message.bytes of the topic)"
+    ),
+    UndecodableBatch: "a record batch of {0} has the right checksum and cannot be read: see who wrote it",
+    CorruptRecordException: "a record batch of {0} fails its checksum",
+}
 FAILURES = (KafkaError, OSError, TimeoutError)
 
 
 def translated(error: BaseException, about: str) -> Fatal | Transient:
     """The same failure, named for what the caller does next."""
-    for kind, sentence in _FATAL.items():
-        if isinstance(error, kind):
-            return Fatal(sentence.format(about))
-    if isinstance(error, BatchTooLarge):
-        return Transient(
-            f"a compressed batch of {about} is larger than {error.limit_bytes} bytes decompressed: raise "
-            "SAFE_V0_MAX_BATCH_BYTES and start again, or have it removed, and limit what producers may send "
-            "(max.message.bytes of the topic)"
-        )
-    if isinstance(error, UndecodableBatch):
-        return Transient(f"a record batch of {about} has the right checksum and cannot be read: see who wrote it")
-    if isinstance(error, CorruptRecordException):
-        return Transient(f"a record batch of {about} fails its checksum")
+    for meaning, sentences in ((Fatal, _FATAL), (Transient, _TRANSIENT)):
+        for kind, sentence in sentences.items():
+            if isinstance(error, kind):
+                return meaning(sentence.format(about, error))
     return Transient(f"no answer about {about}: {type(error).__name__}")
 
 
