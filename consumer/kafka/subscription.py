@@ -13,10 +13,7 @@ from typing import Any, Literal, NamedTuple
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import (
-    CorruptRecordException,
-    OffsetOutOfRangeError,
-)
+from aiokafka.errors import CorruptRecordException, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
 from consumer.kafka.connection import Connection
@@ -105,7 +102,7 @@ class _Rest(NamedTuple):
     since: float
 
 
-class Subscription:
+class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
     """A consumer that joins its group on start() and never commits or resets an offset of its own accord."""
 
     def __init__(
@@ -163,7 +160,7 @@ class Subscription:
             raise
         note_heartbeats(self._consumer, self._note_heartbeat)
         note_syncs(self._consumer, self._note_sync)
-        self._consumer.subscribe([self._membership.topic], listener=_Listener(self))
+        self._consumer.subscribe([self._membership.topic], listener=self)
 
     async def stop(self, deadline_seconds: float) -> None:
         """Leave the group; gives up waiting for a broker that does not answer."""
@@ -197,18 +194,20 @@ class Subscription:
     def _note_sync(self, sent_at: float) -> None:
         self._synced_at = sent_at
 
-    async def _revoked(self) -> None:
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - all are revoked
+        """Let go of every partition: aiokafka calls this, and the group waits until it returns."""
         await self._on_revoked()
 
-    def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """Take what the group has assigned: aiokafka calls this, and polls bring nothing until it returns."""
         self._note_heartbeat(self._synced_at)
         self._taken.clear()
         self._unread.clear()
-        for partition in partitions:
+        for partition in assigned:
             # Paused, and given a position at once, so that the fetcher does not look for one of its own.
             self._consumer.pause(partition)
             self._consumer.seek(partition, 0)
-        self._on_assigned(frozenset(partition.partition for partition in partitions), self.generation)
+        self._on_assigned(frozenset(partition.partition for partition in assigned), self.generation)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -373,16 +372,3 @@ class Subscription:
 
     def _where(self, partition: int) -> TopicPartition:
         return TopicPartition(self._membership.topic, partition)
-
-
-class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
-    """Hands aiokafka's callbacks on; coroutines are awaited while the group waits for us."""
-
-    def __init__(self, subscription: Subscription) -> None:
-        self._subscription = subscription
-
-    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - all are revoked
-        await self._subscription._revoked()
-
-    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        self._subscription._assigned(assigned)

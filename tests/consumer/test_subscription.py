@@ -225,10 +225,10 @@ async def test_an_assignment_is_as_old_as_the_request_for_it_not_as_its_arrival(
     made._on_assigned = lambda partitions, generation: dealt.append((partitions, generation))
 
     made._note_sync(time.monotonic() - 60.0)
-    made._assigned(group.consumer.assignment())
+    await made.on_partitions_assigned(group.consumer.assignment())
 
     assert dealt == [(frozenset({0, 1}), 1)]
     assert not made.heartbeat_is_fresh()
     made._note_sync(time.monotonic())
-    made._assigned(group.consumer.assignment())
+    await made.on_partitions_assigned(group.consumer.assignment())
     assert made.heartbeat_is_fresh()
