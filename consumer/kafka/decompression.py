@@ -116,15 +116,11 @@ class Decompression:
             cause = error.with_traceback(None)  # whose frames would keep the room
             _give_back(view, room)
             raise UndecodableBatch(f"a batch is not what {codec} made") from cause
-        return self._copied(view, room, size) if size <= _SMALL_BYTES else self._lent(view[:size])
-
-    def _copied(self, view: memoryview, room: mmap.mmap, size: int) -> bytes:
-        small = bytes(view[:size])
-        self._room = room
-        return small
-
-    def _lent(self, large: memoryview) -> memoryview:
-        self.note_open(large, len(large))
+        if size <= _SMALL_BYTES:
+            self._room = room
+            return bytes(view[:size])
+        large = view[:size]
+        self.note_open(large, size)
         return large
 
     def note_open(self, large: object, size: int) -> None:

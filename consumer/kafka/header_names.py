@@ -88,9 +88,8 @@ def _record(reader: "_Reader", first_offset: int, first_time: int, broker_time: 
     key, value = reader.sized(), reader.sized()
     headers = [(reader.name(), reader.sized()) for _ in range(reader.count())]
     reader.check_end()
-    if broker_time is not None:
-        return RawRecord(offset, broker_time, 1, key, value, headers)
-    return RawRecord(offset, time, 0, key, value, headers)
+    timestamp, timestamp_type = (time, 0) if broker_time is None else (broker_time, 1)
+    return RawRecord(offset, timestamp, timestamp_type, key, value, headers)
 
 
 class _Reader:

@@ -63,7 +63,9 @@ class TableReader:
         with translating(self._about):
             fetched = await poll(reader)
         records = [record for records in fetched.values() for record in records]
-        return TableSlice(records, _positions(reader), _is_whole(reader))
+        assigned = reader.assignment()
+        positions = {where.partition: position_of(reader, where) or 0 for where in assigned}
+        return TableSlice(records, positions, all(_is_at_the_stable_end(reader, where) for where in assigned))
 
     async def ends(self) -> Mapping[int, int]:
         """Ask where each partition ends, open transactions included; nothing if there is no such topic."""
@@ -116,14 +118,6 @@ class _Clients:
         await self.cluster.stop()
         await closed(self.reader.stop(), 2.0)
         await closed(self.asker.stop(), 2.0)
-
-
-def _positions(reader: AIOKafkaConsumer) -> dict[int, int]:
-    return {where.partition: position_of(reader, where) or 0 for where in reader.assignment()}
-
-
-def _is_whole(reader: AIOKafkaConsumer) -> bool:
-    return all(_is_at_the_stable_end(reader, where) for where in reader.assignment())
 
 
 def _is_at_the_stable_end(reader: AIOKafkaConsumer, where: TopicPartition) -> bool:

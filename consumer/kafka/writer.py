@@ -102,9 +102,8 @@ class Outgoing:
             return False
         batch = compressed_batch(self._producer, MAX_BATCH_BYTES)
         batch.append(timestamp=self._now_ms, key=key, value=value, headers=list(headers))
-        self._batches.setdefault((topic, partition), []).append(batch)
         # The next record must not join it.
-        self._batches[topic, partition].append(self._producer.create_batch())
+        self._batches.setdefault((topic, partition), []).extend((batch, self._producer.create_batch()))
         self._left -= len(value)
         return True
 
@@ -201,10 +200,7 @@ class _ProducerOwner:
         self._producer = producer
         try:
             await answered(producer.start(), f"the producer for {self._source.topic}", self._deadline_seconds)
-        except SafeError:
-            await self.dispose()
-            raise
-        except asyncio.CancelledError:
+        except (SafeError, asyncio.CancelledError):
             await self.dispose()
             raise
 
