@@ -17,7 +17,7 @@ from consumer.dead_letters.progress import reading
 from consumer.dead_letters.routes import Routes
 from consumer.dead_letters.selection import Selection
 from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic, described, spans_of
-from consumer.kafka import Connection, Copy, Refused, Republisher, Span, read_record
+from consumer.kafka import Connection, Copy, Refused, Span, read_record, republishing
 from consumer.settings import Settings
 from consumer.text import named, printable
 from consumer.wire.dead_letter import Letter, Name, Place, Source, sha256_of
@@ -223,7 +223,7 @@ async def replay_letters(settings: Settings, request: ReplayRequest) -> int:
         topic = await stack.enter_async_context(dead_letter_topic(settings))
         # Taken before anything is sent: what fails again is not chased in a circle.
         spans = await spans_of(topic, selection)
-        publisher = None if request.dry_run else await stack.enter_async_context(Republisher(connection))
+        publisher = None if request.dry_run else await stack.enter_async_context(republishing(connection))
         replay = Replay(
             selection, routes, publisher, Pace(request.per_second), _source_reader(connection, routes), _now_ms
         )

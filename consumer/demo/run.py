@@ -27,7 +27,7 @@ from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
 from consumer.demo.screen import Screen, closing, tell
 from consumer.errors import Fatal, SafeError
-from consumer.kafka import Connection, EventPublisher, following, install_patches
+from consumer.kafka import Connection, following, install_patches, publishing_events
 from consumer.kafka.topics import create_topics
 from consumer.settings import Settings
 from consumer.terminal import PipedConsole
@@ -173,7 +173,7 @@ class _Demo:
         waiting = list(self._samples.events)
         async with (
             following(Connection.from_settings(settings), topics) as arrivals,
-            EventPublisher(settings) as publisher,
+            publishing_events(settings) as publisher,
         ):
             due_at = time.monotonic()
             while not card.is_complete:

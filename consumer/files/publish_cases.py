@@ -26,9 +26,9 @@ from consumer.kafka import (
     Connection,
     TableReader,
     TableRecord,
-    TableWriter,
     TopicDescription,
     partition_of_key,
+    writing_table,
 )
 from consumer.kafka.topics import cases_topic, connect
 from consumer.settings import Settings
@@ -282,8 +282,8 @@ async def publish_cases(
             if not dry_run:
                 # First of all: it ends what a former run has left open, and what that has committed is read below.
                 own_id = f"safe-publish-cases:{spec.name}" if settings.delivery == "exactly_once" else None
-                writer = TableWriter(connection, spec.name, own_id, max_batch_bytes=limit)
-                await cleanup.enter_async_context(writer)
+                writing = writing_table(connection, spec.name, own_id, max_batch_bytes=limit)
+                writer = await cleanup.enter_async_context(writing)
             table = TableReader(connection, spec.name)
             cleanup.push_async_callback(table.close)
             changes = changes_of(plan, await standing_in(table, spec.name), prune=prune)

@@ -308,9 +308,9 @@ def publish_files(
 
 
 async def _send_all(planned: Plan, settings: Settings, console: Console) -> None:
-    from consumer.kafka import EventPublisher  # noqa: PLC0415 - planning, and its tests, need no Kafka client
+    from consumer.kafka import publishing_events  # noqa: PLC0415 - planning, and its tests, need no Kafka client
 
-    async with EventPublisher(settings) as publisher:
+    async with publishing_events(settings) as publisher:
         await send(planned, publisher, settings.input_topic, console)
 
 

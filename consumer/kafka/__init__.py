@@ -10,7 +10,15 @@ from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
 from consumer.kafka.partitioner import partition_for, partition_of_key
 from consumer.kafka.patches import install_patches
-from consumer.kafka.publisher import Copy, EventPublisher, Refused, Republisher, TableRecord, TableWriter
+from consumer.kafka.publisher import (
+    Copy,
+    Refused,
+    TableRecord,
+    TableWriter,
+    publishing_events,
+    republishing,
+    writing_table,
+)
 from consumer.kafka.reach import TurnedAway, unusable
 from consumer.kafka.reader import Span, TopicScan, following, read_partition, read_record, read_tail, scanning
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
@@ -22,7 +30,6 @@ __all__ = [
     "Committed",
     "Connection",
     "Copy",
-    "EventPublisher",
     "Fetched",
     "OffsetOutOfRange",
     "OutOfGroup",
@@ -31,7 +38,6 @@ __all__ = [
     "PlainWriter",
     "ProducerEpoch",
     "Refused",
-    "Republisher",
     "Span",
     "Subscription",
     "TableReader",
@@ -47,10 +53,13 @@ __all__ = [
     "install_patches",
     "partition_for",
     "partition_of_key",
+    "publishing_events",
     "read_partition",
     "read_record",
     "read_tail",
+    "republishing",
     "scanning",
     "size_of",
     "unusable",
+    "writing_table",
 ]

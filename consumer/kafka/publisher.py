@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -30,52 +30,36 @@ _ACKNOWLEDGED_SECONDS = 3 * CALL_SECONDS
 _REFUSALS = (InvalidTimestampError, MessageSizeTooLargeError, RecordListTooLargeError)
 
 
-async def _started(
+@asynccontextmanager
+async def _producing(
     connection: Connection, wait: Callable[[Awaitable[Any]], Awaitable[Any]], **options: Any
-) -> AIOKafkaProducer:
-    """A producer that has connected; `wait` puts a deadline to that, and names what goes wrong."""
+) -> AsyncIterator[AIOKafkaProducer]:
+    """Connect a producer, and in the end drop what it has not sent.
+
+    `wait` sets a deadline for the connection, and names what goes wrong.
+    """
     producer = AIOKafkaProducer(**connection.client(acks="all", **options))
     try:
         await wait(producer.start())
-    except (SafeError, asyncio.CancelledError):
+        yield producer
+    finally:
         await dispose(producer)
-        raise
-    return producer
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
 
 
 class EventPublisher:
-    """Publishes records in order; leaving the context waits until every one of them is acknowledged.
+    """Publishes records in order."""
 
-    Raises Fatal naming the remedy if no broker answers, or one refuses.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._connection = Connection.from_settings(settings)
-        self._producer: AIOKafkaProducer | None = None
+    def __init__(self, producer: AIOKafkaProducer) -> None:
+        self._producer = producer
         self._unacknowledged: set[asyncio.Future[object]] = set()
         self._failure: BaseException | None = None
-
-    async def __aenter__(self) -> "EventPublisher":
-        try:
-            await self._start()
-        except Transient as error:
-            raise unusable(self._connection.bootstrap_servers, error) from error
-        return self
-
-    async def _start(self) -> None:
-        await reach(self._connection.client())
-        self._producer = await _started(
-            self._connection,
-            partial(answered, about="the brokers", seconds=_TIMEOUT_SECONDS),
-            linger_ms=5,
-            max_batch_size=256 * 1024,
-            max_request_size=8 * 1024 * 1024,
-        )
 
     async def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Hand one record over; returns when it is in the buffer. Raises Fatal once any record has failed."""
         self._raise_failure(topic)
-        assert self._producer is not None
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 acknowledged = await self._producer.send(topic, value, key)
@@ -87,6 +71,14 @@ class EventPublisher:
         self._unacknowledged.add(acknowledged)
         acknowledged.add_done_callback(self._acknowledge)
 
+    async def wait_for_acknowledgements(self) -> None:
+        """Return when every record is acknowledged; raises Fatal if one is refused, or takes too long."""
+        if self._unacknowledged:
+            _done, late = await asyncio.wait(self._unacknowledged, timeout=_TIMEOUT_SECONDS)
+            if late:
+                raise Fatal(f"{len(late)} records were not acknowledged within {_TIMEOUT_SECONDS:g} s")
+        self._raise_failure("the topic")
+
     def _acknowledge(self, acknowledged: "asyncio.Future[object]") -> None:
         self._unacknowledged.discard(acknowledged)
         if not acknowledged.cancelled() and acknowledged.exception() is not None:
@@ -96,19 +88,32 @@ class EventPublisher:
         if self._failure is not None:
             raise Fatal(f"the broker refused a record for {topic}: {type(self._failure).__name__}") from self._failure
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._producer is not None
+
+@asynccontextmanager
+async def publishing_events(settings: Settings) -> AsyncIterator[EventPublisher]:
+    """Publish events; leaving the context waits until every one of them is acknowledged.
+
+    Raises Fatal naming the remedy if no broker answers, or one refuses.
+    """
+    connection = Connection.from_settings(settings)
+    async with AsyncExitStack() as stack:
         try:
-            if kind is None and self._unacknowledged:
-                _done, late = await asyncio.wait(self._unacknowledged, timeout=_TIMEOUT_SECONDS)
-                if late:
-                    raise Fatal(f"{len(late)} records were not acknowledged within {_TIMEOUT_SECONDS:g} s")
-            if kind is None:
-                self._raise_failure("the topic")
-        finally:
-            await dispose(self._producer)
+            await reach(connection.client())
+            producing = _producing(
+                connection,
+                partial(answered, about="the brokers", seconds=_TIMEOUT_SECONDS),
+                linger_ms=5,
+                max_batch_size=256 * 1024,
+                max_request_size=8 * 1024 * 1024,
+            )
+            publisher = EventPublisher(await stack.enter_async_context(producing))
+        except Transient as error:
+            raise unusable(connection.bootstrap_servers, error) from error
+        yield publisher
+        await publisher.wait_for_acknowledgements()
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 class TableRecord(NamedTuple):
@@ -120,84 +125,84 @@ class TableRecord(NamedTuple):
 
 
 class TableWriter:
-    """Writes records of a compacted topic, those of one call at once: in one transaction, if it has an id for them.
+    """Writes records of a compacted topic, those of one call at once: in one transaction, if its producer has them.
 
-    Entering the context ends what a former writer of that id left open. Raises Fatal naming the remedy; what earlier
-    calls have written stays.
+    Raises Fatal naming the remedy; what earlier calls have written stays.
     """
 
     def __init__(
-        self, connection: Connection, topic: str, transactional_id: str | None, *, max_batch_bytes: int
+        self, producer: AIOKafkaProducer, topic: str, wait: Callable[[Awaitable[Any]], Awaitable[Any]], *, atomic: bool
     ) -> None:
-        self._connection = connection
+        self._producer = producer
         self._topic = topic
-        self._transactional_id = transactional_id
-        self._max_batch_bytes = min(max_batch_bytes, MAX_BATCH_BYTES)
-        self._is_in_transaction = False
-        self._producer: AIOKafkaProducer | None = None
-
-    async def __aenter__(self) -> "TableWriter":
-        transactional = {
-            "transactional_id": self._transactional_id,
-            "transaction_timeout_ms": int(_TRANSACTION_SECONDS * 1_000),
-        }
-        self._producer = await _started(
-            self._connection,
-            self._done,
-            linger_ms=0,
-            max_batch_size=self._max_batch_bytes,
-            **(transactional if self._transactional_id is not None else {}),
-        )
-        return self
+        self._wait = wait
+        self._atomic = atomic
 
     async def write(self, records: Iterable[TableRecord], now_ms: int) -> None:
         """Write some records, stamped with `now_ms`, and wait until every one of them is acknowledged."""
-        assert self._producer is not None
         outgoing = Outgoing(self._producer, now_ms)
         for record in records:
             outgoing.append(self._topic, record.partition, record.key, record.value, [])
-        if self._transactional_id is None:
-            await self._done(outgoing.send())
+        if not self._atomic:
+            await self._wait(outgoing.send())
             return
-        await self._done(self._producer.begin_transaction())
-        self._is_in_transaction = True
-        await self._done(outgoing.send())
-        self._is_in_transaction = False  # once its end is asked for, nothing else may be
-        began = time.monotonic()
-        await self._done(self._producer.commit_transaction())
+        await self._wait(self._producer.begin_transaction())
+        try:
+            await self._wait(outgoing.send())
+        except BaseException:
+            # A courtesy to readers, who would wait for its end; a producer that was fenced has nothing to end.
+            await closed(self._producer.abort_transaction(), _COURTESY_SECONDS)
+            raise
+        began = time.monotonic()  # from here on an abort would be a second end of the same transaction
+        await self._wait(self._producer.commit_transaction())
         if time.monotonic() - began > DOUBTFUL_COMMIT_SECONDS:
             # A second request to end it may be under way, and would end the next transaction instead.
             raise Fatal(f"the broker took too long to commit to {self._topic}: what is there stays; run it again")
 
-    async def _done(self, call: Awaitable[object]) -> None:
-        try:
-            async with asyncio.timeout(_TRANSACTION_SECONDS):
-                await call
-        except (ExceptionGroup, KafkaError, OSError, TimeoutError, AssertionError) as error:
-            # aiokafka reports misuse of a fenced producer as an AssertionError.
-            raise Fatal(self._sentence(error)) from error
 
-    def _sentence(self, error: BaseException) -> str:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        if any(isinstance(cause, FENCED) for cause in causes(error)):
-            return (
-                f"another writer of {self._topic} has begun and taken over: nothing more was published by this one; "
+@asynccontextmanager
+async def writing_table(
+    connection: Connection, topic: str, transactional_id: str | None, *, max_batch_bytes: int
+) -> AsyncIterator[TableWriter]:
+    """Write a compacted topic, in transactions if there is an id for them.
+
+    Entering the context ends what a former writer of that id left open. Raises Fatal naming the remedy.
+    """
+    wait = partial(_written, topic=topic, servers=connection.bootstrap_servers)
+    producing = _producing(
+        connection,
+        wait,
+        linger_ms=0,
+        max_batch_size=min(max_batch_bytes, MAX_BATCH_BYTES),
+        transactional_id=transactional_id,
+        transaction_timeout_ms=int(_TRANSACTION_SECONDS * 1_000),
+    )
+    async with producing as producer:
+        yield TableWriter(producer, topic, wait, atomic=transactional_id is not None)
+
+
+async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
+    """Await a step of writing a table; raises Fatal naming the remedy."""
+    try:
+        async with asyncio.timeout(_TRANSACTION_SECONDS):
+            await call
+    except (ExceptionGroup, KafkaError, OSError, TimeoutError, AssertionError) as error:
+        # aiokafka reports misuse of a fenced producer as an AssertionError.
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        if any(isinstance(cause, FENCED) for cause in causes(first)):
+            raise Fatal(
+                f"another writer of {topic} has begun and taken over: nothing more was published by this one; "
                 "run one at a time"
-            )
-        return (
-            f"{self._topic} cannot be written ({type(error).__name__}): see that "
-            f"{self._connection.bootstrap_servers} answers and may be written to, and run it again"
-        )
+            ) from error
+        raise Fatal(
+            f"{topic} cannot be written ({type(first).__name__}): see that {servers} answers and may be written to, "
+            "and run it again"
+        ) from error
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._producer is not None
-        if self._is_in_transaction and kind is not None:
-            # A courtesy to readers, who would wait for its end; a producer that was fenced has nothing to end.
-            await closed(self._producer.abort_transaction(), _COURTESY_SECONDS)
-        await dispose(self._producer)
+
+# --- records as they once were ----------------------------------------------------------------------------------------
 
 
 class Refused(SafeError):
@@ -216,23 +221,11 @@ class Copy(NamedTuple):
 
 
 class Republisher:
-    """Writes copies, in order within a partition; use it as a context. Raises Transient or Fatal if it cannot go on."""
+    """Writes copies, in order within a partition. Raises Transient or Fatal if it cannot go on."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._producer: AIOKafkaProducer | None = None
+    def __init__(self, producer: AIOKafkaProducer) -> None:
+        self._producer = producer
         self._acknowledgements: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> "Republisher":
-        # Compressed: what a producer sent compressed may be too large for its own topic without.
-        self._producer = await _started(
-            self._connection,
-            partial(answered, about="the brokers"),
-            linger_ms=5,
-            compression_type="zstd",
-            max_request_size=_LARGEST_REQUEST,
-        )
-        return self
 
     async def publish(self, copy: Copy) -> "asyncio.Task[None]":
         """Hand a copy over, waiting for room; the task ends when it is acknowledged, or raises Refused."""
@@ -247,36 +240,45 @@ class Republisher:
         if not acknowledgement.cancelled():
             acknowledgement.exception()  # retrieved: after the first failure nobody asks for the others
 
-    async def _sent(self, copy: Copy) -> "asyncio.Future[Any]":
-        assert self._producer is not None
-        future: asyncio.Future[Any]
-        if copy.timestamp < 0 or (copy.key is None and copy.value is None):
-            future = await self._sent_alone(self._producer, copy)
-        else:
-            future = await self._producer.send(
-                copy.topic, copy.value, copy.key, copy.partition, copy.timestamp, list(copy.headers)
-            )
-        return future
-
-    async def _sent_alone(self, producer: AIOKafkaProducer, copy: Copy) -> "asyncio.Future[Any]":
-        """Send what the client's own way would alter or refuse.
-
-        A batch that begins with a record without a time (-1) gives it the time of the next one; and a record with
-        neither key nor value is refused.
-        """
-        batch = producer.create_batch()
-        batch.append(timestamp=copy.timestamp, key=copy.key, value=copy.value, headers=list(copy.headers))
-        batch.close()  # no other record may join it
-        future: asyncio.Future[Any] = await producer.send_batch(batch, copy.topic, partition=copy.partition)
-        return future
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._producer is not None
+    def cancel(self) -> None:
+        """Wait no longer for what is not acknowledged yet."""
         for acknowledgement in self._acknowledgements:
             acknowledgement.cancel()
-        await dispose(self._producer)
+
+    async def _sent(self, copy: Copy) -> "asyncio.Future[Any]":
+        future: asyncio.Future[Any]
+        headers = list(copy.headers)
+        if copy.timestamp >= 0 and (copy.key, copy.value) != (None, None):
+            future = await self._producer.send(
+                copy.topic, copy.value, copy.key, copy.partition, copy.timestamp, headers
+            )
+            return future
+        # The client's own way would refuse a record with neither key nor value, and a batch that begins with a record
+        # without a time (-1) would give it the time of the next one.
+        batch = self._producer.create_batch()
+        batch.append(timestamp=copy.timestamp, key=copy.key, value=copy.value, headers=headers)
+        batch.close()  # no other record may join it
+        future = await self._producer.send_batch(batch, copy.topic, partition=copy.partition)
+        return future
+
+
+@asynccontextmanager
+async def republishing(connection: Connection) -> AsyncIterator[Republisher]:
+    """Write copies of records; leaving the context drops what is not acknowledged. Raises Transient or Fatal."""
+    # Compressed: what a producer sent compressed may be too large for its own topic without.
+    producing = _producing(
+        connection,
+        partial(answered, about="the brokers"),
+        linger_ms=5,
+        compression_type="zstd",
+        max_request_size=_LARGEST_REQUEST,
+    )
+    async with producing as producer:
+        publisher = Republisher(producer)
+        try:
+            yield publisher
+        finally:
+            publisher.cancel()
 
 
 async def _acknowledged(sent: Awaitable[Any], topic: str) -> None:

@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from consumer.errors import Fatal
 from consumer.expectations.topic import Table
-from consumer.kafka import Connection, TableReader, TableRecord, TableWriter
+from consumer.kafka import Connection, TableReader, TableRecord, TableWriter, writing_table
 from tests.support.case_files import GOOD, a_case, event, write_batch
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.feeder import Feeder
@@ -112,8 +112,8 @@ async def test_a_topic_that_is_not_there_has_no_ends_and_is_not_made_by_asking(o
 # --- the writer -------------------------------------------------------------------------------------------------------
 
 
-def writer_of(outside: Outside, topic: str, own_id: str) -> TableWriter:
-    return TableWriter(Connection(outside.bootstrap_servers, {}), topic, own_id, max_batch_bytes=1_048_588)
+def writer_of(outside: Outside, topic: str, own_id: str) -> AbstractAsyncContextManager[TableWriter]:
+    return writing_table(Connection(outside.bootstrap_servers, {}), topic, own_id, max_batch_bytes=1_048_588)
 
 
 async def test_the_second_of_two_writers_takes_over_and_the_first_says_so(outside: Outside, topic: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from consumer.errors import REASONS
-from consumer.kafka import Connection, Copy, Republisher
+from consumer.kafka import Connection, Copy, republishing
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.checker import quoted
 from tests.support.oracle import CaseBook, Oracle, Scored, latest, summary_of
@@ -352,7 +352,7 @@ def test_a_record_that_fails_again_does_not_grow_and_is_sent_once_however_often_
 
 async def stamped(site: Site, records: Sequence[Outgoing]) -> None:
     """Send records with exactly these timestamps, -1 included, which the foreign client would replace."""
-    async with Republisher(Connection(site.outside.bootstrap_servers, {})) as publisher:
+    async with republishing(Connection(site.outside.bootstrap_servers, {})) as publisher:
         for each in records:
             copy = Copy(
                 site.topics.input, each.partition or 0, each.timestamp or 0, each.key, each.value, list(each.headers)
@@ -383,7 +383,7 @@ async def published(desk: Desk, records: Sequence[tuple[int, bytes | None]]) -> 
     topic = desk.site.topics.input
     # Else the broker may remove what seems to be from 1970 before it is read.
     desk.site.outside.set_topic_config(topic, "retention.ms", "-1")
-    async with Republisher(Connection(desk.site.outside.bootstrap_servers, {})) as publisher:
+    async with republishing(Connection(desk.site.outside.bootstrap_servers, {})) as publisher:
         copies = [Copy(topic, 1, stamp, None, value, [("n", None), ("n", b"")]) for stamp, value in records]
         for each in [await publisher.publish(copy) for copy in copies]:
             await each
