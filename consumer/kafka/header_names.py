@@ -7,9 +7,10 @@ surrogates (PEP 383), which no UTF-8 decodes to: so it can be told from every ot
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiokafka.errors import CorruptRecordException
+from aiokafka.record.default_records import DefaultRecord
 from aiokafka.record.util import decode_varint
 from typing_extensions import Buffer
 
@@ -21,18 +22,6 @@ _CHECKED = struct.Struct(">hiqqqhii")
 _CHECKED_AT = struct.calcsize(">qiibI")
 _RECORDS_AT = _CHECKED_AT + _CHECKED.size
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
-
-
-class RawRecord(NamedTuple):
-    """What the client's own parser would give for a record."""
-
-    offset: int
-    timestamp: int
-    timestamp_type: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-    checksum: None = None
 
 
 class TolerantBatch:
@@ -67,7 +56,7 @@ class TolerantBatch:
         yield from _records(self._octets, self._decompress, passed)
 
 
-def _records(batch: memoryview, decompress: Decompress, passed: int) -> Iterator[RawRecord]:
+def _records(batch: memoryview, decompress: Decompress, passed: int) -> Iterator[DefaultRecord]:
     """The records of a batch behind those that have passed already."""
     (first_offset,) = struct.unpack_from(">q", batch)
     attributes, _, first_time, greatest_time, _, _, _, count = _CHECKED.unpack_from(batch, _CHECKED_AT)
@@ -81,7 +70,7 @@ def _records(batch: memoryview, decompress: Decompress, passed: int) -> Iterator
     reader.check_end()
 
 
-def _record(reader: "_Reader", first_offset: int, first_time: int, broker_time: int | None) -> RawRecord:
+def _record(reader: "_Reader", first_offset: int, first_time: int, broker_time: int | None) -> DefaultRecord:
     reader.octets(1)  # its attributes: none is in use
     time = first_time + reader.number()
     offset = first_offset + reader.number()
@@ -89,7 +78,7 @@ def _record(reader: "_Reader", first_offset: int, first_time: int, broker_time: 
     headers = [(reader.name(), reader.sized()) for _ in range(reader.count())]
     reader.check_end()
     timestamp, timestamp_type = (time, 0) if broker_time is None else (broker_time, 1)
-    return RawRecord(offset, timestamp, timestamp_type, key, value, headers)
+    return DefaultRecord(offset, timestamp, timestamp_type, key, value, headers)
 
 
 class _Reader:
