@@ -155,10 +155,6 @@ class Cluster:
         """Partitions of each topic that exists."""
         return (await self.look(topics)).partitions
 
-    async def broker_count(self) -> int:
-        """How many brokers are up."""
-        return len((await self.look([])).brokers)
-
     async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
         """Ask each broker for some topics: which of them do not have them yet with all leaders, and what they lack."""
         await answered(find_nodes(self._admin), "the cluster")

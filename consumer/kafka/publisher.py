@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
-from consumer.errors import Fatal, SafeError, Transient
+from consumer.errors import Fatal, SafeError, Transient, first_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.kafka.internals import dispose
@@ -188,9 +188,7 @@ async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
             await call
     except (ExceptionGroup, KafkaError, OSError, TimeoutError, AssertionError) as error:
         # aiokafka reports misuse of a fenced producer as an AssertionError.
-        first: BaseException = error
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
+        first = first_of(error) if isinstance(error, ExceptionGroup) else error
         if any(isinstance(cause, FENCED) for cause in causes(first)):
             raise Fatal(
                 f"another writer of {topic} has begun and taken over: nothing more was published by this one; "

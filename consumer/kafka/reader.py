@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -23,10 +23,10 @@ from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.kafka.internals import position_of
 from consumer.wire.record import Record
 
-_SLICE_RECORDS = 500
+SLICE_RECORDS = 500
 """Records handed over between two turns of the event loop."""
 
-_POLL_MS = 500
+POLL_MS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
 _TAIL_RECORDS = 64
 _offset = attrgetter("offset")
@@ -63,16 +63,6 @@ async def _started(consumer: Any, about: str = "the brokers") -> AsyncIterator[A
         await closed(consumer.stop(), 2.0)
 
 
-async def poll(
-    consumer: Any, *, timeout_ms: int = _POLL_MS, max_records: int | None = _SLICE_RECORDS
-) -> Mapping[TopicPartition, Sequence[Record]]:
-    """What has arrived by partition, at once if there is something; raises aiokafka's errors."""
-    fetched: Mapping[TopicPartition, Sequence[Record]] = await consumer.getmany(
-        timeout_ms=timeout_ms, max_records=max_records
-    )
-    return fetched
-
-
 async def _slices(
     consumer: Any,
     where: TopicPartition,
@@ -81,7 +71,7 @@ async def _slices(
     *,
     silent_seconds: float,
     silence: str = "{where.topic}/{where.partition}: no broker sends what comes after offset {position}",
-    max_records: int = _SLICE_RECORDS,
+    max_records: int = SLICE_RECORDS,
 ) -> AsyncGenerator[Sequence[Record], None]:
     """Yield the records from `first` up to, not including, `end`, and end when the position has reached that.
 
@@ -92,7 +82,7 @@ async def _slices(
     consumer.seek(where, first)
     position, moved_at = first, time.monotonic()
     while position < end:
-        fetched = await poll(consumer, max_records=max_records)
+        fetched = await consumer.getmany(timeout_ms=POLL_MS, max_records=max_records)
         for records in fetched.values():
             # A fetch brings what is there. What came behind the end, the new owner of a partition that was lost
             # meanwhile has written: half a transaction of it would look like a state that lacks rows.
@@ -253,7 +243,7 @@ async def following(connection: Connection, topics: Sequence[str]) -> AsyncItera
 
     async def arrived(timeout_seconds: float) -> list[Record]:
         with translating("the topics"):
-            fetched = await poll(consumer, timeout_ms=int(timeout_seconds * 1_000), max_records=None)
+            fetched = await consumer.getmany(timeout_ms=int(timeout_seconds * 1_000))
         return [record for records in fetched.values() for record in records]
 
     # Nothing is ever committed here, so "earliest" is where each partition begins.

@@ -11,7 +11,7 @@ from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, closed, translating
 from consumer.kafka.internals import position_of
-from consumer.kafka.reader import client, poll
+from consumer.kafka.reader import POLL_MS, SLICE_RECORDS, client
 from consumer.wire.record import Record
 
 
@@ -61,7 +61,7 @@ class TableReader:
         """Give what has come since, at once if there is something; waits for half a second at most."""
         reader = self._opened().reader
         with translating(self._about):
-            fetched = await poll(reader)
+            fetched = await reader.getmany(timeout_ms=POLL_MS, max_records=SLICE_RECORDS)
         records = [record for records in fetched.values() for record in records]
         assigned = reader.assignment()
         positions = {where.partition: position_of(reader, where) or 0 for where in assigned}

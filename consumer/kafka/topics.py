@@ -21,6 +21,8 @@ _COMPACTED: Mapping[str, str] = {
     "min.compaction.lag.ms": str(10 * 60 * 1000),
     "delete.retention.ms": str(_DAY_MS),
 }
+_DELETED: Mapping[str, str] = {"cleanup.policy": "delete"}
+_DELETED_AFTER_A_WEEK: Mapping[str, str] = {**_DELETED, "retention.ms": str(7 * _DAY_MS)}
 _DEAD_LETTER_BYTES = 8 * 1024 * 1024
 _CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
@@ -54,23 +56,16 @@ class TopicSpec:
 def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
     """The six topics under their configured names; raises ConfigurationError if two share one."""
     largest = {"max.message.bytes": str(max(settings.max_value_bytes + _RECORD_OVERHEAD_BYTES, 1024 * 1024 + 12))}
+    scored = {**_DELETED_AFTER_A_WEEK, **largest}
+    dead_letter = {**_DELETED_AFTER_A_WEEK, "max.message.bytes": str(_DEAD_LETTER_BYTES)}
     specs: dict[Name, TopicSpec] = {
         "input": TopicSpec(settings.input_topic, "SAFE_V0_INPUT_TOPIC", largest),
-        "scored": TopicSpec(
-            settings.scored_topic, "SAFE_V0_SCORED_TOPIC",
-            {"cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS), **largest},
-        ),
+        "scored": TopicSpec(settings.scored_topic, "SAFE_V0_SCORED_TOPIC", scored),
         "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest}, compacted=True),
-        "result": TopicSpec(settings.result_topic, "SAFE_V0_RESULT_TOPIC", {"cleanup.policy": "delete", **largest}),
+        "result": TopicSpec(settings.result_topic, "SAFE_V0_RESULT_TOPIC", {**_DELETED, **largest}),
         "report": TopicSpec(settings.report_topic, "SAFE_V0_REPORT_TOPIC", {**_COMPACTED, **largest}, compacted=True),
-        "dead_letter": TopicSpec(
-            settings.dead_letter_topic, "SAFE_V0_DEAD_LETTER_TOPIC",
-            {
-                "cleanup.policy": "delete", "retention.ms": str(7 * _DAY_MS),
-                "max.message.bytes": str(_DEAD_LETTER_BYTES),
-            },
-        ),
-    }  # fmt: skip
+        "dead_letter": TopicSpec(settings.dead_letter_topic, "SAFE_V0_DEAD_LETTER_TOPIC", dead_letter),
+    }
     names = [spec.name for spec in specs.values()]
     for spec in specs.values():
         if names.count(spec.name) > 1:
@@ -134,8 +129,11 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     _check_counts(partitions, specs)
     for spec in needed.values():
         _check_policy(spec, described[spec.name])
-    is_alone = await cluster.broker_count() == 1 and all(each.replication_factor == 1 for each in described.values())
-    warnings = [] if is_alone else list(_durability(_durable_topics(needed, described)))
+    brokers = (await cluster.look([])).brokers
+    is_alone = len(brokers) == 1 and all(topic.replication_factor == 1 for topic in described.values())
+    counted_on = [described[spec.name] for name, spec in needed.items() if name in _DURABLE]
+    kafkas_own = [described[name] for name in _KAFKAS_OWN if name in described]
+    warnings = [] if is_alone else list(_durability([*counted_on, *kafkas_own]))
     for name, spec in needed.items():
         warnings += _differences(spec, described[spec.name], is_told=name in _DURABLE)
     if cases is not None:
@@ -192,14 +190,6 @@ def _durable(replication_factor: int) -> dict[str, str]:
     """The settings of a topic with this many replicas: an acknowledged record is on more than one of them."""
     in_sync = {_IN_SYNC_SETTING: str(max(1, replication_factor - 1))}
     return in_sync | ({_UNCLEAN: "false"} if replication_factor >= _REPLICAS else {})
-
-
-def _durable_topics(
-    needed: Mapping[Name, TopicSpec], described: Mapping[str, TopicDescription]
-) -> Sequence[TopicDescription]:
-    """SAFE's own and Kafka's own, of these as far as they are there and may be seen."""
-    names = [spec.name for name, spec in needed.items() if name in _DURABLE]
-    return [described[name] for name in (*names, *_KAFKAS_OWN) if name in described]
 
 
 def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
@@ -270,26 +260,24 @@ def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]
 
 async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
     """Make the topics that are not there yet, a line for each; raises ConfigurationError for one that is wrong."""
-    specs = topic_specs(settings)
-    durability = _durable(replication_factor)
+    cases, durability = cases_topic(settings), _durable(replication_factor)
+    wanted = [(spec, partitions) for spec in topic_specs(settings).values()]
+    wanted += [] if cases is None else [(cases, CASES_PARTITIONS)]
     cluster = Cluster(Connection.from_settings(settings))
     await connect(cluster, settings)
     try:
         await _refuse_to_replace_a_lost_state(cluster, settings)
-        made = {
-            name: await cluster.create(spec.name, partitions, replication_factor, {**spec.settings, **durability})
-            for name, spec in specs.items()
+        is_new = {
+            spec.name: await cluster.create(spec.name, count, replication_factor, {**spec.settings, **durability})
+            for spec, count in wanted
         }
-        cases = cases_topic(settings)
-        cases_made = cases is not None and await cluster.create(
-            cases.name, CASES_PARTITIONS, replication_factor, {**cases.settings, **durability}
-        )
-        await _wait_until_known(cluster, [spec.name for spec in (*specs.values(), *([cases] if cases else []))])
+        await _wait_until_known(cluster, list(is_new))
         verified = await verify_topics(cluster, settings, "all")
-        lines = [_line(spec, made[name], verified.partitions[name]) for name, spec in specs.items()]
-        if cases is not None:
-            counts = await cluster.partition_counts([cases.name])
-            lines.append(_line(cases, cases_made, counts.get(cases.name, CASES_PARTITIONS)))
+        counts = await cluster.partition_counts(list(is_new))
+        lines = []
+        for spec, count in wanted:
+            found = "created" if is_new[spec.name] else "already there"
+            lines.append(f"{spec.name}: {found} with {counts.get(spec.name, count)} partitions")
         return lines + [f"warning: {warning}" for warning in verified.warnings]
     except Transient as error:
         raise ConfigurationError(f"topics cannot be created: {error}") from error
@@ -313,10 +301,6 @@ async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) 
             "totals that it held are lost, and an empty one would not bring them back. Nothing was made; see "
             "'Starting over' in docs/operate.md"
         )
-
-
-def _line(spec: TopicSpec, made: bool, partitions: int) -> str:  # noqa: FBT001 - a fact, not an option
-    return f"{spec.name}: {'created' if made else 'already there'} with {partitions} partitions"
 
 
 async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
