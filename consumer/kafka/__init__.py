@@ -1,7 +1,7 @@
-"""The one door to Kafka: no other module of SAFE imports aiokafka.
+"""The only package of SAFE that imports aiokafka.
 
-What aiokafka does not offer but correctness needs is reached through private names; each is listed in `internals.py`
-and guarded by a test, so that a new release of the library fails there and not in a clinic.
+Where correctness needs what aiokafka does not offer, SAFE uses private names of the library. They are all in
+`internals.py`, each with a test, so that an incompatible release fails a test and not a clinic.
 """
 
 from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen

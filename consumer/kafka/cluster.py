@@ -1,4 +1,4 @@
-"""What the cluster says of itself: topics, their settings, whether it answers at all."""
+"""The administrative client: which topics and brokers there are, what a group has committed, creating topics."""
 
 import asyncio
 import contextlib
@@ -30,22 +30,23 @@ from consumer.text import named
 
 _RETRY_SECONDS = 0.05
 _NODE_SECONDS = 2.0
-"""How long one node is waited for that is asked on its own."""
+"""How long to wait for a broker that is asked by itself."""
 
 _SETTINGS_SECONDS = 3.0
-"""How long settings are asked for again where one broker is down, or behind the others."""
+"""How long to ask again for settings while a broker is down, or behind the others."""
 
 _NODES_ASKED = 3
-"""Of a large cluster no more: each must have time to let us in."""
+"""At most this many brokers of a large cluster are asked, so that each has time to answer."""
 
 _NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the cluster has it; `settings` may be empty, and `topic_id` None, where the broker does not tell.
+    """A topic as the cluster describes it.
 
-    The id tells a topic from an earlier one of the same name.
+    If the broker does not report them, `settings` is empty and `topic_id` is None. The id distinguishes a topic from an
+    earlier one of the same name.
     """
 
     name: str
@@ -57,12 +58,12 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicsSeen:
-    """What one broker says of some topics: brokers learn of changes one after the other.
+    """What one broker reports about some topics; brokers learn of changes one after another.
 
-    `partitions` counts those of each topic that exists, `leaderless` names those without a leader; `refused` are topics
-    that this user may not see. `brokers` are those that are up, with their addresses, and `holders` those that hold a
-    replica of these topics, up or not. `ids` tell a topic from an earlier one of the same name; older brokers do not
-    say them.
+    `partitions` is the number of partitions of each topic that exists, `leaderless` has the partitions without a
+    leader. `refused` are topics that this user may not see. `brokers` are the brokers that are up, with their
+    addresses; `holders` are the brokers that have a replica of these topics, up or not. `ids` distinguish a topic from
+    an earlier one of the same name; older brokers do not report them.
     """
 
     partitions: Mapping[str, int]
@@ -73,7 +74,7 @@ class TopicsSeen:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def lacks(self, topics: Sequence[str]) -> str | None:
-        """What is not there yet of these topics, in words; None if all is that this user may see."""
+        """What is still missing of these topics, in words; None if all that this user may see is there."""
         missing = [topic for topic in topics if topic not in self.partitions and topic not in self.refused]
         if missing:
             return f"does not know {named(missing)}"
@@ -114,19 +115,19 @@ def _existing(metadata: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 class Cluster:
-    """An administrative client; raises Transient whenever the cluster does not answer in time."""
+    """An administrative client; every call raises Transient if the cluster does not answer in time."""
 
     def __init__(self, connection: Connection) -> None:
         self._options = connection.client()
         self._admin = AIOKafkaAdminClient(**self._options)
 
     async def connect(self) -> None:
-        """Start, and say why that fails: Fatal where the settings are at fault, else Transient (see reach.py)."""
+        """Connect; raises Fatal if the settings are wrong, else Transient (see reach.py), and says why."""
         await reach(self._options)
         await self.start()
 
     async def start(self) -> None:
-        """Connect, also once more after stop(); raises Transient if no broker answers, whatever the reason."""
+        """Connect, the first time or after stop(); raises Transient if no broker answers, for whatever reason."""
         self._admin = AIOKafkaAdminClient(**self._options)
         try:
             await answered(self._admin.start(), "the cluster")
@@ -139,24 +140,24 @@ class Cluster:
         await closed(self._admin.close(), 1.0)
 
     async def start_again(self) -> None:
-        """Ask the servers that we were told of, as at first: all brokers known by now may be away. Raises Transient.
+        """Connect to the configured servers again: all brokers known by now may be down. Raises Transient.
 
-        The client keeps asking the brokers of its last answer alone. Where that was given while all others were down,
-        and then the one that gave it goes, it would never hear that they are back.
+        The client only asks the brokers that the last answer named. If that answer came from the only broker that was
+        up, and this one goes down too, the client would never learn that the others are back.
         """
         await self.stop()
         await self.start()
 
     async def look(self, topics: Sequence[str], timeout_seconds: float = CALL_SECONDS) -> TopicsSeen:
-        """What a broker says of some topics; a cheap question that also tells whether the cluster answers."""
+        """What one broker reports about some topics; a cheap way to find out whether the cluster answers."""
         return _seen(await self._metadata(topics, timeout_seconds))
 
     async def partition_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Partitions of each topic that exists."""
+        """The number of partitions of each topic that exists."""
         return (await self.look(topics)).partitions
 
     async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
-        """Ask each broker for some topics: which of them do not have them yet with all leaders, and what they lack."""
+        """Ask every broker about some topics; returns what is missing, by broker, where something still is."""
         await answered(find_nodes(self._admin), "the cluster")
         nodes = nodes_of(self._admin)
         found = await asyncio.gather(*(self._lacking(topics, node) for node in nodes))
@@ -174,7 +175,7 @@ class Cluster:
         return await answered(self._first_answer(topics, timeout_seconds), "the topics", timeout_seconds)
 
     async def _first_answer(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
-        """Ask one broker after the other, in any order: one that is down or frozen must not speak for the cluster."""
+        """Ask brokers one after another, in random order: one that is down or frozen must not stop the others."""
         known = list(nodes_of(self._admin))
         if not known:
             raise NodeNotReadyError("no broker is known")
@@ -186,16 +187,16 @@ class Cluster:
         return await metadata_of(self._admin, topics, nodes[-1])
 
     async def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """What a group has committed (the next offset to read), by partition; those without an offset are left out."""
+        """The offsets that a group has committed (the next to read), by partition; without an offset, left out."""
         wanted = [TopicPartition(topic, partition) for partition in partitions]
         offsets = await answered(self._offsets(group, wanted), f"group {group}")
         return {where.partition: offsets[where].offset for where in wanted if offsets[where].offset >= 0}
 
     async def _offsets(self, group: str, wanted: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
-        """Ask until every partition is answered for.
+        """Ask until the answer has every partition.
 
-        A coordinator that is loading or moving says so in a place where aiokafka does not look, the consumer's
-        `committed()` no more than this client: that answer names no partition, as if nothing had ever been committed.
+        A coordinator that is loading or moving reports that in a field that aiokafka ignores, here and in the
+        consumer's `committed()`. Its answer has no partitions, as if nothing had ever been committed.
         """
         while True:
             try:
@@ -211,7 +212,7 @@ class Cluster:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
-        """Each topic that exists, with its settings."""
+        """The topics that exist, with their settings."""
         metadata = await self._metadata(topics, CALL_SECONDS)
         existing, ids = _existing(metadata), _ids(metadata)
         settings = await self._settings(list(existing)) if existing else {}
@@ -227,7 +228,7 @@ class Cluster:
         }
 
     async def _settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The settings of topics that exist: a broker that does not know of one yet is not believed at once."""
+        """The settings of topics that exist; asks again while a broker does not know one of them yet."""
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
         deadline = time.monotonic() + _SETTINGS_SECONDS
         found: dict[str, dict[str, str]] = {}
@@ -235,9 +236,9 @@ class Cluster:
             try:
                 answers = await answered(self._admin.describe_configs(resources), "the topics")
             except Fatal:
-                break  # not for us: partition counts are what matters
+                break  # we may not read settings; the partition counts are what matters
             except Transient:
-                answers = []  # a broker may not offer it at all
+                answers = []  # a broker may not support the request at all
             described = [resource for answer in answers for resource in answer.resources]
             found |= {each[3]: {entry[0]: entry[1] for entry in each[4]} for each in described if each[0] == 0}
             behind = any(each[0] == UnknownTopicOrPartitionError.errno for each in described)
@@ -247,7 +248,7 @@ class Cluster:
         return found
 
     async def create(self, topic: str, partitions: int, replication_factor: int, settings: Mapping[str, str]) -> bool:
-        """Create a topic; False if it is already there. Raises Fatal with the broker's reason."""
+        """Create a topic; returns False if it already exists. Raises Fatal with the broker's reason."""
         request = NewTopic(topic, partitions, replication_factor, topic_configs=dict(settings))
         answer = await answered(self._admin.create_topics([request]), f"topic {topic}")
         for _name, code, *message in answer.topic_errors:

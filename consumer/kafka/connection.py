@@ -1,4 +1,4 @@
-"""How to reach the brokers: options common to every client, and the partitioner."""
+"""How to connect to the brokers: the options that every client shares."""
 
 import ssl
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ _CLIENT_ID = "safe"
 _REQUEST_TIMEOUT_MS = 10_000
 _METADATA_MAX_AGE_MS = 30_000
 _RETRY_BACKOFF_MS = 20
-"""Between attempts, in transactions too: the client's default of 100 ms costs most of the throughput."""
+"""The pause between attempts, within transactions too: the client's default of 100 ms costs most of the throughput."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the brokers are and how to speak to them; one per process, shared by all clients."""
+    """Where the brokers are and how to connect to them; one per process, shared by all clients."""
 
     bootstrap_servers: str
     options: dict[str, Any]
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Connection":
-        """Read the Kafka settings; raises ConfigurationError where they contradict each other."""
+        """Read the Kafka settings; raises ConfigurationError if one is missing or cannot be used."""
         if not settings.kafka_bootstrap_servers:
             raise ConfigurationError(
                 "no brokers are configured: set SAFE_V0_KAFKA_BOOTSTRAP_SERVERS to host:port, separated by commas"
@@ -68,9 +68,9 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext:
 
 
 def _refuse_passphrase() -> str:
-    """OpenSSL would ask for it at the terminal, where nobody may be."""
+    """Refuse an encrypted key: OpenSSL would ask for its passphrase at the terminal, where nobody may be."""
     raise ConfigurationError(
-        "SAFE_V0_KAFKA_SSL_KEYFILE is encrypted: SAFE takes keys without a passphrase, guarded by who may read them "
+        "SAFE_V0_KAFKA_SSL_KEYFILE is encrypted: SAFE needs a key without a passphrase, protected by file permissions "
         "(openssl pkey -in key.pem -out plain.pem)"
     )
 

@@ -1,4 +1,4 @@
-"""What a failed call to Kafka means: waiting helps, or it never will; and how long anything may take."""
+"""What a failed call to Kafka means (waiting helps, or it never will), and how long a call may take."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
@@ -23,7 +23,7 @@ from consumer.kafka.internals import UnknownVersion
 T = TypeVar("T")
 
 CALL_SECONDS = 10.0
-"""The deadline of any one call: with the brokers down nothing raises, everything hangs."""
+"""The deadline of each call: while the brokers are down, calls raise nothing and hang."""
 
 # {0} is what the call was about: a topic with its partition or its group, a group; {1} is the error. The first that
 # fits counts.
@@ -50,7 +50,7 @@ FAILURES = (KafkaError, OSError, TimeoutError)
 
 
 def translated(error: BaseException, about: str) -> Fatal | Transient:
-    """The same failure, named for what the caller does next."""
+    """The same failure as an error that is named for what the caller does next."""
     for meaning, sentences in ((Fatal, _FATAL), (Transient, _TRANSIENT)):
         for kind, sentence in sentences.items():
             if isinstance(error, kind):
@@ -60,7 +60,7 @@ def translated(error: BaseException, about: str) -> Fatal | Transient:
 
 @contextmanager
 def translating(about: str) -> Iterator[None]:
-    """Give what the client raises within as Transient or Fatal."""
+    """Turn the client's errors in this block into Transient or Fatal."""
     try:
         yield
     except FAILURES as error:
@@ -75,11 +75,11 @@ async def answered(call: Awaitable[T], about: str, seconds: float = CALL_SECONDS
 
 
 async def closed(closing: Awaitable[Any], seconds: float) -> None:
-    """Await the end of something whose ending is a courtesy: no longer than this, and whatever it raises."""
+    """Await the closing of something, but no longer than this, and ignore what it raises."""
     task = asyncio.ensure_future(closing)
     await asyncio.wait([task], timeout=seconds)
     if not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=1.0)
     if task.done() and not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not complain
+        task.exception()  # retrieved, so that asyncio does not log it

@@ -1,24 +1,25 @@
-"""What a group has committed, believed only where no coordinator of the past can have answered.
+"""What a group has committed, with proof that no outdated coordinator has answered.
 
-Why an answer alone proves nothing. After a broker was killed, the next coordinator answers for up to a second from what
+Why an answer alone proves nothing: after a broker was killed, the next coordinator answers for up to a second from what
 it had replicated, which may lag behind what the dead one had acknowledged. A broker that is cut off from the other
-brokers, but not from its clients, or that wakes from a long pause, believes that it still is the coordinator, and
-answers from the past for as long as it is asked. A worker that reads on from such an offset publishes everything twice.
+brokers but not from its clients, or that wakes from a long pause, believes that it is still the coordinator, and gives
+outdated answers for as long as it is asked. A worker that continues from such an offset publishes everything after it
+twice.
 
-What proves it. A commit is acknowledged only once it is replicated, and only by the coordinator that the other brokers
-follow; a coordinator of the past never gets that far. And a commit of a member that the group no longer has is refused.
+What proves it: a commit is acknowledged only once it is replicated, and only by the coordinator that the other brokers
+follow; an outdated coordinator never gets that far. And a commit by a member that is no longer in the group is refused.
 So the member first commits for a partition that its group never reads (the witness). Once that is acknowledged:
 
-- the member belonged to the group, in this generation, after the question was asked: it may fence other writers;
-- the node on the other end of this connection has applied every commit that was acknowledged before. What it answers
+- the member was in the group, in this generation, after the question was asked: it may fence other writers;
+- the node at the other end of this connection has applied every commit that was acknowledged before. What it answers
   next, on the same connection, is at least as new.
 
 Before that, the former owner's transaction must have ended: starting its producer again (the fence) waits for that.
-A node may still be behind with what the end of a transaction did to an offset: it is asked for stable offsets, and says
-so (see protocol.py).
+The end of a transaction may not have reached the offset yet: the node is asked for stable offsets, so that it says so
+(see protocol.py).
 
-This rests on `__consumer_offsets` being replicated to three brokers with `min.insync.replicas` 2 and without unclean
-leader election: then no broker of the past can acknowledge anything alone.
+This relies on `__consumer_offsets` being replicated to three brokers with `min.insync.replicas` 2 and without unclean
+leader election: then no outdated broker can acknowledge anything alone.
 
 The witness is committed as "no offset" (-1) and expires at once, so that it never shows up as lag.
 """
@@ -50,21 +51,21 @@ from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest
 _NO_OFFSET = -1
 _EXPIRES_AT_ONCE_MS = 1
 _ANSWER_SECONDS = 6.0
-"""A broker gives up replicating a commit after 5 s (offsets.commit.timeout.ms), and then says so."""
+"""A broker gives up replicating a commit after 5 s (offsets.commit.timeout.ms), and then reports that."""
 
 _WITHIN_SECONDS = 10.0
 _AGAIN_SECONDS = 0.05
 
 
 class Committed(NamedTuple):
-    """An offset that a group has committed, the next one to read, and the note (its metadata) committed with it."""
+    """An offset that a group has committed (the next one to read), and the note (its metadata) committed with it."""
 
     offset: int
     note: str = ""
 
 
 class OutOfGroup(Transient):
-    """The group does not count this member any more, or is about to deal its partitions again: joining comes first."""
+    """The member is no longer in the group, or the group is about to rebalance: it has to join first."""
 
 
 _OUT_OF_GROUP = (IllegalGenerationError, UnknownMemberIdError, RebalanceInProgressError)
@@ -72,10 +73,10 @@ _FORBIDDEN = (TopicAuthorizationFailedError, GroupAuthorizationFailedError)
 
 
 class GroupOffsets:
-    """Asks a group's coordinator for what one topic's partitions are committed up to, with proof.
+    """Asks a group's coordinator for the committed offsets of one topic, with proof.
 
     `link` opens a connection to the node that the member takes for its coordinator. Callers that wait at the same time
-    share a question, so that many partitions cost no more than two.
+    share a question, so that many partitions cost two questions at most.
     """
 
     def __init__(self, link: Callable[[], Any], group: str, topic: str, witness: TopicPartition) -> None:
@@ -88,9 +89,9 @@ class GroupOffsets:
         self._one_at_a_time = asyncio.Lock()
 
     async def of(self, partitions: Iterable[int]) -> Mapping[int, Committed | None]:
-        """What is committed for these partitions, None where nothing ever was; asked after this call began.
+        """What is committed for these partitions, None for one without an offset; asked after this call began.
 
-        Raises Transient if no coordinator proves itself in time, OutOfGroup if it refuses us, or Fatal.
+        Raises Transient if no coordinator proves itself in time, OutOfGroup if it refuses the member, or Fatal.
         """
         wanted = frozenset(partitions)
         called_at = time.monotonic()
@@ -126,15 +127,15 @@ class GroupOffsets:
                 await self._prove(link)
                 return await self._fetch(link, wanted)
         except _OUT_OF_GROUP as error:
-            raise OutOfGroup(f"group {self._group} deals its partitions again ({type(error).__name__})") from error
+            raise OutOfGroup(f"group {self._group} is rebalancing ({type(error).__name__})") from error
         except (GroupLoadInProgressError, UnstableOffset, *_FORBIDDEN):
-            raise  # the node is the coordinator, or will never let us in
+            raise  # the node is the coordinator, or will never allow it
         except (KafkaError, OSError, TimeoutError):
             link.distrust()
             raise
 
     async def _prove(self, link: CoordinatorLink) -> None:
-        """Have the witness acknowledged; raises the KafkaError that the coordinator answers."""
+        """Commit for the witness; raises the KafkaError that the coordinator answers."""
         entry = (self._witness.partition, _NO_OFFSET, "")
         response = await link.ask(
             OffsetCommitRequest(
@@ -143,11 +144,11 @@ class GroupOffsets:
         )
         codes = [code for _topic, partitions in response.topics for _partition, code in partitions]
         if len(codes) != 1:
-            raise UnknownTopicOrPartitionError("the witness was not answered for")
+            raise UnknownTopicOrPartitionError("the answer does not have the witness")
         _raise_for(codes[0])
 
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
-        """What this very node has; a partition that its answer leaves out is not one without an offset."""
+        """What this very node has; a partition that is not in its answer does not count as one without an offset."""
         response = await link.ask(StableOffsetsRequest(self._group, self._topic, sorted(wanted)))
         _raise_for(response.error_code)
         answer: dict[int, Committed | None] = {}
@@ -158,7 +159,7 @@ class GroupOffsets:
                     offset, note = found["offset"], found["metadata"] or ""
                     answer[found["partition"]] = None if offset < 0 else Committed(offset, note)
         if not wanted <= answer.keys():
-            raise UnknownTopicOrPartitionError("not every partition was answered for")
+            raise UnknownTopicOrPartitionError("the answer does not have every partition")
         return answer
 
 

@@ -1,4 +1,4 @@
-"""Every private name of aiokafka that SAFE touches, in one place; test_aiokafka_internals.py guards each."""
+"""Every private name of aiokafka that SAFE uses, in one place; test_aiokafka_internals.py has a test for each."""
 
 import asyncio
 import contextlib
@@ -28,35 +28,35 @@ from consumer.kafka.protocol import TopicsMetadataRequest
 DECODING_MODULES = (compiled_records, compiled_legacy_records, default_records, legacy_records)
 
 TAKE_BYTES = 2 * 1024 * 1024
-"""What one take of fetched records brings for a partition, the last record to be completed."""
+"""About how much one take brings of a partition: no further record once this is reached."""
 
 _LATEST_VERSION = 2
-"""Of the format of record batches, which Kafka calls its magic."""
+"""The version of the batch format (Kafka calls it magic) that this client knows."""
 
 _BEFORE_LENGTH = 12
-"""Octets of a batch that its own length does not count, the length being the last of them."""
+"""The bytes at the start of a batch that its length does not count; the last four of them are the length."""
 
 _CODEC_NAMES = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 _LARGE_RECORD_BYTES = 4 * 1024 * 1024
-"""A record that takes up more keeps further large batches waiting until it has been dealt with."""
+"""A record that is larger than this makes further large batches wait until it has been processed."""
 
 _HEADER_BYTES = 100
-"""What each header of a record costs beside its text."""
+"""About the memory that each header of a record takes up besides its text."""
 
 
 def generation_of(consumer: AIOKafkaConsumer) -> int:
-    """Generation of the consumer group that the member last joined; -1 before the first and after an eviction."""
+    """The generation of the group that the member last joined; -1 before the first one and after an eviction."""
     return int(consumer._coordinator.generation)
 
 
 def is_rebalancing(consumer: AIOKafkaConsumer) -> bool:
-    """Whether the assignment that the consumer shows is about to be replaced."""
+    """Whether the consumer's current assignment is about to be replaced."""
     return bool(consumer._subscription.reassignment_in_progress)
 
 
 def position_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
-    """The next offset that the consumer will deliver: unlike `position()` without waiting."""
+    """The next offset that the consumer will deliver; unlike `position()`, this does not wait."""
     subscription: Any = consumer._subscription.subscription
     if subscription is None or subscription.assignment is None:
         return None
@@ -67,7 +67,7 @@ def position_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | 
 def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> None:
     """Call `note` after each answered heartbeat with the monotonic time at which it was *sent*.
 
-    The time of the answer would not do: a process that was frozen finds an old answer in its socket when it wakes.
+    The time of the answer would be wrong: a process that was frozen finds an old answer in its socket when it wakes.
     """
     coordinator: Any = consumer._coordinator
     beat: Callable[[], Awaitable[bool]] = coordinator._do_heartbeat
@@ -85,7 +85,7 @@ def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -
 def note_syncs(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> None:
     """Call `note` with the monotonic time at which each request for an assignment (SyncGroup) is sent.
 
-    The time of the answer would not do here either: the process may be frozen before it reads it.
+    The time of the answer would be wrong here, too: the process may be frozen before it reads the answer.
     """
     coordinator: Any = consumer._coordinator
     send: Callable[[Any], Awaitable[Any]] = coordinator._send_req
@@ -99,9 +99,9 @@ def note_syncs(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> Non
 
 
 _LINK_CONNECTION = 2
-"""The client keeps a connection for each node and purpose: 0 is for records, 1 for heartbeats and joins, this is ours.
+"""The client has a connection for each node and purpose: 0 is for records, 1 for heartbeats and joins, 2 is SAFE's.
 
-A broker answers the requests of one connection in order: on another one, heartbeats need not wait for what we ask.
+A broker answers the requests of a connection in order; on one of its own, our requests do not delay heartbeats.
 """
 
 
@@ -130,7 +130,7 @@ class CoordinatorLink:
 
 
 async def coordinator_link(consumer: AIOKafkaConsumer) -> CoordinatorLink:
-    """Open, or find open, a connection to the node that the consumer takes for its coordinator; raises KafkaError."""
+    """Open or reuse a connection to the node that the consumer takes for its coordinator; raises KafkaError."""
     coordinator: Any = consumer._coordinator
     node = coordinator.coordinator_id
     if node is None:
@@ -142,9 +142,9 @@ async def coordinator_link(consumer: AIOKafkaConsumer) -> CoordinatorLink:
 
 
 def bound_memory(decompression: Decompression) -> None:
-    """Make every client of this process decompress within bounds, and take records in pieces.
+    """Limit what every client of this process decompresses, and hand over fetched records in parts.
 
-    The client's own functions decompress whatever comes, and hand over at once all that a fetch has brought.
+    The client's own functions decompress anything, and hand over all records of a fetch at once.
     """
     for module in DECODING_MODULES:
         for codec in CODECS:
@@ -155,11 +155,11 @@ def bound_memory(decompression: Decompression) -> None:
 
 
 class UnknownVersion(KafkaError):  # type: ignore[misc]  # aiokafka ships no types
-    """A batch is written in a format that came after this client, which would read it as if it were its own."""
+    """A batch has a newer format than this client knows; the client would read it as if it had the known one."""
 
 
 class _Batches:
-    """What a fetch has brought of a partition, batch by batch, in place of the client's own MemoryRecords."""
+    """Replaces the client's MemoryRecords: the batches that a fetch has brought of a partition, one by one."""
 
     def __init__(self, fetched: Buffer) -> None:
         self._inner = MemoryRecords(fetched)
@@ -183,15 +183,15 @@ def _end_of_batch(octets: memoryview, start: int) -> int:
 
 
 def _decompress(codec: int, packed: memoryview) -> Buffer:
-    """As the client's own parser would, by what `bound_memory` has put in its place."""
+    """Decompress as the client's own parser does: by the function that `bound_memory` has installed."""
     decode: Callable[[memoryview], Buffer] = getattr(default_records, f"{_CODEC_NAMES[codec]}_decode")
     return decode(packed)
 
 
 class _Acyclic:
-    """What a fetch has brought, freed with its last reference: the client's own is held by its own iterator.
+    """Replaces the client's PartitionRecords, which is in a reference cycle with its own iterator; this is not.
 
-    An unfinished batch in such a cycle, once old, would never be collected, and its room would stay open.
+    An unfinished batch in such a cycle, once in the oldest generation, would never be collected, and count as open.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -210,17 +210,17 @@ class _Acyclic:
 
 
 def break_cycles() -> None:
-    """Make every client of this process free what it has fetched as soon as it lets go of it."""
+    """Make every client of this process free what it has fetched with the last reference to it."""
     fetcher_module.PartitionRecords = _Acyclic
 
 
 def replace_batches() -> None:
-    """Make every client of this process refuse batches of a version that it does not know, and take any header name."""
+    """Make every client of this process refuse batches of an unknown version, and accept any header name."""
     fetcher_module.MemoryRecords = _Batches
 
 
 class Taken(list[Any]):
-    """Records, and about what each of them takes up in bytes."""
+    """Records, and about how many bytes each of them takes up."""
 
     __slots__ = ("sizes",)
 
@@ -229,9 +229,9 @@ class Taken(list[Any]):
 
 
 def _take(result: Any, decompression: Decompression, max_records: int | None = None) -> Taken:
-    """The next records of a partition's fetch; those before a batch that cannot be read still come.
+    """The next records of a partition's fetch, also those before a batch that cannot be read.
 
-    Stands in for FetchResult.getall(), which would lose them, and leave the position behind the gap.
+    Replaces FetchResult.getall(), which would lose those, with the position already after them.
     """
     taken = Taken()
     if not result.has_more() or not result.check_assignment(result._topic_partition):
@@ -251,7 +251,7 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
                 return taken
     except KafkaError as error:
         failure = _without_frames(error)
-    except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and its partition alone must wait
+    except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and only its partition must wait
         failure = UndecodableBatch(f"a batch cannot be read ({type(error).__name__})")
     result._update_position()
     result._partition_records = None
@@ -259,18 +259,18 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
         try:
             raise failure
         finally:
-            del failure  # else this frame and the failure would hold each other
+            del failure  # else this frame and the failure would refer to each other
     return taken
 
 
 def _without_frames(error: KafkaError) -> KafkaError:
-    """The error alone: the frames that it and its causes came through hold records, and batches half read."""
+    """The error alone: the frames of it and of its causes refer to records, and to batches that are half read."""
     error.__context__ = error.__cause__ = None
     return error.with_traceback(None)
 
 
 def size_of(record: Any) -> int:
-    """About what a record takes up: key, value and headers."""
+    """About how many bytes a record takes up: key, value and headers."""
     size = len(record.value or b"") + len(record.key or b"")
     for name, value in record.headers:  # three times as fast as sum(), and this is done for each record
         size += _HEADER_BYTES + len(name) + len(value or b"")
@@ -278,9 +278,9 @@ def size_of(record: Any) -> int:
 
 
 def let_wait(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> None:
-    """Fetch on for the other partitions while what has been fetched of these is left where it is.
+    """Go on fetching other partitions while fetched records of these are not taken.
 
-    Else whatever is fetched next waits up to 100 ms for it to be taken, so that one fetch may ask for all.
+    Otherwise the client would wait up to 100 ms for them to be taken before each fetch, to ask for all at once.
     """
     for partition in partitions:
         fetched = consumer._fetcher._records.get(partition)
@@ -289,54 +289,54 @@ def let_wait(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -
 
 
 def partitions_fetched(consumer: AIOKafkaConsumer) -> list[TopicPartition]:
-    """The partitions of which something has been fetched, records or an error, and not been taken."""
+    """The partitions of which records, or an error, have been fetched and not been taken."""
     return list(consumer._fetcher._records)
 
 
 async def take(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Taken:
-    """What has been fetched of a partition, without waiting: as `getmany()`, which after a failure counts polls wrong.
+    """What has been fetched of a partition, without waiting; raises what went wrong while reading it.
 
-    Raises what reading it met.
+    `getmany()` would do the same, but counts polls wrong after a failure.
     """
     taken: dict[TopicPartition, Taken] = await consumer._fetcher.fetched_records((partition,))
     return taken.get(partition) or Taken()
 
 
 def next_arrival(consumer: AIOKafkaConsumer) -> "asyncio.Future[None]":
-    """A future that is done when more has been fetched, or has failed; to be cancelled if it is not awaited."""
+    """A future that is done when more has been fetched, or fetching has failed; cancel it if it is not awaited."""
     arrival: asyncio.Future[None] = consumer._fetcher._create_fetch_waiter()
     return arrival
 
 
 def nodes_of(admin: AIOKafkaAdminClient) -> dict[int, str]:
-    """The brokers that the client knows of: the address of each, by its id."""
+    """The brokers that the client knows: address by id."""
     return {broker.nodeId: f"{broker.host}:{broker.port}" for broker in admin._client.cluster.brokers()}
 
 
 async def find_nodes(admin: AIOKafkaAdminClient) -> None:
-    """Ask the cluster which brokers it has by now."""
+    """Ask the cluster which brokers it has now."""
     await admin._client.force_metadata_update()
 
 
 async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: int) -> dict[str, Any]:
-    """What one broker knows of some topics; unlike `describe_topics()` without creating those that are missing."""
+    """What one broker knows about some topics; unlike `describe_topics()`, this does not create missing ones."""
     response = await admin._send_request(TopicsMetadataRequest(list(topics)), node)
     metadata: dict[str, Any] = response.to_object()
     return metadata
 
 
 async def refresh_metadata(consumer: AIOKafkaConsumer) -> None:
-    """Have the consumer ask now who leads which partition, and wait for the answer."""
+    """Make the consumer ask which broker leads which partition, and wait for the answer."""
     await consumer._client.force_metadata_update()
 
 
 def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
-    """Whether the consumer's coordination task has died: it never joins again."""
+    """Whether the consumer's coordination task has ended: then it will never join a group again."""
     return bool(consumer._coordinator._coordination_task.done())
 
 
 def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) -> None:
-    """Call `note` whenever one of the producer's connections is closed, by whomever."""
+    """Call `note` whenever one of the producer's connections is closed, from either end."""
     client: Any = producer.client
     closed = client._on_connection_closed
 
@@ -348,22 +348,22 @@ def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) 
 
 
 def compressed_batch(producer: AIOKafkaProducer, batch_bytes: int) -> BatchBuilder:
-    """A batch like those of `producer.create_batch()`, compressed with zstd whatever the producer's own setting."""
+    """A batch like those of `producer.create_batch()`, but compressed with zstd, whatever the producer's setting."""
     manager: Any = producer._txn_manager
     transactional = manager is not None and manager.transactional_id is not None
     return BatchBuilder(batch_bytes, DefaultRecordBatch.CODEC_ZSTD, is_transactional=transactional)
 
 
 def identity_of(producer: AIOKafkaProducer) -> tuple[int, int]:
-    """The id and the epoch that a started transactional producer has been given."""
+    """The id and the epoch of a transactional producer that has started."""
     manager: Any = producer._txn_manager
     return int(manager.producer_id), int(manager.producer_epoch)
 
 
 async def dispose(producer: AIOKafkaProducer) -> None:
-    """Close a producer without flushing: `stop()` waits for ever for a batch that cannot be delivered.
+    """Close a producer without flushing; `stop()` would wait for ever for a batch that cannot be delivered.
 
-    The sender is cancelled until it is done: while a request is in its hands it may swallow a cancellation.
+    The sender is cancelled until it is done: while it sends a request, it may ignore a cancellation.
     """
     sender: Any = producer._sender
     task: asyncio.Task[None] | None = sender.sender_task
@@ -374,7 +374,7 @@ async def dispose(producer: AIOKafkaProducer) -> None:
         _forget(task)
     accumulator: Any = producer._message_accumulator
     waiting = [batch for batches in accumulator._batches.values() for batch in batches]
-    accumulator._pending_batches.update(waiting)  # where the callback of one that was to be sent again looks for it
+    accumulator._pending_batches.update(waiting)  # the callback of a batch that was to be sent again looks for it there
     for batch in list(accumulator._pending_batches):
         for future in (batch.future, batch._drain_waiter):
             _forget(future)
@@ -386,7 +386,7 @@ async def dispose(producer: AIOKafkaProducer) -> None:
 
 
 def _forget(future: "asyncio.Future[Any]") -> None:
-    """Nobody will await it any more: cancel it, or take note of its exception so that asyncio does not log it."""
+    """Cancel a future that nobody will await, or retrieve its exception, so that asyncio does not log it."""
     if not future.done():
         future.cancel()
     elif not future.cancelled():

@@ -12,5 +12,5 @@ def partition_for(key: str, partitions: int) -> int:
 
 
 def partition_of_key(key: bytes | None, partitions: int) -> int:
-    """Where Java's default partitioner would put a key; a record without one goes to the first partition."""
+    """The partition of a key by Java's default partitioner; a record without a key goes to the first partition."""
     return 0 if key is None else (int(murmur2(key)) & 0x7FFFFFFF) % partitions

@@ -6,9 +6,9 @@ from consumer.settings import Settings
 
 
 def install_patches(settings: Settings) -> None:
-    """Bound what is decompressed, take any header name, free what was fetched: call it where a process starts.
+    """Limit what is decompressed, accept any header name, free what was fetched; call this where a process starts.
 
-    Without it, one batch may take all memory, and one odd header name stops a partition. May be called twice.
+    Without it, one batch may use up all memory, and one odd header name stops a partition. May be called again.
     """
     bound_memory(Decompression(settings.max_batch_bytes))
     replace_batches()

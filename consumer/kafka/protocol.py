@@ -1,10 +1,10 @@
-"""Requests in later versions than the client itself speaks: topics with their ids, and offsets that are stable.
+"""Requests in later versions than the client itself knows: topics with their ids, and stable offsets.
 
-A topic that is deleted and created again has the same name and another id: the id alone tells the two apart.
+A topic that is deleted and created again has the same name but another id: only the id distinguishes the two.
 
-Before Kafka 4.0 (KAFKA-17507) a coordinator may have written the end of a transaction and not yet know the offset that
-the transaction committed. Version 7 of the offset request asks it to say so (UNSTABLE_OFFSET_COMMIT) instead of
-answering with the offset before.
+Before Kafka 4.0 (KAFKA-17507), a coordinator may have written the end of a transaction before it knows the offset that
+this transaction committed. Version 7 of the offset request asks it to say so (UNSTABLE_OFFSET_COMMIT) instead of
+answering with the earlier offset.
 """
 
 import uuid
@@ -108,7 +108,7 @@ class MetadataRequest_v10(RequestStruct):  # type: ignore[misc]  # noqa: N801 - 
 
 
 class TopicsMetadataRequest(Request[MetadataRequest_v4 | MetadataRequest_v5 | MetadataRequest_v10]):  # type: ignore[misc]
-    """What the cluster knows of some topics, without creating those that are missing; with ids where it can."""
+    """What the cluster knows about some topics, without creating missing ones; with ids if the broker has them."""
 
     API_KEY = 3
 
@@ -130,7 +130,7 @@ UNSTABLE_OFFSET_COMMIT = 88
 
 
 class UnstableOffset(KafkaError):  # type: ignore[misc]  # aiokafka ships no types
-    """A transaction that committed an offset has not ended yet: ask again."""
+    """A transaction that commits an offset has not ended yet: ask again."""
 
     errno = UNSTABLE_OFFSET_COMMIT
 
@@ -165,7 +165,7 @@ class OffsetFetchRequest_v7(RequestStruct):  # type: ignore[misc]  # noqa: N801 
 
 
 class StableOffsetsRequest(Request[OffsetFetchRequest_v3 | OffsetFetchRequest_v7]):  # type: ignore[misc]
-    """What a group has committed for some partitions of a topic; stable where the broker can tell (Kafka 2.5)."""
+    """What a group has committed for some partitions of a topic; only stable offsets since Kafka 2.5."""
 
     API_KEY = 9
 

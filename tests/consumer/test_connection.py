@@ -42,7 +42,7 @@ def connection(folder: Path, key: str) -> Connection:
 
 
 def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(certificate: Path) -> None:
-    with pytest.raises(ConfigurationError, match="KEYFILE is encrypted: SAFE takes keys without a passphrase"):
+    with pytest.raises(ConfigurationError, match="KEYFILE is encrypted: SAFE needs a key without a passphrase"):
         connection(certificate, "key.pem")
 
 

@@ -132,7 +132,7 @@ async def test_a_member_that_the_group_does_not_have_any_more_is_told_at_once(
     coordinator: Coordinator, asking: GroupOffsets, code: int
 ) -> None:
     coordinator.commits.append(committed(code))
-    with pytest.raises(OutOfGroup, match="group safe-v0 deals its partitions again"):
+    with pytest.raises(OutOfGroup, match="group safe-v0 is rebalancing"):
         await asking.of([0])
     assert coordinator.kinds == ["1 commit"]
     assert coordinator.distrusted == [], "it is the right node that says so"

@@ -448,7 +448,7 @@ async def test_an_answer_that_came_while_the_process_was_frozen_is_asked_for_aga
 
 async def test_a_restore_outlasts_a_rebalance_that_gives_the_partition_back(site: Site) -> None:
     site.publish(2)
-    site.group_answers.extend([OutOfGroup("the group deals its partitions again")] * 3)
+    site.group_answers.extend([OutOfGroup("the group is rebalancing")] * 3)
     async with running(stage_of(site)):
         await until(lambda: site.committed == 2)
     assert site.steps.count("asks for the offset") == 4
