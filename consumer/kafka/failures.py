@@ -28,7 +28,7 @@ CALL_SECONDS = 10.0
 # {0} is what the call was about: a topic with its partition or its group, a group; {1} is the error. The first that
 # fits counts.
 _FATAL: dict[type[BaseException], str] = {
-    TopicAuthorizationFailedError: "{0}: not authorised for the topic; grant READ, WRITE and DESCRIBE as it needs",
+    TopicAuthorizationFailedError: "{0}: not authorised for the topic; grant READ, WRITE and DESCRIBE as needed",
     GroupAuthorizationFailedError: "{0}: not authorised for the consumer group; grant READ on it",
     TransactionalIdAuthorizationFailed: "{0}: not authorised for its transactional ids; grant WRITE on them",
     ClusterAuthorizationFailedError: "{0}: not authorised by the cluster; grant IDEMPOTENT_WRITE and DESCRIBE",
@@ -36,14 +36,14 @@ _FATAL: dict[type[BaseException], str] = {
         "{0}: the consumer group has members that are not SAFE; choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
     ),
     UnsupportedCodecError: "{0} holds a batch in a compression that is not installed here",
-    UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: start one that knows it",
+    UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: install a newer one",
 }
 _TRANSIENT: dict[type[BaseException], str] = {
     BatchTooLarge: (
         "a compressed batch of {0} is larger than {1.limit_bytes} bytes decompressed: raise SAFE_V0_MAX_BATCH_BYTES "
-        "and start again, or have it removed, and limit what producers may send (max.message.bytes of the topic)"
+        "and start again, or have the batch removed, and limit what producers may send (max.message.bytes of the topic)"
     ),
-    UndecodableBatch: "a record batch of {0} has the right checksum and cannot be read: see who wrote it",
+    UndecodableBatch: "a record batch of {0} has the right checksum but cannot be read: find out what wrote it",
     CorruptRecordException: "a record batch of {0} fails its checksum",
 }
 FAILURES = (KafkaError, OSError, TimeoutError)

@@ -1,4 +1,4 @@
-"""Publishing what others read: input events, tables of test cases, and records as they once were (dead letters)."""
+"""Publishing for other readers: input events, tables of test cases, and copies of earlier records (dead letters)."""
 
 import asyncio
 import time
@@ -21,10 +21,10 @@ from consumer.settings import Settings
 _TIMEOUT_SECONDS = 30.0
 _COURTESY_SECONDS = 2.0
 _TRANSACTION_SECONDS = 60.0
-"""For one transaction, and for each of its steps: a broker ends one that takes longer."""
+"""For a transaction, and for each of its steps; the broker ends a transaction that takes longer."""
 
 _LARGEST_REQUEST = 1024 * 1024 * 1024
-"""The broker decides what is too large, after compression; the client would ask before it."""
+"""The client must not refuse anything: it checks the size before compression, the broker after it."""
 
 _ACKNOWLEDGED_SECONDS = 3 * CALL_SECONDS
 _REFUSALS = (InvalidTimestampError, MessageSizeTooLargeError, RecordListTooLargeError)
@@ -50,7 +50,7 @@ async def _producing(
 
 
 class EventPublisher:
-    """Publishes records in order."""
+    """Publishes records, in order within each partition."""
 
     def __init__(self, producer: AIOKafkaProducer) -> None:
         self._producer = producer
@@ -58,21 +58,21 @@ class EventPublisher:
         self._failure: BaseException | None = None
 
     async def publish(self, topic: str, key: bytes, value: bytes) -> None:
-        """Hand one record over; returns when it is in the buffer. Raises Fatal once any record has failed."""
+        """Hand over one record; returns when it is in the buffer. Raises Fatal once any record has failed."""
         self._raise_failure(topic)
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 acknowledged = await self._producer.send(topic, value, key)
         except (KafkaError, TimeoutError) as error:
             raise Fatal(
-                f"nothing can be published to {topic} ({type(error).__name__}): if it does not exist, "
-                "`safe topics create` makes it"
+                f"nothing can be published to {topic} ({type(error).__name__}): if it does not exist, create it with "
+                "`safe topics create`"
             ) from error
         self._unacknowledged.add(acknowledged)
         acknowledged.add_done_callback(self._acknowledge)
 
     async def wait_for_acknowledgements(self) -> None:
-        """Return when every record is acknowledged; raises Fatal if one is refused, or takes too long."""
+        """Return when every record is acknowledged; raises Fatal if one has failed, or takes too long."""
         if self._unacknowledged:
             _done, late = await asyncio.wait(self._unacknowledged, timeout=_TIMEOUT_SECONDS)
             if late:
@@ -117,7 +117,7 @@ async def publishing_events(settings: Settings) -> AsyncIterator[EventPublisher]
 
 
 class TableRecord(NamedTuple):
-    """A record of a compacted topic; a value of None takes away what the key held."""
+    """A record of a compacted topic; a value of None deletes what the key had."""
 
     partition: int
     key: bytes
@@ -125,7 +125,7 @@ class TableRecord(NamedTuple):
 
 
 class TableWriter:
-    """Writes records of a compacted topic, those of one call at once: in one transaction, if its producer has them.
+    """Writes records of a compacted topic; `atomic` says that those of one call are in one transaction.
 
     Raises Fatal naming the remedy; what earlier calls have written stays.
     """
@@ -150,14 +150,14 @@ class TableWriter:
         try:
             await self._wait(outgoing.send())
         except BaseException:
-            # A courtesy to readers, who would wait for its end; a producer that was fenced has nothing to end.
+            # Otherwise readers would wait until its timeout. A producer that was fenced has nothing to abort.
             await closed(self._producer.abort_transaction(), _COURTESY_SECONDS)
             raise
         began = time.monotonic()  # from here on an abort would be a second end of the same transaction
         await self._wait(self._producer.commit_transaction())
         if time.monotonic() - began > DOUBTFUL_COMMIT_SECONDS:
-            # A second request to end it may be under way, and would end the next transaction instead.
-            raise Fatal(f"the broker took too long to commit to {self._topic}: what is there stays; run it again")
+            # The request to commit may have been sent twice, and the second one would end the next transaction.
+            raise Fatal(f"the broker took too long to commit to {self._topic}: what was written stays; run it again")
 
 
 @asynccontextmanager
@@ -166,7 +166,7 @@ async def writing_table(
 ) -> AsyncIterator[TableWriter]:
     """Write a compacted topic, in transactions if there is an id for them.
 
-    Entering the context ends what a former writer of that id left open. Raises Fatal naming the remedy.
+    Entering the context ends what an earlier writer with this id left open. Raises Fatal naming the remedy.
     """
     wait = partial(_written, topic=topic, servers=connection.bootstrap_servers)
     producing = _producing(
@@ -191,24 +191,24 @@ async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
         first = first_of(error) if isinstance(error, ExceptionGroup) else error
         if any(isinstance(cause, FENCED) for cause in causes(first)):
             raise Fatal(
-                f"another writer of {topic} has begun and taken over: nothing more was published by this one; "
-                "run one at a time"
+                f"another writer of {topic} has begun and taken over: this one has published nothing more; run "
+                "one at a time"
             ) from error
         raise Fatal(
-            f"{topic} cannot be written ({type(first).__name__}): see that {servers} answers and may be written to, "
-            "and run it again"
+            f"{topic} cannot be written ({type(first).__name__}): check that {servers} answers and that this user may "
+            "write the topic, then run it again"
         ) from error
 
 
-# --- records as they once were ----------------------------------------------------------------------------------------
+# --- copies of earlier records ----------------------------------------------------------------------------------------
 
 
 class Refused(SafeError):
-    """The broker will never take this one record; others it may."""
+    """The broker will never accept this one record; it may accept others."""
 
 
 class Copy(NamedTuple):
-    """A record to be written; `timestamp` in ms since 1970, or -1 for one that has none."""
+    """A record to write; `timestamp` in ms since 1970, or -1 for none."""
 
     topic: str
     partition: int
@@ -219,14 +219,14 @@ class Copy(NamedTuple):
 
 
 class Republisher:
-    """Writes copies, in order within a partition. Raises Transient or Fatal if it cannot go on."""
+    """Writes copies, in order within each partition; raises Transient or Fatal if it cannot go on."""
 
     def __init__(self, producer: AIOKafkaProducer) -> None:
         self._producer = producer
         self._acknowledgements: set[asyncio.Task[None]] = set()
 
     async def publish(self, copy: Copy) -> "asyncio.Task[None]":
-        """Hand a copy over, waiting for room; the task ends when it is acknowledged, or raises Refused."""
+        """Hand over a copy, waiting for buffer space; the task ends when it is acknowledged, or raises Refused."""
         sent = await answered(self._sent(copy), copy.topic, _ACKNOWLEDGED_SECONDS)
         acknowledgement = asyncio.create_task(_acknowledged(sent, copy.topic))
         self._acknowledgements.add(acknowledgement)
@@ -236,10 +236,10 @@ class Republisher:
     def _settle(self, acknowledgement: "asyncio.Task[None]") -> None:
         self._acknowledgements.discard(acknowledgement)
         if not acknowledgement.cancelled():
-            acknowledgement.exception()  # retrieved: after the first failure nobody asks for the others
+            acknowledgement.exception()  # retrieved, so that asyncio does not log it
 
     def cancel(self) -> None:
-        """Wait no longer for what is not acknowledged yet."""
+        """Stop waiting for acknowledgements."""
         for acknowledgement in self._acknowledgements:
             acknowledgement.cancel()
 
@@ -251,11 +251,11 @@ class Republisher:
                 copy.topic, copy.value, copy.key, copy.partition, copy.timestamp, headers
             )
             return future
-        # The client's own way would refuse a record with neither key nor value, and a batch that begins with a record
-        # without a time (-1) would give it the time of the next one.
+        # send() refuses a record with neither key nor value. And where a batch begins with a record that has no
+        # timestamp (-1), it gives this record the timestamp of the next one.
         batch = self._producer.create_batch()
         batch.append(timestamp=copy.timestamp, key=copy.key, value=copy.value, headers=headers)
-        batch.close()  # no other record may join it
+        batch.close()  # no other record may be added
         future = await self._producer.send_batch(batch, copy.topic, partition=copy.partition)
         return future
 
@@ -263,7 +263,7 @@ class Republisher:
 @asynccontextmanager
 async def republishing(connection: Connection) -> AsyncIterator[Republisher]:
     """Write copies of records; leaving the context drops what is not acknowledged. Raises Transient or Fatal."""
-    # Compressed: what a producer sent compressed may be too large for its own topic without.
+    # Compressed: a record that was sent compressed may be too large for its own topic otherwise.
     producing = _producing(
         connection,
         partial(answered, about="the brokers"),
@@ -285,4 +285,4 @@ async def _acknowledged(sent: Awaitable[Any], topic: str) -> None:
             async with asyncio.timeout(_ACKNOWLEDGED_SECONDS):
                 await sent
         except _REFUSALS as error:
-            raise Refused(f"the broker refuses it for {topic} ({type(error).__name__})") from error
+            raise Refused(f"the broker refuses the record for {topic} ({type(error).__name__})") from error

@@ -1,4 +1,4 @@
-"""Whether a broker answers where we are told to look, and if not, whether settings are at fault or nobody is there."""
+"""Whether a broker answers at the configured addresses, and if not, whether the settings are wrong or none is up."""
 
 import asyncio
 import ssl
@@ -19,23 +19,23 @@ from aiokafka.protocol.metadata import MetadataRequest
 from consumer.errors import ConfigurationError, Fatal, Transient
 
 _SERVER_SECONDS = 5.0
-_OF_A_CONNECTION = (
+_CONNECTION_OPTIONS = (
     "client_id", "security_protocol", "ssl_context", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"
 )  # fmt: skip
 
 
 class TurnedAway(Transient):
-    """Somebody listens, and closes the connection.
+    """A server accepts the connection and closes it again.
 
-    Wrong security settings look like this, and for a moment a broker that stops or starts does.
+    This is what wrong security settings look like, and for a moment a broker that stops or starts.
     """
 
 
 async def reach(options: Mapping[str, Any]) -> None:
-    """Speak with one of the brokers of a client's options, as that client would; messages name the servers.
+    """Ask one of the configured brokers something, as a client with these options would; messages name the servers.
 
-    Raises, if none of them answers as it should: Fatal where all that answer at all refuse our credentials, or we their
-    certificates; TurnedAway where none is away, and one closes the connection; else Transient.
+    If none answers, this raises Fatal where all that are up refuse our credentials, or have certificates that we
+    refuse; TurnedAway where all are up, and one closes the connection; else Transient.
     """
     servers = options["bootstrap_servers"].split(",")
     attempts = [asyncio.ensure_future(_failure(server, options)) for server in servers]
@@ -47,19 +47,19 @@ async def reach(options: Mapping[str, Any]) -> None:
         for task in attempts:
             task.cancel()
         await asyncio.gather(*attempts, return_exceptions=True)
-    # In the order of the servers, so that the same troubles make the same sentence.
-    raise _of_all([failure for attempt in attempts if (failure := attempt.result()) is not None])
+    # In the order of the servers, so that the same failures always give the same sentence.
+    raise _combined([failure for attempt in attempts if (failure := attempt.result()) is not None])
 
 
 def unusable(servers: str, error: Transient) -> ConfigurationError:
-    """What to say where nobody answers, or nobody who knows."""
+    """The error for brokers that cannot be used, with the remedy."""
     return ConfigurationError(
         f"the brokers at {servers} cannot be used ({error}): check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS and the security "
         "settings (SAFE_V0_KAFKA_SECURITY_PROTOCOL)"
     )
 
 
-def _of_all(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
+def _combined(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
     reasons = "; ".join(map(str, failures))
     answers = [failure for failure in failures if isinstance(failure, Fatal | TurnedAway)]
     if answers and all(isinstance(answer, Fatal) for answer in answers):
@@ -72,7 +72,7 @@ def _of_all(failures: Sequence[Fatal | Transient]) -> Fatal | Transient:
 async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient | None:
     """Why a server does not answer, None if it does."""
     host, _, port = server.rpartition(":")
-    known = {name: options[name] for name in _OF_A_CONNECTION if name in options}
+    known = {name: options[name] for name in _CONNECTION_OPTIONS if name in options}
     connection = None
     try:
         async with asyncio.timeout(_SERVER_SECONDS):
@@ -88,7 +88,7 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
 
 # {0} is the server, {1} what OpenSSL says. The first that fits counts.
 _REFUSALS: Mapping[type[Exception], str] = {
-    UnicodeError: "{0} is no name that a host can have: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS",
+    UnicodeError: "{0} is not a valid host name: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS",
     ssl.SSLCertVerificationError: (
         "{0}: its certificate is not trusted ({1}): check SAFE_V0_KAFKA_SSL_CAFILE, and that "
         "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS names the brokers as their certificates do"
@@ -103,12 +103,13 @@ _REFUSALS: Mapping[type[Exception], str] = {
     ),
     **dict.fromkeys(
         (UnsupportedSaslMechanismError, IllegalSaslStateError),
-        "{0} does not take this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM and SAFE_V0_KAFKA_SECURITY_PROTOCOL",
+        "{0} does not accept this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM and "
+        "SAFE_V0_KAFKA_SECURITY_PROTOCOL",
     ),
 }
 
 
-# What OpenSSL calls an end of the conversation for which nobody's settings are to blame.
+# How OpenSSL reports that a connection ended for other reasons than the settings.
 _PEER_IN_TROUBLE = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 _ALERTS_OF_TROUBLE = ("INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELED")
 
@@ -118,7 +119,7 @@ def _explained(error: Exception, server: str) -> Fatal | Transient:
         return TurnedAway(f"{server} closes the connection")
     for kind, sentence in _REFUSALS.items():
         if isinstance(error, kind):
-            return Fatal(sentence.format(server, _tls_words(error)))
+            return Fatal(sentence.format(server, _tls_reason(error)))
     if isinstance(error, ConnectionRefusedError):
         return Transient(f"{server}: nobody listens there")
     if isinstance(error, TimeoutError):
@@ -128,10 +129,10 @@ def _explained(error: Exception, server: str) -> Fatal | Transient:
 
 def _is_a_hang_up(error: Exception) -> bool:
     if isinstance(error, ssl.SSLError):
-        return isinstance(error, _PEER_IN_TROUBLE) or any(alert in _tls_words(error) for alert in _ALERTS_OF_TROUBLE)
+        return isinstance(error, _PEER_IN_TROUBLE) or any(alert in _tls_reason(error) for alert in _ALERTS_OF_TROUBLE)
     return isinstance(error, ConnectionResetError | KafkaConnectionError)
 
 
-def _tls_words(error: Exception) -> str:
-    words = getattr(error, "verify_message", None) or getattr(error, "reason", None)
-    return str(words or type(error).__name__)
+def _tls_reason(error: Exception) -> str:
+    reason = getattr(error, "verify_message", None) or getattr(error, "reason", None)
+    return str(reason or type(error).__name__)

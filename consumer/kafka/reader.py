@@ -1,7 +1,7 @@
-"""Reading outside any group: a partition up to an offset, its tail, one record, a topic as it is now, and what comes.
+"""Reading without a group: a partition up to an offset, its tail, one record, a topic as it is now, and new records.
 
-One client (`client`) and one loop (`_slices`) serve all of them; what differs is where a read begins, which offset ends
-it, whether open transactions count, and how long it may bring nothing.
+All of these use one client (`client`) and one loop (`_slices`). They differ in where they begin, at which offset they
+end, whether open transactions count, and how long they may bring nothing.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from consumer.kafka.internals import position_of
 from consumer.wire.record import Record
 
 SLICE_RECORDS = 500
-"""Records handed over between two turns of the event loop."""
+"""The most records that are handed over before the event loop gets a turn."""
 
 POLL_MS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
 _TAIL_RECORDS = 64
 _offset = attrgetter("offset")
 _RECORD_SECONDS = 3 * CALL_SECONDS
-"""For one record: to connect, to ask for the bounds, to fetch."""
+"""For one record: to connect, to ask for the first and the last offset, to fetch."""
 
 _SCAN_SECONDS = 3 * CALL_SECONDS
 _FOLLOW_WAIT_MS = 100
@@ -43,7 +43,7 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 
 
 def client(connection: Connection, *topics: str, isolation: Isolation = "read_committed", **more: Any) -> Any:
-    """A consumer, not yet started, that belongs to no group and commits nothing; it refuses offsets that are gone."""
+    """A consumer, not yet started, that is in no group and commits nothing; raises if an offset no longer exists."""
     options = {
         "group_id": None,
         "enable_auto_commit": False,
@@ -73,10 +73,10 @@ async def _slices(
     silence: str = "{where.topic}/{where.partition}: no broker sends what comes after offset {position}",
     max_records: int = SLICE_RECORDS,
 ) -> AsyncGenerator[Sequence[Record], None]:
-    """Yield the records from `first` up to, not including, `end`, and end when the position has reached that.
+    """Yield the records from offset `first` up to, not including, `end`; stop when the position has reached `end`.
 
-    With the brokers gone nothing raises, polls just return empty: raises Transient with the words of `silence` where
-    the position does not move for so long.
+    While the brokers are down, polls raise nothing and return nothing. So this raises Transient, with the sentence
+    `silence`, if the position has not moved for `silent_seconds`.
     """
     consumer.assign([where])
     consumer.seek(where, first)
@@ -84,17 +84,17 @@ async def _slices(
     while position < end:
         fetched = await consumer.getmany(timeout_ms=POLL_MS, max_records=max_records)
         for records in fetched.values():
-            # A fetch brings what is there. What came behind the end, the new owner of a partition that was lost
-            # meanwhile has written: half a transaction of it would look like a state that lacks rows.
+            # A fetch may bring records after the end. They are from the new owner of a partition that was lost
+            # meanwhile: half a transaction of them would look like a state with missing rows.
             yield records[: bisect_left(records, end, key=_offset)]
-        # A transaction's marker moves the position, too, and brings no record.
+        # A transaction marker moves the position, too, but brings no record.
         before, position = position, position_of(consumer, where) or 0
         now = time.monotonic()
         if position > before:
             moved_at = now
         elif now - moved_at > silent_seconds:
             raise Transient(silence.format(where=where, position=position))
-        await asyncio.sleep(0)  # getmany returns without suspending while it has records in hand
+        await asyncio.sleep(0)  # getmany does not suspend while it has records
 
 
 # --- one partition ----------------------------------------------------------------------------------------------------
@@ -105,9 +105,9 @@ async def read_partition(
 ) -> AsyncIterator[Sequence[Record]]:
     """Yield every committed record of a partition, from its beginning up to, not including, the offset `end`.
 
-    The read ends when the position has reached that offset, whatever the tail holds: records, markers, an aborted
-    transaction, a gap left by compaction. A leader of the past, which does not get so far, holds it up and never ends
-    it. Raises Transient, also where nothing comes for 10 s.
+    It ends when the position has reached that offset, whatever comes before it: records, markers, an aborted
+    transaction, a gap left by compaction. A stale leader, which does not have this offset, can delay it but cannot make
+    it end early. Raises Transient, also if nothing comes for 10 s.
     """
     where = TopicPartition(topic, partition)
     async with _partition_client(connection, where) as consumer:
@@ -117,7 +117,7 @@ async def read_partition(
 
 
 async def read_tail(connection: Connection, topic: str, partition: int) -> Sequence[Record]:
-    """The last few records of a partition, committed or not; empty if it never held any. Raises Transient."""
+    """The last few records of a partition, committed or not; empty if it never had any. Raises Transient."""
     where = TopicPartition(topic, partition)
     async with _partition_client(connection, where, "read_uncommitted") as consumer:
         start, end = await _bounds(consumer, where)
@@ -132,15 +132,15 @@ async def read_tail(connection: Connection, topic: str, partition: int) -> Seque
             ]
         if tail or first == start:
             return tail[-_TAIL_RECORDS:]
-        span *= 16  # nothing but markers and gaps so far: look further back
+        span *= 16  # only markers and gaps so far: look further back
     return ()
 
 
 async def read_record(connection: Connection, topic: str, partition: int, offset: int) -> Record | None:
-    """Read one record as any committed reader sees it.
+    """Read one record as any reader with `read_committed` sees it.
 
-    None where there is none to be seen: beyond the last stable offset, no longer kept, a gap left by compaction, a
-    marker, or of an aborted transaction. Raises Transient or Fatal, a partition that does not exist as Transient.
+    None if there is none: after the last stable offset, no longer kept, a gap left by compaction, a marker, or a record
+    of an aborted transaction. Raises Transient (also if the partition does not exist) or Fatal.
     """
     where = TopicPartition(topic, partition)
     return await answered(_record_at(connection, where, offset), f"{topic}/{partition}", _RECORD_SECONDS)
@@ -189,7 +189,7 @@ class Span(NamedTuple):
 
 
 class TopicScan:
-    """The committed records of a topic; raises Transient, or Fatal, where the brokers do not answer as they should."""
+    """The committed records of a topic; raises Transient or Fatal if the brokers do not answer."""
 
     def __init__(self, consumer: Any, topic: str, partitions: int) -> None:
         self._consumer = consumer
@@ -197,9 +197,9 @@ class TopicScan:
         self._partitions = partitions
 
     async def spans(self, since_ms: int | None = None) -> list[Span]:
-        """What can be read at this moment of each partition, from its first record stamped so or later.
+        """What can be read now of each partition, from its first record with this timestamp or a later one.
 
-        Each ends at the last stable offset: what is behind an open transaction is not waited for.
+        Each span ends at the last stable offset: nothing waits for open transactions.
         """
         where = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
         first = await answered(self._consumer.beginning_offsets(where), self._topic)
@@ -211,11 +211,11 @@ class TopicScan:
         return [Span(each.partition, first[each], end[each]) for each in where]
 
     async def read(self, span: Span) -> AsyncGenerator[Sequence[Record], None]:
-        """Yield the records of a span in order; what retention removes meanwhile is passed over."""
+        """Yield the records of a span in order; skips what retention removes meanwhile."""
         if span.first >= span.end:
             return
         where = TopicPartition(self._topic, span.partition)
-        silence = f"{self._topic} goes on, but no broker sends more of it"
+        silence = f"{self._topic} has more records, but no broker sends them"
         slices = _slices(self._consumer, where, span.first, span.end, silent_seconds=_SCAN_SECONDS, silence=silence)
         with translating(self._topic):
             async with aclosing(slices):
@@ -225,8 +225,8 @@ class TopicScan:
 
 @asynccontextmanager
 async def scanning(connection: Connection, topic: str, partitions: int) -> AsyncIterator[TopicScan]:
-    """Open a topic that exists, and has this many partitions, for reading."""
-    # For what retention removes between asking for the first offset and reading from it.
+    """Open an existing topic, with this many partitions, for reading."""
+    # "earliest", as retention may remove records between asking for the first offset and reading from it.
     async with _started(client(connection, auto_offset_reset="earliest")) as consumer:
         yield TopicScan(consumer, topic, partitions)
 
@@ -239,7 +239,7 @@ Poll = Callable[[float], Awaitable[list[Record]]]
 
 @asynccontextmanager
 async def following(connection: Connection, topics: Sequence[str]) -> AsyncIterator[Poll]:
-    """Read every partition of topics that exist from its beginning, and go on with what comes; only to look at it."""
+    """Read existing topics from the beginning of every partition, and go on with new records."""
 
     async def arrived(timeout_seconds: float) -> list[Record]:
         with translating("the topics"):

@@ -50,16 +50,17 @@ _PARTITION_FETCH_BYTES = 2 * 1024 * 1024
 _FETCH_BYTES = 16 * 1024 * 1024
 _FIRST_REST_SECONDS = 0.1
 _LONGEST_REST_SECONDS = 30.0
-"""How long a batch that cannot be read is left alone: each try reads and decompresses it again."""
+"""The longest pause before the next try to read a batch that cannot be read: each try decompresses it again."""
+
 _PATIENCE_SECONDS = 5.0
-"""A large batch that has to wait longer for others is told of."""
+"""A large batch that has waited longer than this for others is reported."""
 
 
 _NOTHING = Taken()
 
 
 class OffsetOutOfRange(SafeError):
-    """The position of a partition no longer exists in its log."""
+    """The position of a partition is not in its log (any more)."""
 
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(f"offset {offset} of partition {partition} is not in its log")
@@ -68,10 +69,10 @@ class OffsetOutOfRange(SafeError):
 
 
 class Fetched(NamedTuple):
-    """What one poll brought for a partition: its records, and the next offset behind them (markers included).
+    """What one poll brought for a partition: its records, and the next offset after them (markers included).
 
-    `sizes` are about what each record takes up in bytes. `unread` tells why the batch at that offset cannot be read; it
-    is tried again and again.
+    `sizes` is about how many bytes each record takes up. `unread` says why the batch at the next offset cannot be read;
+    it is tried again and again.
     """
 
     records: Sequence[Record]
@@ -82,9 +83,9 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whose group to join, for which topic, and how long a silence the group forgives.
+    """Which group to join, for which topic, and how long the group waits for a silent member.
 
-    `witness_topic` is one that the group may read but never does: see group_offsets.py.
+    `witness_topic` is a topic that the group may read but never does: see group_offsets.py.
     """
 
     topic: str
@@ -95,7 +96,7 @@ class Membership:
 
 
 class _Rest(NamedTuple):
-    """A partition that is left alone until a moment (monotonic): for how long this time, and since when."""
+    """A partition that is not read until some time (monotonic); how long the pause is, and when the first one began."""
 
     until: float
     seconds: float
@@ -103,7 +104,7 @@ class _Rest(NamedTuple):
 
 
 class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
-    """A consumer that joins its group on start() and never commits or resets an offset of its own accord."""
+    """A consumer that joins its group on start(); it never commits or resets an offset by itself."""
 
     def __init__(
         self,
@@ -144,8 +145,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._paused: set[int] = set()
         self._rests: dict[int, _Rest] = {}
         self._arrival: asyncio.Future[None] | None = None
-        self._owed: SafeError | None = None
-        # What the poll under way has met: a partition that is sent elsewhere meanwhile must not deliver it any more.
+        self._failure: SafeError | None = None
+        # What the current poll has found so far: a partition that gets another position meanwhile must not deliver it.
         self._taken: dict[int, Taken] = {}
         self._unread: dict[int, Transient] = {}
 
@@ -163,7 +164,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._consumer.subscribe([self._membership.topic], listener=self)
 
     async def stop(self, deadline_seconds: float) -> None:
-        """Leave the group; gives up waiting for a broker that does not answer."""
+        """Leave the group; does not wait longer than this for a broker that does not answer."""
         await closed(self._consumer.stop(), deadline_seconds)  # the session timeout does the same, later
 
     @property
@@ -171,7 +172,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         """Whether the client will never join a group again."""
         return coordination_failed(self._consumer)
 
-    # --- what the group says ------------------------------------------------------------------------------------------
+    # --- membership ---------------------------------------------------------------------------------------------------
 
     @property
     def generation(self) -> int:
@@ -185,7 +186,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         return self._where(partition) in self._consumer.assignment()
 
     def heartbeat_is_fresh(self) -> bool:
-        """Whether the coordinator has answered within the session timeout: nobody else can own our partitions then."""
+        """Whether the coordinator has answered within the session timeout; then nobody else can own our partitions."""
         return time.monotonic() - self.last_heartbeat_at < self._membership.session_timeout_seconds
 
     def _note_heartbeat(self, sent_at: float) -> None:
@@ -204,7 +205,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._taken.clear()
         self._unread.clear()
         for partition in assigned:
-            # Paused, and given a position at once, so that the fetcher does not look for one of its own.
+            # Paused, and given a position at once, so that the client does not look for a position itself.
             self._consumer.pause(partition)
             self._consumer.seek(partition, 0)
         self._on_assigned(frozenset(partition.partition for partition in assigned), self.generation)
@@ -212,32 +213,32 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     # --- records ------------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
-        """What has been fetched, some 2 MiB of each partition at most; empty after the timeout.
+        """What has been fetched, about 2 MiB of each partition at most; empty after the timeout. Never cancel this.
 
-        Never to be cancelled. Raises Transient (positions may then be ahead of what was delivered: seek all partitions
-        back), OffsetOutOfRange or Fatal; nothing that other partitions brought is lost with them.
+        Raises Transient (positions may then be ahead of what was delivered: seek all partitions back), OffsetOutOfRange
+        or Fatal; records of other partitions are not lost with them.
         """
         if self.is_broken:
             raise Transient("the group coordination of the client has ended")
-        self._raise_owed()
+        self._raise_failure()
         try:
-            # Of no partition that is: it raises what the group has to say, waits for a rebalance, and counts as a poll.
+            # For a partition that does not exist: raises errors of the group, waits for a rebalance, counts as a poll.
             await self._consumer.getmany(self._where(-1))
             if not self._ready():
-                await self._something(timeout_seconds)
+                await self._wait_for_more(timeout_seconds)
         except FAILURES as error:
             raise translated(error, f"topic {self._membership.topic}, group {self._membership.group}") from error
         self._taken.clear()
         self._unread.clear()
         for where in self._ready():
             await self._take(where)
-            await asyncio.sleep(0)  # a take does not wait for anything, and may be long
+            await asyncio.sleep(0)  # a take never suspends, and may take long
         if not self._taken:
-            self._raise_owed()
+            self._raise_failure()
         return self._with_positions()
 
     async def _take(self, where: TopicPartition) -> None:
-        """Take what one partition has; its troubles are its own."""
+        """Take what one partition has; its failures do not concern the others."""
         try:
             records = await take(self._consumer, where)
         except BatchesInTheWay:
@@ -250,26 +251,26 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             about = f"{where.topic}/{where.partition} at offset {position_of(self._consumer, where)}"
             self._unread[where.partition] = Transient(str(translated(error, about)))
         except OffsetOutOfRangeError as error:
-            self._owed = OffsetOutOfRange(where.partition, error.args[0][where])
+            self._failure = OffsetOutOfRange(where.partition, error.args[0][where])
         except FAILURES as error:
-            self._owed = translated(error, f"topic {where.topic}")
+            self._failure = translated(error, f"topic {where.topic}")
         else:
             if records:
                 self._taken[where.partition] = records
                 self._rests.pop(where.partition, None)
 
     def _rest(self, where: TopicPartition, *, longest_seconds: float = _LONGEST_REST_SECONDS) -> _Rest:
-        """Leave a partition alone; while what is left of its fetch is not taken, nothing more of it is fetched."""
+        """Pause a partition; while the rest of its last fetch is not taken, the client fetches no more of it."""
         now, last = time.monotonic(), self._rests.get(where.partition)
         seconds = _FIRST_REST_SECONDS if last is None else min(2 * last.seconds, longest_seconds)
         rest = self._rests[where.partition] = _Rest(now + seconds, seconds, now if last is None else last.since)
         return rest
 
-    def _raise_owed(self) -> None:
-        """A failure of one partition waits until what others brought has been handed over."""
-        owed, self._owed = self._owed, None
-        if owed is not None:
-            raise owed
+    def _raise_failure(self) -> None:
+        """Raise the failure of a partition, which waited until the records of others had been handed over."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _ready(self) -> list[TopicPartition]:
         now = time.monotonic()
@@ -279,8 +280,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         let_wait(self._consumer, [where for where in fetched if where.partition in left_alone])
         return [where for where in fetched if where.partition not in left_alone]
 
-    async def _something(self, timeout_seconds: float) -> None:
-        """Wait until more has been fetched, or a partition is resumed of which there is something."""
+    async def _wait_for_more(self, timeout_seconds: float) -> None:
+        """Wait until more has been fetched, or a partition has been resumed."""
         arrival = self._arrival = next_arrival(self._consumer)
         await asyncio.wait([arrival], timeout=timeout_seconds)
         self._arrival = None
@@ -300,7 +301,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         return fetched
 
     def seek(self, partition: int, offset: int) -> None:
-        """Read on from `offset`; a partition that is no longer ours is left alone."""
+        """Continue reading at `offset`; does nothing for a partition that is no longer ours."""
         self._taken.pop(partition, None)
         self._unread.pop(partition, None)
         if self.owns(partition):
@@ -308,7 +309,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             self._consumer.seek(self._where(partition), offset)
 
     def pause(self, partition: int) -> None:
-        """Deliver no more for now; what has been fetched ahead is kept, and no more than that."""
+        """Deliver no more for now; what has been fetched is kept, and no more is fetched."""
         self._paused.add(partition)
 
     def resume(self, partition: int) -> None:
@@ -329,21 +330,21 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     async def confirm(self, partition: int) -> None:
-        """Return once the group's true coordinator has confirmed, asked from now on, that we are a member.
+        """Return once the group's true coordinator, asked after this call began, has confirmed that we are a member.
 
-        Only then may another writer be fenced: a coordinator of the past would let two members do so by turns. Raises
-        Transient, OutOfGroup or Fatal.
+        Only then may another writer be fenced: with an outdated coordinator, two members would fence each other in
+        turn. Raises Transient, OutOfGroup or Fatal.
         """
         await self.committed(partition)
 
     async def committed(self, partition: int) -> Committed | None:
-        """What the group has committed, None if nothing; asked from now on, and never of a coordinator of the past.
+        """What the group has committed, None if nothing; asked after this call began, of no outdated coordinator.
 
         Raises Transient, OutOfGroup or Fatal.
         """
         owned = {where.partition for where in self._consumer.assignment()}
         answer = await self._offsets.of(owned | {partition})
-        self._note_heartbeat(self._offsets.proven_at)  # what proves membership is worth a heartbeat
+        self._note_heartbeat(self._offsets.proven_at)  # a proof of membership counts as a heartbeat
         return answer[partition]
 
     async def commit(self, partition: int, next_offset: int, note: str) -> None:
@@ -357,7 +358,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         return int(offsets[where])
 
     async def refresh_metadata(self) -> None:
-        """Ask the cluster again who leads which partition; raises Transient or Fatal."""
+        """Ask the cluster again which broker leads which partition; raises Transient or Fatal."""
         await answered(refresh_metadata(self._consumer), f"topic {self._membership.topic}")
 
     async def bounds(self, partition: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A compacted topic as a table: read from its beginning to its end outside any group, then followed."""
+"""A compacted topic as a table: read without a group, from the beginning to the end, and then on with new records."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from consumer.wire.record import Record
 
 
 class TableSlice(NamedTuple):
-    """What one poll brought: records in the order of their partitions, and the next offset to read of each partition.
+    """What one poll brought: records, in order within each partition, and the next offset to read of each partition.
 
-    `is_whole` tells that all that was committed as of the latest fetch has been delivered: in one partition, no
-    transaction is cut in two.
+    `is_whole` says that everything committed as of the latest fetch has been delivered: then, in a topic with one
+    partition, no transaction has been delivered in part.
     """
 
     records: Sequence[Record]
@@ -28,10 +28,10 @@ class TableSlice(NamedTuple):
 
 
 class TableReader:
-    """Reads all partitions of a topic, of transactions what is committed; it belongs to no group and commits nothing.
+    """Reads all committed records of a topic; it is in no group and commits nothing.
 
-    Raises Transient where the brokers do not answer in time, or what is to be read next is gone, and Fatal where no
-    waiting helps. After either, open() begins again; while the brokers are away, poll() only brings nothing.
+    Raises Transient if the brokers do not answer in time, or the next offset no longer exists, and Fatal if waiting
+    does not help. After either, open() starts over. While the brokers are down, poll() just brings nothing.
     """
 
     def __init__(self, connection: Connection, topic: str) -> None:
@@ -39,11 +39,11 @@ class TableReader:
         self._topic = topic
         self._about = f"topic {topic}"
         self._clients: _Clients | None = None
-        # A client that is closed under a question answers with whatever it trips over.
+        # A client that is closed during a request may raise anything.
         self._in_use = asyncio.Lock()
 
     async def open(self) -> Mapping[int, int]:
-        """Begin at the beginning; returns where each partition ends, nothing if there is no such topic."""
+        """Start over at the beginning; returns where each partition ends, nothing if the topic does not exist."""
         async with self._in_use:
             await self._close()
             clients = self._clients = _Clients(self._connection)
@@ -58,7 +58,7 @@ class TableReader:
             return ends
 
     async def poll(self) -> TableSlice:
-        """Give what has come since, at once if there is something; waits for half a second at most."""
+        """Return what has come since the last poll; waits for half a second at most if nothing has."""
         reader = self._opened().reader
         with translating(self._about):
             fetched = await reader.getmany(timeout_ms=POLL_MS, max_records=SLICE_RECORDS)
@@ -68,12 +68,12 @@ class TableReader:
         return TableSlice(records, positions, all(_is_at_the_stable_end(reader, where) for where in assigned))
 
     async def ends(self) -> Mapping[int, int]:
-        """Ask where each partition ends, open transactions included; nothing if there is no such topic."""
+        """Where each partition ends, open transactions included; nothing if the topic does not exist."""
         async with self._in_use:
             return await self._ends_by(self._opened())
 
     async def _ends_by(self, clients: "_Clients") -> Mapping[int, int]:
-        # Of the metadata first: a consumer waits for ever for a topic that is gone.
+        # The metadata comes first: a consumer waits for ever for a topic that is gone.
         partitions = (await clients.cluster.partition_counts([self._topic])).get(self._topic, 0)
         if not partitions:
             return {}
@@ -82,7 +82,7 @@ class TableReader:
         return {each.partition: int(ends[each]) for each in where}
 
     async def close(self) -> None:
-        """Let go of the brokers; may be called twice."""
+        """Close the connections; may be called again."""
         async with self._in_use:
             await self._close()
 
@@ -98,10 +98,10 @@ class TableReader:
 
 
 class _Clients:
-    """Three clients: one that reads, one that asks for ends, one that asks what topics there are.
+    """Three clients: one reads, one asks for ends, one asks which topics exist.
 
-    To a consumer that reads what is committed, a partition ends at its first open transaction; and one that waits for
-    records lets questions wait.
+    The reader cannot ask for ends: with `read_committed`, a partition ends at its first open transaction, and while it
+    waits for records, its other requests wait, too.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -122,6 +122,6 @@ class _Clients:
 
 def _is_at_the_stable_end(reader: AIOKafkaConsumer, where: TopicPartition) -> bool:
     stable = reader.last_stable_offset(where)
-    if stable is None or stable < 0:  # before the first fetch, or of a broker without transactions
+    if stable is None or stable < 0:  # before the first fetch, or from a broker without transactions
         stable = reader.highwater(where)
     return stable is not None and (position_of(reader, where) or 0) >= stable

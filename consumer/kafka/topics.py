@@ -1,4 +1,4 @@
-"""SAFE's topics: what they must be like, what is wrong with those that are there, how to make them."""
+"""SAFE's topics: how they should be configured, what is wrong with existing ones, and creating them."""
 
 import asyncio
 import time
@@ -28,15 +28,15 @@ _CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
 _KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
 _KNOWN_SECONDS = 30.0
-"""How long every broker may take to learn of topics that were just made."""
+"""How long brokers may take to learn of topics that were just created."""
 
 _MISSING_SECONDS = 10.0
-"""How long a topic may be missing at start: one broker alone may not know it yet."""
+"""How long a topic may be missing at start: the broker that was asked may not know it yet."""
 
 _ASK_AGAIN_SECONDS = 0.1
 _REPLICAS = 3
 _IN_SYNC = 2
-"""Of each topic, so that what was acknowledged outlives the loss of any one broker."""
+"""For each topic, so that acknowledged records survive the loss of any one broker."""
 
 _KAFKAS_OWN = ("__consumer_offsets", "__transaction_state")
 _UNCLEAN = "unclean.leader.election.enable"
@@ -45,7 +45,7 @@ _IN_SYNC_SETTING = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as it should be; `settings` are Kafka's topic configurations."""
+    """A topic as it should be; `variable` is SAFE's setting with its name, `settings` are Kafka's topic settings."""
 
     name: str
     variable: str
@@ -77,11 +77,11 @@ def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
 
 _TOPIC_PREFIX = "topic:"
 CASES_PARTITIONS = 1
-"""Of the topic of test cases: in one partition a batch that is published in one transaction is seen whole."""
+"""The partitions of the topic of test cases: in one, readers never see part of a batch published in one transaction."""
 
 
 def cases_topic(settings: Settings) -> TopicSpec | None:
-    """The topic of test cases that SAFE_V0_EXPECTATIONS names, None if it names something else."""
+    """The topic of test cases that SAFE_V0_EXPECTATIONS names; None if it does not name a topic."""
     where = settings.expectations or ""
     if not where.startswith(_TOPIC_PREFIX):
         return None
@@ -91,10 +91,9 @@ def cases_topic(settings: Settings) -> TopicSpec | None:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The topics that are there: their partition counts, the dead-letter topic's limit, and what deserves a warning.
+    """The topics as they were found: their partition counts, the dead-letter topic's size limit, and warnings.
 
-    `scored_topic_id` is None where the brokers do not tell it; `notes` are what should be known, and is no reason to
-    worry.
+    `scored_topic_id` is None if the brokers do not report it; `notes` are facts to know that need no action.
     """
 
     partitions: Mapping[Name, int]
@@ -112,7 +111,7 @@ _NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
 
 
 async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Verified:
-    """Check the topics that a role works with; raises ConfigurationError naming the culprit and the remedy."""
+    """Check the topics that a role uses; raises ConfigurationError naming what is wrong and the remedy."""
     specs = topic_specs(settings)
     needed = {name: specs[name] for name in _NEEDED_BY_ROLE[role]}
     cases = cases_topic(settings) if role != "aggregator" else None
@@ -135,7 +134,7 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     kafkas_own = [described[name] for name in _KAFKAS_OWN if name in described]
     warnings = [] if is_alone else list(_durability([*counted_on, *kafkas_own]))
     for name, spec in needed.items():
-        warnings += _differences(spec, described[spec.name], is_told=name in _DURABLE)
+        warnings += _differences(spec, described[spec.name], durability_is_known=name in _DURABLE)
     if cases is not None:
         warnings += _differences_of_cases(cases, described[cases.name])
     limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
@@ -144,7 +143,7 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
 
 
 async def _described(cluster: Cluster, needed: Sequence[str]) -> Mapping[str, TopicDescription]:
-    """Describe topics, and Kafka's own; for some seconds again where one that is needed is missing."""
+    """Describe topics, and Kafka's own ones; asks again for some seconds if a needed one is missing."""
     deadline = time.monotonic() + _MISSING_SECONDS
     while True:
         described = await cluster.describe([*needed, *_KAFKAS_OWN])
@@ -181,34 +180,34 @@ def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
 # --- what outlives a broker -------------------------------------------------------------------------------------------
 
 _DURABLE: frozenset[Name] = frozenset({"scored", "state", "result", "report", "dead_letter"})
-"""The topics whose records are counted on: all that SAFE writes."""
+"""The topics whose records must not be lost: all that SAFE writes."""
 
 _ONE_BROKER = "this cluster has one broker and no second copy of any record: what that broker loses is gone"
 
 
 def _durable(replication_factor: int) -> dict[str, str]:
-    """The settings of a topic with this many replicas: an acknowledged record is on more than one of them."""
+    """The settings with which more than one replica, if there are several, has each acknowledged record."""
     in_sync = {_IN_SYNC_SETTING: str(max(1, replication_factor - 1))}
     return in_sync | ({_UNCLEAN: "false"} if replication_factor >= _REPLICAS else {})
 
 
 def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
-    """What lets the loss of one broker take acknowledged records with it: a sentence for each kind of gap."""
+    """One sentence for each kind of gap through which the loss of one broker can lose acknowledged records."""
     few = [f"{topic.name} has {topic.replication_factor}" for topic in topics if topic.replication_factor < _REPLICAS]
     if few:
         yield (
             f"fewer than {_REPLICAS} replicas: {', '.join(few)}; the loss of one broker can stop, lose or double what "
             f"they hold: give each {_REPLICAS} (kafka-reassign-partitions.sh), then {_IN_SYNC_SETTING}={_IN_SYNC}"
         )
-    alone = [
+    weak = [
         f"{topic.name} has {topic.settings[_IN_SYNC_SETTING]}"
         for topic in topics
         if topic.replication_factor >= _REPLICAS and _is_below_two(topic)
     ]
-    if alone:
+    if weak:
         yield (
-            f"{_IN_SYNC_SETTING} below {_IN_SYNC}: {', '.join(alone)}; what one broker alone holds is lost with it: "
-            f"set {_IN_SYNC_SETTING}={_IN_SYNC} (kafka-configs.sh --alter)"
+            f"{_IN_SYNC_SETTING} below {_IN_SYNC}: {', '.join(weak)}; a record that only one broker has is lost with "
+            f"that broker: set {_IN_SYNC_SETTING}={_IN_SYNC} (kafka-configs.sh --alter)"
         )
     unclean = [topic.name for topic in topics if topic.settings.get(_UNCLEAN) == "true"]
     if unclean:
@@ -224,17 +223,17 @@ def _is_below_two(topic: TopicDescription) -> bool:
 
 # --- what differs -----------------------------------------------------------------------------------------------------
 
-# Where more is as good: only a smaller value deserves a warning.
+# A larger value is as good for these: only a smaller one deserves a warning.
 _AT_LEAST = frozenset({"max.message.bytes", "retention.ms", "delete.retention.ms"})
 
 
-def _differences(spec: TopicSpec, topic: TopicDescription, *, is_told: bool = False) -> list[str]:
-    """Each setting that is not as recommended; `is_told`: what _durability() says of it is not said again."""
-    told = {_UNCLEAN, *([_IN_SYNC_SETTING] if _is_below_two(topic) else [])} if is_told else set()
+def _differences(spec: TopicSpec, topic: TopicDescription, *, durability_is_known: bool = False) -> list[str]:
+    """Each setting that is not as recommended, without those that _durability() has reported already."""
+    reported = {_UNCLEAN, *([_IN_SYNC_SETTING] if _is_below_two(topic) else [])} if durability_is_known else set()
     found = []
     for key, wanted in {**_durable(topic.replication_factor), **spec.settings}.items():
         actual = topic.settings.get(key)
-        if actual is None or actual == wanted or key == "cleanup.policy" or key in told:
+        if actual is None or actual == wanted or key == "cleanup.policy" or key in reported:
             continue
         if key in _AT_LEAST and (int(actual) == -1 or int(actual) >= int(wanted)):
             continue
@@ -243,23 +242,23 @@ def _differences(spec: TopicSpec, topic: TopicDescription, *, is_told: bool = Fa
 
 
 def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]:
-    """Nothing about it is an error: it holds no state of SAFE's, and any team may have made it."""
+    """Only warnings: the topic has no state of SAFE, and any team may have created it."""
     found = _differences(spec, topic)
     policy = topic.settings.get("cleanup.policy", "compact")
     if policy != "compact":
         found.append(
-            f"{spec.name} has cleanup.policy={policy}, compact is recommended: else test cases go when their time is up"
+            f"{spec.name} has cleanup.policy={policy}, compact is recommended: otherwise retention deletes test cases"
         )
     if topic.partitions != CASES_PARTITIONS:
         found.append(
             f"{spec.name} has {topic.partitions} partitions, {CASES_PARTITIONS} is recommended: "
-            "else a batch that is being published may be seen in parts"
+            "otherwise readers may see part of a batch while it is published"
         )
     return found
 
 
 async def create_topics(settings: Settings, partitions: int, replication_factor: int) -> list[str]:
-    """Make the topics that are not there yet, a line for each; raises ConfigurationError for one that is wrong."""
+    """Create the missing topics; returns a line for each. Raises ConfigurationError for one that is wrong."""
     cases, durability = cases_topic(settings), _durable(replication_factor)
     wanted = [(spec, partitions) for spec in topic_specs(settings).values()]
     wanted += [] if cases is None else [(cases, CASES_PARTITIONS)]
@@ -286,7 +285,7 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
 
 
 async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) -> None:
-    """An empty state topic beside offsets that are still there is no fresh start: no worker would begin with it."""
+    """Refuse to create an empty state topic while the group still has offsets: no worker would start with it."""
     counts = await cluster.partition_counts([settings.scored_topic, settings.state_topic])
     if settings.scored_topic not in counts or settings.state_topic in counts:
         return
@@ -294,24 +293,24 @@ async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) 
     try:
         offsets = await cluster.committed_offsets(group, scored, range(counts[scored]))
     except Fatal:
-        return  # this user may not ask about the group: the workers will
+        return  # this user may not ask about the group; the workers will ask
     if offsets:
         raise ConfigurationError(
-            f"{settings.state_topic} (SAFE_V0_STATE_TOPIC) is missing, but group {group} has read {scored} by now: the "
-            "totals that it held are lost, and an empty one would not bring them back. Nothing was made; see "
+            f"{settings.state_topic} (SAFE_V0_STATE_TOPIC) is missing, but group {group} has already read {scored}: "
+            "the totals in it are lost, and an empty topic would not bring them back. Nothing was created; see "
             "'Starting over' in docs/operate.md"
         )
 
 
 async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
-    """A topic that was just made shows up in each broker's metadata a moment later, and gets its leaders then."""
+    """Wait until every broker knows the new topics and their leaders, which takes a moment."""
     deadline = time.monotonic() + _KNOWN_SECONDS
     while lacking := await cluster.lacking(topics):
         if time.monotonic() >= deadline:
-            told = "; ".join(f"{broker} {lack}" for broker, lack in lacking.items())
+            missing = "; ".join(f"{broker} {lack}" for broker, lack in lacking.items())
             raise ConfigurationError(
-                f"the topics are made, but {_KNOWN_SECONDS:g} s later {told}: see what is wrong with the cluster, then "
-                "run this again"
+                f"the topics are created, but {_KNOWN_SECONDS:g} s later {missing}: repair the cluster, then run this "
+                "again"
             )
         await asyncio.sleep(_ASK_AGAIN_SECONDS)
 

@@ -1,7 +1,7 @@
-"""How a partition's outputs reach Kafka: all of a slice, and its offset, or nothing.
+"""How a partition's outputs are written to Kafka: all of a slice and its offset, or nothing.
 
-A writer belongs to one input partition of one stage. After any failure it is finished: sequence numbers are burnt, or
-an answer is still on its way that could end the next transaction. Whoever holds it drops it, starts another, restores.
+A writer belongs to one input partition of one stage. After any failure it cannot be used again: sequence numbers are
+used up, or a late request could end the next transaction. Its owner drops it, starts another one, and restores.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ from consumer.kafka.internals import compressed_batch, dispose, identity_of, not
 T = TypeVar("T")
 
 MAX_BATCH_BYTES = 512 * 1024
-"""One produce request carries one batch of each partition: larger batches, fewer round trips."""
+"""A produce request has one batch of each partition: larger batches need fewer round trips."""
 
 _COMPRESSIBLE_BYTES = 64 * 1024 * 1024
-"""Compressing more than this would hold up the event loop, and copy what may be a bomb."""
+"""Compressing more than this would block the event loop, and copy what may be a decompression bomb."""
 
 _FULL_BYTES = 16 * 1024 * 1024
-"""A slice that writes more is ended early: few bytes of input may come to very many of output."""
+"""A slice that writes more is ended early: a small input may have a very large output."""
 
 DOUBTFUL_COMMIT_SECONDS = 5.0
-"""A commit that took longer may have been sent twice, and the second could end the next transaction (KIP-890)."""
+"""A commit that took longer may have been sent twice, and the second one could end the next transaction (KIP-890)."""
 
 FENCED = (ProducerFenced, InvalidProducerEpoch)
 TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
@@ -47,26 +47,26 @@ TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
 Headers = Sequence[tuple[str, bytes | None]]
 
 _OWN_STEPS = 2
-"""How much the epoch grows where a producer only follows itself: for ending what was left open, and for its start."""
+"""How much the epoch grows if no other producer came in between: once for ending what was open, once for the start."""
 
 
 class ProducerEpoch(NamedTuple):
-    """What the transaction coordinator knows a producer by: each start, and each end that it forces, adds to the epoch.
+    """How the transaction coordinator identifies a producer; each start, and each end that it forces, raises the epoch.
 
-    A refusal alone does not tell that another producer has taken over: a broker that is cut off may still lead the
-    partition in its own view, know an older transaction of ours, and refuse the newer one. The epochs do tell.
+    A refused write does not prove that another producer has taken over: a broker that is cut off may still lead the
+    partition in its own view, know an older transaction of ours, and refuse the newer one. The epochs do prove it.
     """
 
     producer_id: int
     epoch: int
 
     def tells_of_another_since(self, earlier: "ProducerEpoch") -> bool:
-        """Whether somebody else surely had the transactional id in between."""
+        """Whether another producer has certainly used the transactional id in between."""
         return self.producer_id == earlier.producer_id and self.epoch - earlier.epoch > _OWN_STEPS
 
 
 class Outgoing:
-    """What one slice writes, gathered into batches by topic and partition."""
+    """What one slice writes, collected into batches by topic and partition."""
 
     def __init__(self, producer: AIOKafkaProducer, now_ms: int) -> None:
         self._producer = producer
@@ -76,17 +76,17 @@ class Outgoing:
         self.share = 1.0
 
     def narrow(self, share: float) -> None:
-        """Before the first record: hold only this share of what a slice may hold."""
+        """Take only this share of what a slice may hold; call this before the first record."""
         self.share = share
         self._left = int(_FULL_BYTES * share)
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Add one record, stamped with the time of writing: event times never stand in a record's timestamp."""
-        where = (topic, partition)  # a plain pair: this is done four times for each input
+        """Add one record; its timestamp is the time of writing, never the time of the event."""
+        where = (topic, partition)  # a plain pair for speed: this runs four times for each input
         batches = self._batches.get(where)
         if batches is None:
             batches = self._batches[where] = [self._producer.create_batch()]
-        headers = headers if type(headers) is list else list(headers)  # all that the client takes
+        headers = headers if type(headers) is list else list(headers)  # the client takes nothing else
         if batches[-1].append(timestamp=self._now_ms, key=key, value=value, headers=headers) is None:
             fresh = self._producer.create_batch()
             fresh.append(timestamp=self._now_ms, key=key, value=value, headers=headers)
@@ -97,25 +97,25 @@ class Outgoing:
     def append_compressed(
         self, topic: str, partition: int, key: bytes | None, value: bytes, headers: Headers, max_bytes: int
     ) -> bool:
-        """Add one large record in a compressed batch of its own; False if even so it is over the topic's limit."""
+        """Add one large record in a compressed batch of its own; False if this is still over the topic's limit."""
         if len(value) > _COMPRESSIBLE_BYTES or len(zstd_encode(value)) > max_bytes:
             return False
         batch = compressed_batch(self._producer, MAX_BATCH_BYTES)
         batch.append(timestamp=self._now_ms, key=key, value=value, headers=list(headers))
-        # The next record must not join it.
+        # The next record must not be added to it.
         self._batches.setdefault((topic, partition), []).extend((batch, self._producer.create_batch()))
         self._left -= len(value)
         return True
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to commit: what comes next belongs into a transaction of its own."""
+        """Whether it is time to commit: the next record belongs in another transaction."""
         return self._left <= 0
 
     async def send(self, last: str | None = None) -> None:
         """Send every batch and wait for each acknowledgement: a commit would not notice one that failed.
 
-        What goes to the topic `last` is sent when all else is acknowledged.
+        Records for the topic `last` are sent when all others are acknowledged.
         """
         for is_last in (False, True):
             async with asyncio.TaskGroup() as sending:
@@ -134,7 +134,7 @@ class Outgoing:
 
 @contextmanager
 def _named(topic: str) -> Iterator[None]:
-    """Name the topic that may not be written: the broker's error does not."""
+    """Name the topic that we may not write: the broker's error does not."""
     try:
         yield
     except TopicAuthorizationFailedError as error:
@@ -144,20 +144,20 @@ def _named(topic: str) -> Iterator[None]:
 class PartitionWriter(Protocol):
     """Writes for one input partition, from start() until its first failure.
 
-    `epoch` is what start() was given, None without transactions.
+    `epoch` is what start() got from the coordinator; None without transactions.
     """
 
     epoch: ProducerEpoch | None
 
     async def start(self) -> None:
-        """Take the right to write, ending whatever a former owner left open; raises Transient or Fatal."""
+        """Take over the right to write, ending what a former owner left open; raises Transient or Fatal."""
         ...
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
-        """Write a tombstone that means nothing, once, before any commit; return its offset when it is replicated.
+        """Write a tombstone without meaning, once, before any commit; return its offset when it is replicated.
 
-        Everything that an earlier owner wrote has a smaller offset, and a leader of the past will never show this one:
-        a reader that has reached it has read all of that. Raises PartitionLost, after which the writer is finished.
+        Everything that an earlier owner wrote has a smaller offset, and a stale leader never has this record: a reader
+        that has reached it has read all of that. Raises PartitionLost; then the writer cannot be used again.
         """
         ...
 
@@ -168,17 +168,17 @@ class PartitionWriter(Protocol):
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         """Make the slice, its offset and the offset's note visible together.
 
-        Raises PartitionLost, after which the writer is finished.
+        Raises PartitionLost; then the writer cannot be used again.
         """
         ...
 
     async def dispose(self) -> None:
-        """Drop everything unsent and close; never waits for the broker for long, may be called twice."""
+        """Drop everything that is unsent and close; waits only briefly for the broker. May be called again."""
         ...
 
 
 class _ProducerOwner:
-    """What both writers share: a producer with deadlines on every call."""
+    """What both writers share: a producer, and a deadline on every call."""
 
     def __init__(
         self, connection: Connection, topic: str, partition: int, deadline_seconds: float, **options: Any
@@ -220,7 +220,7 @@ class _ProducerOwner:
         if producer is not None:
             self._disposal = asyncio.create_task(dispose(producer))
         if self._disposal is not None:
-            # Shielded: a caller that is cancelled while waiting must not leave a producer half closed.
+            # Shielded: if the caller is cancelled while it waits, the producer must still be closed completely.
             await asyncio.shield(self._disposal)
 
     async def _marked(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
@@ -231,7 +231,7 @@ class _ProducerOwner:
         return int(written.offset)
 
     async def _guarded(self, steps: Awaitable[T]) -> T:
-        """Run the steps of a commit under the deadline; whatever goes wrong, the partition is lost to this writer."""
+        """Run the steps of a commit under the deadline; if anything goes wrong, this writer has lost the partition."""
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 return await steps
@@ -244,7 +244,7 @@ class _ProducerOwner:
             raise self._failure(error) from error
 
     def _failure(self, error: BaseException) -> Fatal | PartitionLost:
-        """What a failed commit means; of several failures at once, that which no waiting helps."""
+        """What a failed commit means; of several failures at once, the one that waiting does not help."""
         if isinstance(error, BaseExceptionGroup):
             failures = [self._failure(part) for part in error.exceptions]
             return next((failure for failure in failures if isinstance(failure, Fatal)), failures[0])
@@ -260,9 +260,9 @@ class _ProducerOwner:
 
 
 def without_frames(error: BaseException | None) -> None:
-    """Let an error, and whatever led to it, go of the frames that it came through.
+    """Remove the frames from an error and from all that led to it.
 
-    A frame of a TaskGroup keeps what it raises: in that circle all that was to be written would stay, perhaps for ever.
+    A frame of a TaskGroup refers to what it raises: in that cycle, all that was to be written might stay for ever.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -320,9 +320,9 @@ class TransactionalWriter(_ProducerOwner):
             await self.dispose()
 
     async def _ended(self, steps: Awaitable[T]) -> tuple[T, bool]:
-        """Run a transaction to its end, and say whether that is in doubt.
+        """Run a transaction to its end, and return whether that end is in doubt.
 
-        A second EndTxn may then be under way: it must meet a newer epoch, not our next transaction.
+        If so, a second EndTxn may be on its way: it must find a newer epoch, not our next transaction.
         """
         lost_before = self._lost_connections
         started_at = time.monotonic()
@@ -347,9 +347,9 @@ class TransactionalWriter(_ProducerOwner):
 
 
 class PlainWriter(_ProducerOwner):
-    """`at_least_once`: outputs first, then the offset; a crash between the two repeats outputs, and loses none.
+    """`at_least_once`: first the outputs, then the offset; a crash in between repeats outputs, and loses none.
 
-    The changelog comes between: its progress row says, as the offset does, that all before it has been published.
+    The changelog is written between the two: its progress row, like the offset, says that all before it is published.
     """
 
     def __init__(

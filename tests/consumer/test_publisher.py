@@ -190,7 +190,7 @@ async def test_a_transaction_that_cannot_be_written_is_aborted_but_not_one_whose
     producer: StartedProducer, step: str, *, aborted: bool
 ) -> None:
     producer.failures[step] = KafkaError("away")
-    with pytest.raises(Fatal, match=r"cases cannot be written \(KafkaError\): see that 127\.0\.0\.1:1 answers"):
+    with pytest.raises(Fatal, match=r"cases cannot be written \(KafkaError\): check that 127\.0\.0\.1:1 answers"):
         await write()
     assert ("abort" in producer.steps) is aborted
     assert producer.steps[-1] == "dispose"
@@ -230,7 +230,7 @@ async def test_an_error_of_the_caller_after_a_commit_aborts_nothing(producer: St
     assert producer.steps[-2:] == ["commit", "dispose"]
 
 
-# --- records as they once were ----------------------------------------------------------------------------------------
+# --- copies of earlier records ----------------------------------------------------------------------------------------
 
 # time, key, value, whether the client's own way would alter or refuse it
 COPIES = [
@@ -258,7 +258,7 @@ async def test_a_copy_that_the_broker_will_never_take_is_refused_alone(producer:
     async with republishing(NOWHERE) as copies:
         producer.failures["acknowledged"] = InvalidTimestampError()
         refused = await copies.publish(Copy("input", 0, 5, b"k", b"v", []))
-        with pytest.raises(Refused, match=r"the broker refuses it for input \(InvalidTimestampError\)"):
+        with pytest.raises(Refused, match=r"the broker refuses the record for input \(InvalidTimestampError\)"):
             await refused
         producer.failures["acknowledged"] = KafkaError("away")
         late = await copies.publish(Copy("input", 0, 5, b"k", b"v", []))

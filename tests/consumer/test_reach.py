@@ -128,7 +128,7 @@ async def test_one_that_hangs_up_does_not_speak_for_those_that_are_away(
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64])
 async def test_what_can_be_no_host_is_fatal(host: str) -> None:
-    with pytest.raises(Fatal, match=f"^{host}:9092 is no name that a host can have.*SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"):
+    with pytest.raises(Fatal, match=f"^{host}:9092 is not a valid host name.*SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"):
         await reach(plain(f"{host}:9092"))
 
 
@@ -235,8 +235,8 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Exception], None]
     ("error", "words"),
     [
         (SaslAuthenticationFailed, "refuses the user name or the password: check SAFE_V0_KAFKA_SASL_USERNAME"),
-        (UnsupportedSaslMechanismError, "does not take this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM"),
-        (IllegalSaslStateError, "does not take this kind of login"),
+        (UnsupportedSaslMechanismError, "does not accept this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM"),
+        (IllegalSaslStateError, "does not accept this kind of login"),
         (lambda: ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "no TLS connection"),
     ],
 )

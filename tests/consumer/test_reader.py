@@ -126,7 +126,7 @@ async def test_a_scan_that_brings_nothing_any_more_ends_with_its_topic(
 ) -> None:
     monkeypatch.setattr(reader, "_SCAN_SECONDS", 0.05)
     log.polls = [([2, 3], 4)]
-    with pytest.raises(Transient, match="state goes on, but no broker sends more of it"):
+    with pytest.raises(Transient, match="state has more records, but no broker sends them"):
         await scan(2, 8)
 
 
