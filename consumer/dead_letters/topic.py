@@ -7,8 +7,8 @@ from typing import Protocol
 
 from consumer.dead_letters.selection import Selection
 from consumer.errors import ConfigurationError
-from consumer.kafka import Cluster, Connection, Span, TopicDescription, scanning
-from consumer.kafka.topics import connect, no_leader
+from consumer.kafka import Connection, Span, TopicDescription, scanning
+from consumer.kafka.topics import connected_cluster, no_leader
 from consumer.settings import Settings
 from consumer.wire.dead_letter import Letter, Place, read_letter
 from consumer.wire.record import Record
@@ -107,13 +107,9 @@ async def described(settings: Settings, topics: Sequence[str]) -> dict[str, Topi
 
     Raises ConfigurationError if a partition has no leader: nothing could be read from it or written to it.
     """
-    cluster = Cluster(Connection.from_settings(settings))
-    await connect(cluster, settings)
-    try:
+    async with connected_cluster(settings) as cluster:
         found = await cluster.describe(topics)
         leaderless = (await cluster.look(topics)).leaderless
-    finally:
-        await cluster.stop()
     if leaderless:
         raise ConfigurationError("; ".join(no_leader(topic, partitions) for topic, partitions in leaderless.items()))
     return found

@@ -22,7 +22,6 @@ from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
 from consumer.files.batches import batch_names, chosen, read_document
 from consumer.kafka import (
-    Cluster,
     Connection,
     TableReader,
     TableRecord,
@@ -30,7 +29,7 @@ from consumer.kafka import (
     partition_of_key,
     writing_table,
 )
-from consumer.kafka.topics import cases_topic, connect
+from consumer.kafka.topics import cases_topic, connected_cluster
 from consumer.settings import Settings
 from consumer.text import count_of, named, shown
 from consumer.wire.keys import case_key
@@ -41,7 +40,6 @@ _NAMED = 10
 _LONGEST_PLACE = 500
 _RECORD_OVERHEAD_BYTES = 128
 """What a record takes beside its key and value: the heads of the record and of its batch."""
-_KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
 _SILENT_POLLS = 60
 """Half a minute without progress: the brokers are gone, or somebody's transaction is open."""
 
@@ -275,7 +273,7 @@ async def publish_cases(
     connection = Connection.from_settings(settings)
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     try:
-        limit = _limit(await _described(connection, settings, spec.name))
+        limit = (await _described(settings, spec.name)).max_message_bytes
         plan.check_sizes(limit)
         async with AsyncExitStack() as cleanup:
             writer = None
@@ -295,20 +293,12 @@ async def publish_cases(
     return 0
 
 
-async def _described(connection: Connection, settings: Settings, topic: str) -> TopicDescription:
-    cluster = Cluster(connection)
-    await connect(cluster, settings)
-    try:
+async def _described(settings: Settings, topic: str) -> TopicDescription:
+    async with connected_cluster(settings) as cluster:
         described = await cluster.describe([topic])
-    finally:
-        await cluster.stop()
     if topic not in described:
         raise ConfigurationError(missing(topic))
     return described[topic]
-
-
-def _limit(topic: TopicDescription) -> int:
-    return int(topic.settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES))
 
 
 def _now_ms() -> int:

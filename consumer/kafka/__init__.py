@@ -10,19 +10,11 @@ from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.internals import size_of
 from consumer.kafka.partitioner import partition_for, partition_of_key
 from consumer.kafka.patches import install_patches
-from consumer.kafka.publisher import (
-    Copy,
-    Refused,
-    TableRecord,
-    TableWriter,
-    publishing_events,
-    republishing,
-    writing_table,
-)
+from consumer.kafka.publisher import Copy, Refused, TableRecord, publishing_events, republishing, writing_table
 from consumer.kafka.reach import TurnedAway, unusable
-from consumer.kafka.reader import Span, TopicScan, following, read_partition, read_record, read_tail, scanning
+from consumer.kafka.reader import Span, following, read_partition, read_record, read_tail, scanning
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
-from consumer.kafka.table import TableReader, TableSlice
+from consumer.kafka.table import TableReader
 from consumer.kafka.writer import Outgoing, PartitionWriter, PlainWriter, ProducerEpoch, TransactionalWriter
 
 __all__ = [
@@ -42,10 +34,7 @@ __all__ = [
     "Subscription",
     "TableReader",
     "TableRecord",
-    "TableSlice",
-    "TableWriter",
     "TopicDescription",
-    "TopicScan",
     "TopicsSeen",
     "TransactionalWriter",
     "TurnedAway",

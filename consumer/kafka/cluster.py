@@ -39,6 +39,7 @@ _NODES_ASKED = 3
 """At most this many brokers of a large cluster are asked, so that each has time to answer."""
 
 _NO_LEADER = -1
+_KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ class TopicDescription:
     replication_factor: int
     settings: Mapping[str, str]
     topic_id: str | None = None
+
+    @property
+    def max_message_bytes(self) -> int:
+        """The largest batch of records that the topic accepts; Kafka's default if the broker does not report it."""
+        return int(self.settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

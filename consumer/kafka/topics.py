@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,7 +27,6 @@ _DELETED_AFTER_A_WEEK: Mapping[str, str] = {**_DELETED, "retention.ms": str(7 * 
 _DEAD_LETTER_BYTES = 8 * 1024 * 1024
 _CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
-_KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
 _KNOWN_SECONDS = 30.0
 """How long brokers may take to learn of topics that were just created."""
 
@@ -137,9 +137,9 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
         warnings += _differences(spec, described[spec.name], durability_is_known=name in _DURABLE)
     if cases is not None:
         warnings += _differences_of_cases(cases, described[cases.name])
-    limit = described[specs["dead_letter"].name].settings.get("max.message.bytes", _KAFKA_DEFAULT_MESSAGE_BYTES)
+    limit = described[specs["dead_letter"].name].max_message_bytes
     notes = (_ONE_BROKER,) if is_alone else ()
-    return Verified(partitions, int(limit), tuple(warnings), described[specs["scored"].name].topic_id, notes)
+    return Verified(partitions, limit, tuple(warnings), described[specs["scored"].name].topic_id, notes)
 
 
 async def _described(cluster: Cluster, needed: Sequence[str]) -> Mapping[str, TopicDescription]:
@@ -262,26 +262,23 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
     cases, durability = cases_topic(settings), _durable(replication_factor)
     wanted = [(spec, partitions) for spec in topic_specs(settings).values()]
     wanted += [] if cases is None else [(cases, CASES_PARTITIONS)]
-    cluster = Cluster(Connection.from_settings(settings))
-    await connect(cluster, settings)
     try:
-        await _refuse_to_replace_a_lost_state(cluster, settings)
-        is_new = {
-            spec.name: await cluster.create(spec.name, count, replication_factor, {**spec.settings, **durability})
-            for spec, count in wanted
-        }
-        await _wait_until_known(cluster, list(is_new))
-        verified = await verify_topics(cluster, settings, "all")
-        counts = await cluster.partition_counts(list(is_new))
-        lines = []
-        for spec, count in wanted:
-            found = "created" if is_new[spec.name] else "already there"
-            lines.append(f"{spec.name}: {found} with {counts.get(spec.name, count)} partitions")
-        return lines + [f"warning: {warning}" for warning in verified.warnings]
+        async with connected_cluster(settings) as cluster:
+            await _refuse_to_replace_a_lost_state(cluster, settings)
+            is_new = {
+                spec.name: await cluster.create(spec.name, count, replication_factor, {**spec.settings, **durability})
+                for spec, count in wanted
+            }
+            await _wait_until_known(cluster, list(is_new))
+            verified = await verify_topics(cluster, settings, "all")
+            counts = await cluster.partition_counts(list(is_new))
     except Transient as error:
         raise ConfigurationError(f"topics cannot be created: {error}") from error
-    finally:
-        await cluster.stop()
+    lines = []
+    for spec, count in wanted:
+        found = "created" if is_new[spec.name] else "already there"
+        lines.append(f"{spec.name}: {found} with {counts.get(spec.name, count)} partitions")
+    return lines + [f"warning: {warning}" for warning in verified.warnings]
 
 
 async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) -> None:
@@ -315,12 +312,18 @@ async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
         await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
 
-async def connect(cluster: Cluster, settings: Settings) -> None:
-    """Start a cluster client; raises ConfigurationError if no broker answers."""
+@asynccontextmanager
+async def connected_cluster(settings: Settings) -> AsyncIterator[Cluster]:
+    """Connect to the cluster; raises ConfigurationError if no broker answers."""
+    cluster = Cluster(Connection.from_settings(settings))
     try:
         await cluster.connect()
     except Transient as error:
         raise unusable(settings.kafka_bootstrap_servers, error) from error
+    try:
+        yield cluster
+    finally:
+        await cluster.stop()
 
 
 MOST_NAMED = 20

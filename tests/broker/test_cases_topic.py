@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 
 from consumer.errors import Fatal
 from consumer.expectations.topic import Table
-from consumer.kafka import Connection, TableReader, TableRecord, TableWriter, writing_table
+from consumer.kafka import Connection, TableReader, TableRecord, writing_table
+from consumer.kafka.publisher import TableWriter
 from tests.support.case_files import GOOD, a_case, event, write_batch
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.feeder import Feeder

@@ -20,6 +20,7 @@ from consumer.dead_letters.selection import Selection, moment_of, read_selection
 from consumer.dead_letters.show import ShowRequest, find_letter, print_letter
 from consumer.errors import ConfigurationError, Transient
 from consumer.kafka import Cluster, Copy, Refused, Span, TopicDescription, TopicsSeen
+from consumer.kafka import topics as topics_module
 from consumer.settings import load
 from consumer.wire.dead_letter import DeadLetter, Letter, Place, Source, read_letter, read_name, value_omitted
 from consumer.wire.times import rfc_3339
@@ -458,10 +459,10 @@ class Torn(Cluster):
 
 async def test_a_partition_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load({}, {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}, Path("/nonexistent")).settings
-    monkeypatch.setattr(topic_module, "Cluster", lambda _connection: Torn({"letters": frozenset({2, 3})}))
+    monkeypatch.setattr(topics_module, "Cluster", lambda _connection: Torn({"letters": frozenset({2, 3})}))
     with pytest.raises(ConfigurationError, match="partitions 2, 3 of letters have no leader: too few"):
         await topic_module.described(settings, ["letters"])
-    monkeypatch.setattr(topic_module, "Cluster", lambda _connection: Torn({}))
+    monkeypatch.setattr(topics_module, "Cluster", lambda _connection: Torn({}))
     assert list(await topic_module.described(settings, ["letters"])) == ["letters"]
 
 

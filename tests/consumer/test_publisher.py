@@ -15,12 +15,12 @@ from consumer.kafka import (
     Copy,
     Refused,
     TableRecord,
-    TableWriter,
     publisher,
     publishing_events,
     republishing,
     writing_table,
 )
+from consumer.kafka.publisher import TableWriter
 from consumer.settings import Settings
 from tests.support.producer import RecordingProducer
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka import Cluster, Connection, TopicDescription, TopicsSeen
 from consumer.kafka import topics as topics_module
-from consumer.kafka.topics import cases_topic, connect, create_topics, topic_specs, verify_topics
+from consumer.kafka.topics import cases_topic, connected_cluster, create_topics, topic_specs, verify_topics
 from consumer.settings import Settings
 
 DEFAULT_NAMES = {
@@ -442,7 +442,7 @@ async def test_what_the_broker_refuses_is_fatal_with_its_reason(site: Settings, 
 async def test_no_broker_names_where_it_was_looked_for(site: Settings, broker: Broker) -> None:
     broker.answers = False
     with pytest.raises(ConfigurationError, match=re.escape("127.0.0.1:9092")):
-        await connect(InMemoryCluster(broker), site)
+        await connected_cluster(site).__aenter__()
     with pytest.raises(ConfigurationError, match=r"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"):
         await create_topics(site, 8, 1)
 
