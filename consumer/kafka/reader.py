@@ -121,18 +121,14 @@ async def read_tail(connection: Connection, topic: str, partition: int) -> Seque
     where = TopicPartition(topic, partition)
     async with _partition_client(connection, where, "read_uncommitted") as consumer:
         start, end = await _bounds(consumer, where)
-    span = _TAIL_RECORDS
-    while start < end:
-        first = max(start, end - span)
-        async with _partition_client(connection, where, "read_uncommitted") as consumer:
-            tail = [
-                record
-                async for records in _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS)
-                for record in records
-            ]
-        if tail or first == start:
-            return tail[-_TAIL_RECORDS:]
-        span *= 16  # only markers and gaps so far: look further back
+        span = _TAIL_RECORDS
+        while start < end:
+            first = max(start, end - span)
+            slices = _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS)
+            tail = [record async for records in slices for record in records]
+            if tail or first == start:
+                return tail[-_TAIL_RECORDS:]
+            span *= 16  # only markers and gaps so far: look further back
     return ()
 
 

@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import CorruptRecordException
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka import Connection, Span, read_partition, reader, scanning
+from consumer.kafka import Connection, Span, read_partition, read_record, read_tail, reader, scanning
 
 WHERE = TopicPartition("state", 3)
 
@@ -26,8 +26,10 @@ class Log:
     """A client that brings what the test says, poll by poll: offsets, and the position after them."""
 
     beginning: int = 0
+    end: int = 0
     polls: list[tuple[Sequence[int], int]] = field(default_factory=list)
     position: int = 0
+    sought: list[int] = field(default_factory=list)
     options: Mapping[str, Any] = field(default_factory=dict)
     stopped: bool = False
 
@@ -40,12 +42,16 @@ class Log:
     async def beginning_offsets(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(wanted, self.beginning)
 
+    async def end_offsets(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(wanted, self.end)
+
     def assign(self, wanted: Sequence[TopicPartition]) -> None:
         assert list(wanted) == [WHERE]
 
     def seek(self, where: TopicPartition, offset: int) -> None:
         assert where == WHERE
         self.position = offset
+        self.sought.append(offset)
 
     async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[Fetched]]:
         assert timeout_ms
@@ -107,6 +113,48 @@ async def test_a_broker_that_does_not_get_so_far_ends_it_with_the_offset(
 async def test_an_empty_partition_needs_no_poll(log: Log) -> None:
     log.beginning = 5
     assert await read(5) == []
+
+
+async def tail() -> list[int]:
+    records = await read_tail(Connection("127.0.0.1:1", {}), "state", 3)
+    return [record.offset for record in records]
+
+
+async def test_the_tail_is_the_last_records_committed_or_not(log: Log) -> None:
+    log.end = 1_000
+    log.polls = [(range(936, 970), 970), (range(970, 999), 999), ([], 1_000)]
+    assert await tail() == list(range(936, 999))
+    assert log.options["isolation_level"] == "read_uncommitted"
+    assert log.stopped
+
+
+async def test_a_tail_that_holds_no_records_is_looked_for_further_back_down_to_the_beginning(log: Log) -> None:
+    log.beginning, log.end = 100, 2_000
+    log.polls = [([], 2_000), ([977, 1_400], 1_401), ([], 2_000)]
+    assert await tail() == [977, 1_400]
+    assert log.sought == [1_936, 976]
+    log.polls = [([], 2_000)] * 3
+    assert await tail() == []
+    assert log.sought[-3:] == [1_936, 976, 100]
+
+
+async def test_the_tail_of_an_empty_partition_is_empty(log: Log) -> None:
+    log.beginning = log.end = 7
+    assert await tail() == []
+    assert log.sought == []
+
+
+async def test_one_record_is_read_only_where_a_committed_reader_would_find_it(log: Log) -> None:
+    log.beginning, log.end = 2, 9
+    log.polls = [([5], 6)]
+    record = await read_record(Connection("127.0.0.1:1", {}), "state", 3, 5)
+    assert record is not None
+    assert record.offset == 5
+    assert log.options["isolation_level"] == "read_committed"
+    log.polls = [([], 6)]  # a marker, or a gap
+    assert await read_record(Connection("127.0.0.1:1", {}), "state", 3, 5) is None
+    for gone in (1, 9):
+        assert await read_record(Connection("127.0.0.1:1", {}), "state", 3, gone) is None
 
 
 async def scan(first: int, end: int) -> list[int]:
