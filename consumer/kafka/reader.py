@@ -139,16 +139,13 @@ async def read_record(connection: Connection, topic: str, partition: int, offset
     of an aborted transaction. Raises Transient (also if the partition does not exist) or Fatal.
     """
     where = TopicPartition(topic, partition)
-    return await answered(_record_at(connection, where, offset), f"{topic}/{partition}", _RECORD_SECONDS)
-
-
-async def _record_at(connection: Connection, where: TopicPartition, offset: int) -> Record | None:
-    async with _partition_client(connection, where) as consumer:
-        start, end = await _bounds(consumer, where)  # to this client, the end is the last stable offset
-        if not start <= offset < end:
-            return None
-        slices = _slices(consumer, where, offset, offset + 1, silent_seconds=math.inf, max_records=1)
-        return next(iter([record async for records in slices for record in records]), None)
+    with translating(f"{topic}/{partition}"):
+        async with asyncio.timeout(_RECORD_SECONDS), _partition_client(connection, where) as consumer:
+            start, end = await _bounds(consumer, where)  # to this client, the end is the last stable offset
+            if not start <= offset < end:
+                return None
+            slices = _slices(consumer, where, offset, offset + 1, silent_seconds=math.inf, max_records=1)
+            return next(iter([record async for records in slices for record in records]), None)
 
 
 async def _bounds(consumer: Any, where: TopicPartition) -> tuple[int, int]:

@@ -157,6 +157,14 @@ async def test_one_record_is_read_only_where_a_committed_reader_would_find_it(lo
         assert await read_record(Connection("127.0.0.1:1", {}), "state", 3, gone) is None
 
 
+async def test_one_record_is_not_waited_for_for_ever(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_RECORD_SECONDS", 0.05)
+    log.end = 9
+    with pytest.raises(Transient, match="no answer about state/3: TimeoutError"):
+        await read_record(Connection("127.0.0.1:1", {}), "state", 3, 5)
+    assert log.stopped
+
+
 async def scan(first: int, end: int) -> list[int]:
     async with scanning(Connection("127.0.0.1:1", {}), "state", 4) as topic:
         return [record.offset async for records in topic.read(Span(3, first, end)) for record in records]
