@@ -69,7 +69,8 @@ class TopicsSeen:
     `partitions` is the number of partitions of each topic that exists, `leaderless` has the partitions without a
     leader. `refused` are topics that this user may not see. `brokers` are the brokers that are up, with their
     addresses; `holders` are the brokers that have a replica of these topics, up or not. `ids` distinguish a topic from
-    an earlier one of the same name; older brokers do not report them.
+    an earlier one of the same name; older brokers do not report them. `replicas` is the replication factor of each
+    topic that exists, the smallest one of its partitions.
     """
 
     partitions: Mapping[str, int]
@@ -78,6 +79,7 @@ class TopicsSeen:
     brokers: Mapping[int, str]
     holders: frozenset[int] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
+    replicas: Mapping[str, int] = field(default_factory=dict)
 
     def lacks(self, topics: Sequence[str]) -> str | None:
         """What is still missing of these topics, in words; None if all that this user may see is there."""
@@ -90,34 +92,23 @@ class TopicsSeen:
 
 
 def _seen(metadata: Mapping[str, Any]) -> TopicsSeen:
-    existing = _existing(metadata)
+    known = [topic for topic in metadata["topics"] if topic["error_code"] == 0]
+    existing = {topic["topic"]: topic["partitions"] for topic in known if topic["partitions"]}
     leaderless = {
         name: frozenset(each["partition"] for each in partitions if each["leader"] == _NO_LEADER)
         for name, partitions in existing.items()
     }
+    forbidden = TopicAuthorizationFailedError.errno
+    ids = {topic["topic"]: topic.get("topic_id", NO_ID) for topic in known}
     return TopicsSeen(
         {name: len(partitions) for name, partitions in existing.items()},
         {name: partitions for name, partitions in leaderless.items() if partitions},
-        frozenset(
-            topic["topic"] for topic in metadata["topics"] if topic["error_code"] == TopicAuthorizationFailedError.errno
-        ),
+        frozenset(topic["topic"] for topic in metadata["topics"] if topic["error_code"] == forbidden),
         {broker["node_id"]: f"{broker['host']}:{broker['port']}" for broker in metadata["brokers"]},
         frozenset(node for partitions in existing.values() for each in partitions for node in each["replicas"]),
-        _ids(metadata),
+        {name: str(topic_id) for name, topic_id in ids.items() if topic_id != NO_ID},
+        {name: min(len(each["replicas"]) for each in partitions) for name, partitions in existing.items()},
     )
-
-
-def _ids(metadata: Mapping[str, Any]) -> dict[str, str]:
-    told = {topic["topic"]: topic.get("topic_id", NO_ID) for topic in metadata["topics"] if topic["error_code"] == 0}
-    return {name: str(topic_id) for name, topic_id in told.items() if topic_id != NO_ID}
-
-
-def _existing(metadata: Mapping[str, Any]) -> dict[str, list[Any]]:
-    return {
-        topic["topic"]: topic["partitions"]
-        for topic in metadata["topics"]
-        if topic["error_code"] == 0 and topic["partitions"]
-    }
 
 
 class Cluster:
@@ -156,7 +147,7 @@ class Cluster:
 
     async def look(self, topics: Sequence[str], timeout_seconds: float = CALL_SECONDS) -> TopicsSeen:
         """What one broker reports about some topics; a cheap way to find out whether the cluster answers."""
-        return _seen(await self._metadata(topics, timeout_seconds))
+        return _seen(await answered(self._first_answer(topics, timeout_seconds), "the topics", timeout_seconds))
 
     async def partition_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """The number of partitions of each topic that exists."""
@@ -176,9 +167,6 @@ class Cluster:
                 return _seen(await metadata_of(self._admin, topics, node)).lacks(topics)
         except FAILURES:
             return "does not answer"
-
-    async def _metadata(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
-        return await answered(self._first_answer(topics, timeout_seconds), "the topics", timeout_seconds)
 
     async def _first_answer(self, topics: Sequence[str], timeout_seconds: float) -> dict[str, Any]:
         """Ask brokers one after another, in random order: one that is down or frozen must not stop the others."""
@@ -219,18 +207,11 @@ class Cluster:
 
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
         """The topics that exist, with their settings."""
-        metadata = await self._metadata(topics, CALL_SECONDS)
-        existing, ids = _existing(metadata), _ids(metadata)
-        settings = await self._settings(list(existing)) if existing else {}
+        seen = await self.look(topics)
+        settings = await self._settings(list(seen.partitions)) if seen.partitions else {}
         return {
-            name: TopicDescription(
-                name,
-                len(partitions),
-                min(len(partition["replicas"]) for partition in partitions),
-                settings.get(name, {}),
-                ids.get(name),
-            )
-            for name, partitions in existing.items()
+            name: TopicDescription(name, count, seen.replicas[name], settings.get(name, {}), seen.ids.get(name))
+            for name, count in seen.partitions.items()
         }
 
     async def _settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:

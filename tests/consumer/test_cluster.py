@@ -1,6 +1,8 @@
 """What the cluster says of itself, broker by broker, without one."""
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from aiokafka.errors import NodeNotReadyError
 from typing_extensions import override
 
 from consumer.errors import Transient
-from consumer.kafka import Cluster, TopicsSeen
+from consumer.kafka import Cluster, TopicDescription, TopicsSeen
 from consumer.kafka import cluster as cluster_module
 
 NODES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
@@ -71,7 +73,12 @@ async def test_partitions_without_a_leader_and_topics_that_are_refused_are_told_
     )
     seen = await nodes(dict.fromkeys(NODES, everywhere)).look(["whole", "torn", "secret", "gone"])
     assert seen == TopicsSeen(
-        {"whole": 2, "torn": 3}, {"torn": frozenset({1, 2})}, frozenset({"secret"}), NODES, frozenset(NODES)
+        {"whole": 2, "torn": 3},
+        {"torn": frozenset({1, 2})},
+        frozenset({"secret"}),
+        NODES,
+        frozenset(NODES),
+        replicas={"whole": 3, "torn": 3},
     )
 
 
@@ -119,3 +126,35 @@ async def test_every_broker_is_asked_what_it_lacks(nodes: MakeNodes) -> None:
 async def test_what_a_user_may_not_see_is_not_waited_for(nodes: MakeNodes) -> None:
     refused = metadata(topic("one", 1), topic("two", error=REFUSED))
     assert await nodes(dict.fromkeys(NODES, refused)).lacking(["one", "two"]) == {}
+
+
+class Settings:
+    """An administrative client that knows settings of topics, and nothing else."""
+
+    def __init__(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        self._settings = settings
+
+    async def describe_configs(self, resources: Sequence[Any]) -> list[Any]:
+        """Answer for each topic as a broker does: what is not known has an error."""
+        found = [
+            (0, None, 2, each.name, list(self._settings[each.name].items()))
+            if each.name in self._settings
+            else (REFUSED, None, 2, each.name, [])
+            for each in resources
+        ]
+        return [SimpleNamespace(resources=found)]
+
+
+async def test_topics_are_described_with_the_fewest_replicas_and_what_the_broker_tells(nodes: MakeNodes) -> None:
+    whole, torn = topic("whole", 1, 2) | {"topic_id": uuid.UUID(int=7)}, topic("torn", 1, NO_LEADER)
+    torn["partitions"][1]["replicas"] = [1]
+    cluster = nodes(dict.fromkeys(NODES, metadata(whole, torn, topic("gone", error=UNKNOWN))))
+    cluster._admin = Settings({"whole": {"retention.ms": "5", "max.message.bytes": "9"}})
+    described = await cluster.describe(["whole", "torn", "gone"])
+    assert described == {
+        "whole": TopicDescription(
+            "whole", 2, 3, {"retention.ms": "5", "max.message.bytes": "9"}, str(uuid.UUID(int=7))
+        ),
+        "torn": TopicDescription("torn", 2, 1, {}),
+    }
+    assert {name: each.max_message_bytes for name, each in described.items()} == {"whole": 9, "torn": 1_048_588}
