@@ -163,23 +163,23 @@ class _Batches:
 
     def __init__(self, fetched: Buffer) -> None:
         self._inner = MemoryRecords(fetched)
-        self._octets = memoryview(fetched)
+        self._content = memoryview(fetched)
         self._at = 0
         self.has_next = self._inner.has_next
         self.size_in_bytes = self._inner.size_in_bytes
 
     def next_batch(self) -> Any:
         batch = self._inner.next_batch()
-        start, self._at = self._at, _end_of_batch(self._octets, self._at)
+        start, self._at = self._at, _end_of_batch(self._content, self._at)
         if not isinstance(batch, DefaultRecordBatch) or batch.is_control_batch:
             return batch
         if batch.magic > _LATEST_VERSION:
             raise UnknownVersion(f"a batch of version {batch.magic}")
-        return TolerantBatch(batch, self._octets[start : self._at], _decompress)
+        return TolerantBatch(batch, self._content[start : self._at], _decompress)
 
 
-def _end_of_batch(octets: memoryview, start: int) -> int:
-    return start + _BEFORE_LENGTH + int.from_bytes(octets[start + 8 : start + _BEFORE_LENGTH], "big")
+def _end_of_batch(content: memoryview, start: int) -> int:
+    return start + _BEFORE_LENGTH + int.from_bytes(content[start + 8 : start + _BEFORE_LENGTH], "big")
 
 
 def _decompress(codec: int, packed: memoryview) -> Buffer:

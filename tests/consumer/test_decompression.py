@@ -67,7 +67,7 @@ def test_a_batch_may_be_as_large_as_the_limit_and_no_larger(
 
 
 @each_codec
-def test_a_bomb_writes_nowhere_but_into_the_room_it_is_given(codec: str, encode: Encoder) -> None:
+def test_a_bomb_writes_nowhere_but_into_the_buffer_it_is_given(codec: str, encode: Encoder) -> None:
     """The guard itself: cramjam stops at the end of the room, and says so in the words that are looked for."""
     payload, room = encode(b"\xff" * (8 * LIMIT)), bytearray(LIMIT + 1)
     with pytest.raises(Exception, match=r"^$"):  # no room
@@ -102,7 +102,7 @@ def test_a_snappy_block_that_claims_too_much_is_refused_unread() -> None:
         Decompression(LIMIT).decompress("snappy", b"\xff\xff\xff\xff\x0f" + b"x")
 
 
-def test_small_batches_share_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_batches_share_one_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     make = mmap.mmap
 
