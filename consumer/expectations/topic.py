@@ -18,7 +18,7 @@ from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, IndexedSource, cancel
 from consumer.expectations.port import Answer, ExpectationsKey
 from consumer.expectations.topic_index import Survey, TopicIndex
-from consumer.kafka import TableSlice
+from consumer.kafka.table import TableSlice
 
 ASK_EVERY_SECONDS = 0.2
 """The end of the topic is not asked for more often than this, however many callers wait for it."""
