@@ -30,7 +30,6 @@ def coordinator() -> Coordinator:
 def asking(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> GroupOffsets:
     monkeypatch.setattr(group_offsets, "_AGAIN_SECONDS", 0.001)
     monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(group_offsets, "_WITHIN_SECONDS", 0.2)
     return GroupOffsets(coordinator.link, "safe-v0", "input", TopicPartition("state", 0))
 
 
@@ -151,8 +150,9 @@ async def test_a_missing_permission_is_fatal_and_named(
 
 
 async def test_a_coordinator_that_never_proves_itself_keeps_the_partition_waiting(
-    coordinator: Coordinator, asking: GroupOffsets
+    coordinator: Coordinator, asking: GroupOffsets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(group_offsets, "_WITHIN_SECONDS", 0.2)
     coordinator.commits.extend([committed(NOT_AVAILABLE)] * 10_000)
     with pytest.raises(Transient, match="no coordinator of group safe-v0 can prove"):
         await asking.of([0])
