@@ -669,7 +669,7 @@ def event_schema_command(
     \b
       safe schema result > result.schema.json
     """
-    from consumer.wire.schemas.make import event_schema
+    from consumer.wire.event_schemas import event_schema
 
     typer.echo(json.dumps(event_schema(event), indent=2, ensure_ascii=False))
 

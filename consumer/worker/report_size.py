@@ -14,7 +14,7 @@ def fit_report(report: Report, max_bytes: int) -> bytes:
     """Encode a report within the limit; `truncated` names what had to be left out, and is absent otherwise."""
     value = orjson.dumps(report)
     truncated: list[str] = []
-    for name, leave_out in _STEPS:
+    for name, leave_out in STEPS:
         if len(value) <= max_bytes:
             break
         shorter = leave_out(report)
@@ -58,7 +58,7 @@ _NO_DETAILS: dict[str, dict[str, list[str]]] = {
 
 # The contract names the first two; the others make the promise hold for a batch of very many runs or of very long
 # terms.
-_STEPS: tuple[tuple[str, Callable[[Report], Report]], ...] = (
+STEPS: tuple[tuple[str, Callable[[Report], Report]], ...] = (
     ("worst_performers.details", _without_worst_details),
     ("by_archetype", _with_largest_archetypes),
     ("runs", _with_largest_runs),

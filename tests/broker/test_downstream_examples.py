@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from jsonschema import Draft202012Validator
 
-from consumer.wire.schemas.make import event_schema
+from consumer.wire.event_schemas import event_schema
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.cloud_events import decoded
 from tests.support.node import node_project, run
