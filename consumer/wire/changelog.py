@@ -1,13 +1,31 @@
 """The rows of the state topic (contract.md, "State")."""
 
-from typing import Any, NamedTuple, get_type_hints
+import re
+from typing import Self
 
-import orjson
+import msgspec
+from msgspec import Struct
 
 from consumer.wire.headers import Undecodable
 
 
-class BatchRow(NamedTuple):
+class _Row(Struct, frozen=True):
+    """A row, written as a JSON object of its fields."""
+
+    def encode(self) -> bytes:
+        """The row's value."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """Read a row's value; raises Undecodable."""
+        try:
+            return msgspec.json.decode(value, type=cls)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            raise Undecodable(f"not a row of the changelog: {type(error).__name__}") from error
+
+
+class BatchRow(_Row, frozen=True):
     """What the changelog notes of a batch besides its cases.
 
     `last_scored_at` (ms) is the timestamp of its last scored record, winner or not; `cases` how many rows it has, so
@@ -25,14 +43,10 @@ class BatchRow(NamedTuple):
     reported_at: int
     fingerprint: str
     version: str
-    stage: str = "live"
-
-    def encode(self) -> bytes:
-        """The row's value."""
-        return orjson.dumps(self._asdict())
+    stage: str
 
 
-class ProgressRow(NamedTuple):
+class ProgressRow(_Row, frozen=True):
     """How far a partition of `scored` is folded: `next_offset` is the next one to read.
 
     `topic_id` is the cluster's id of `scored`, None where the broker does not tell or an older SAFE wrote the row.
@@ -47,51 +61,16 @@ class ProgressRow(NamedTuple):
     topic_id: str | None = None
     transactions: int | None = None
 
-    def encode(self) -> bytes:
-        """The row's value."""
-        return orjson.dumps(self._asdict())
-
     @property
     def note(self) -> str:
         """What is committed with the offset."""
-        return f"{_TRANSACTIONS}{self.transactions}"
+        return f"transactions={self.transactions}"
 
 
-_TRANSACTIONS = "transactions="
+_NOTE = re.compile("transactions=([0-9]{1,18})")
 
 
 def transactions_of(note: str) -> int | None:
     """The count that an offset's note repeats; None of a note that SAFE did not write."""
-    count = note.removeprefix(_TRANSACTIONS)
-    return (
-        int(count) if note != count and count.isascii() and count.isdigit() and len(count) <= _LONGEST_COUNT else None
-    )
-
-
-_LONGEST_COUNT = 18
-
-
-def decode_batch_row(value: bytes) -> BatchRow:
-    """Read a batch's row; raises Undecodable."""
-    return BatchRow(**_members(value, BatchRow))
-
-
-def decode_progress_row(value: bytes) -> ProgressRow:
-    """Read a partition's progress row; raises Undecodable."""
-    return ProgressRow(**_members(value, ProgressRow))
-
-
-_ADDED = frozenset({"topic_id", "transactions"})
-"""Members that rows of the same schema may lack, since an older SAFE wrote them."""
-
-
-def _members(value: bytes, row: type[BatchRow | ProgressRow]) -> dict[str, Any]:
-    try:
-        document = orjson.loads(value)
-        members = {name: document.get(name) if name in _ADDED else document[name] for name in row._fields}
-    except (KeyError, TypeError, ValueError) as error:
-        raise Undecodable(f"not a row of the changelog: {type(error).__name__}") from error
-    for name, type_ in get_type_hints(row).items():
-        if not isinstance(members[name], type_):
-            raise Undecodable(f"not a row of the changelog: {name} is of another type")
-    return members
+    match = _NOTE.fullmatch(note)
+    return int(match[1]) if match else None

@@ -87,7 +87,7 @@ class ScoredBy(Struct, frozen=True):
     fingerprint: str
 
 
-class ScoredRecord(Struct, frozen=True):
+class ScoredRecord(Struct, frozen=True, kw_only=True):
     """A record of `scored`, or a row of the changelog.
 
     `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
@@ -109,24 +109,6 @@ class ScoredRecord(Struct, frozen=True):
     empty_output: bool
     published_at: Int64
     scored_at: Milliseconds
-
-
-class ResultEvent(Struct, frozen=True):
-    """Data of `safe:v0:result`: the case, and its batch's summary as of that case."""
-
-    concern_id: str
-    batch_id: str
-    timestamp: str
-    summary: dict[str, Any]
-    expected_cases: Count | None
-    complete: bool
-    run_id: str | None
-    mixed_runs: bool
-    result: ResultShape
-    source: SourceShape
-    scorer: ScoredBy
-    expectations_digest: str
-    output_digest: str
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -178,21 +160,21 @@ def row_of(scored: ScoredRecord) -> CaseRow:
 def encode_result(scored: ScoredRecord, summary: dict[str, Any], *, complete: bool, mixed_runs: bool) -> bytes:
     """The result event of a scored case, with its batch's summary as of that case."""
     return _ENCODER.encode(
-        ResultEvent(
-            scored.concern_id,
-            scored.batch_id,
-            rfc_3339(scored.scored_at),
-            summary,
-            scored.expected_cases,
-            complete,
-            scored.run_id,
-            mixed_runs,
-            scored.result,
-            scored.source,
-            scored.scorer,
-            scored.expectations_digest,
-            scored.output_digest,
-        )
+        {
+            "concern_id": scored.concern_id,
+            "batch_id": scored.batch_id,
+            "timestamp": rfc_3339(scored.scored_at),
+            "summary": summary,
+            "expected_cases": scored.expected_cases,
+            "complete": complete,
+            "run_id": scored.run_id,
+            "mixed_runs": mixed_runs,
+            "result": scored.result,
+            "source": scored.source,
+            "scorer": scored.scorer,
+            "expectations_digest": scored.expectations_digest,
+            "output_digest": scored.output_digest,
+        }
     )
 
 

@@ -30,7 +30,7 @@ from consumer.worker.state import AggregatorSettings, LiveBatch, PartitionState,
 
 _log = structlog.get_logger("safe.aggregator")
 
-_NO_ROW = BatchRow(0, 0, None, 0, 0, 0, "", "")
+_NO_ROW = BatchRow(0, 0, None, 0, 0, 0, "", "", "live")
 """What a new batch begins with."""
 
 
@@ -200,6 +200,7 @@ class AggregatorPartition:
             before.reported_at,
             intern(scorer.fingerprint),  # the same in nearly all of very many rows
             intern(scorer.version),
+            "live",
         )
         self._state.touched[batch.key] = None
         batches = self._state.batches

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 
 import structlog
+from msgspec.structs import replace
 
 from consumer.kafka import Outgoing
 from consumer.wire.keys import case_key
@@ -51,12 +52,12 @@ class Forgetting:
         assert row is not None
         self._state.touched[batch.key] = None
         if row.stage == "live":
-            batch.row = row._replace(stage="forgetting")
+            batch.row = replace(row, stage="forgetting")
             return 1
         buried = self._bury(batch, outgoing, budget)
         if not len(batch.fold):
             # The mark stays, so that a late record is known to reopen the batch.
-            self._state.forgotten[batch.key] = row._replace(stage="forgotten")
+            self._state.forgotten[batch.key] = replace(row, stage="forgotten")
             del self._state.batches[batch.key]
             _log.info("batch forgotten", concern_id=batch.concern_id, batch_id=batch.batch_id)
         return buried + 1

@@ -9,7 +9,7 @@ from consumer.errors import ConfigurationError, SafeError, first_of
 from consumer.kafka import Cluster, Connection, read_tail
 from consumer.kafka.topics import Name, topic_specs
 from consumer.settings import Settings
-from consumer.wire.changelog import decode_progress_row
+from consumer.wire.changelog import ProgressRow
 from consumer.wire.headers import Undecodable, ce_source, group_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
@@ -44,7 +44,7 @@ def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) ->
     for record in state_tails:
         if record.key == PROGRESS_KEY and record.value is not None:
             with contextlib.suppress(Undecodable):  # the restore says what is wrong with it
-                written_for = decode_progress_row(record.value).partitions
+                written_for = ProgressRow.decode(record.value).partitions
                 if written_for != partitions:
                     raise ConfigurationError(
                         f"the state was written for {written_for} partitions of {topic}, which now has {partitions}: "

@@ -4,6 +4,8 @@ import heapq
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from consumer.kafka import Outgoing
 from consumer.wire.headers import ce_source, report_headers
 from consumer.wire.times import rfc_3339
@@ -95,7 +97,7 @@ class Reporting:
         value = fit_report(report, self._settings.max_value_bytes)
         headers = report_headers(batch.key, self._partition, row.moved, generated_at, self._ce_source)
         outgoing.append(self._settings.report_topic, self._partition, batch.key.encode(), value, headers)
-        batch.row = row._replace(reported=row.moved, reported_at=now_ms)
+        batch.row = replace(row, reported=row.moved, reported_at=now_ms)
         self._state.touched[batch.key] = None
         batch.owed_at = None
         cost = time.monotonic() - began

@@ -267,11 +267,10 @@ class ScorerPartition:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
         started = time.perf_counter()
         case = self._scored(event, found, by)
-        output_digest = "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
         value = encode_scored(
             scored_record(
                 record, event, concern_id, by.archetype, found, case,
-                output_digest=output_digest, scored_by=self._scored_by, scored_at=self._now_ms(),
+                scored_by=self._scored_by, scored_at=self._now_ms(),
             )
         )  # fmt: skip
         self._counts.scoring_seconds.append(time.perf_counter() - started)
@@ -339,7 +338,6 @@ def scored_record(
     found: FoundExpectations,
     case: CaseScore,
     *,
-    output_digest: str,
     scored_by: ScoredBy,
     scored_at: int,
 ) -> ScoredRecord:
@@ -364,7 +362,7 @@ def scored_record(
         source=SourceShape(record.topic, record.partition, record.offset, event.event_time),
         scorer=scored_by,
         expectations_digest=found.prepared.digest,
-        output_digest=output_digest,
+        output_digest="sha256:" + hashlib.sha256(record.value or b"").hexdigest(),
         expected_cases=found.expected_cases,
         in_batch=found.in_batch,
         passed=case.passed,

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import structlog
+from msgspec.structs import replace
 
 from consumer.errors import Fatal
 from consumer.kafka import Outgoing
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import ExportedBatch
-from consumer.wire.changelog import BatchRow, ProgressRow, decode_batch_row, decode_progress_row
+from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of, own_headers
 from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
 from consumer.wire.record import Record
@@ -141,7 +142,7 @@ class PartitionState:
             batch = self.batches.get(key)
             row = batch.row if batch is not None else self.forgotten.get(key)
             assert row is not None
-            row = row._replace(cases=len(batch.fold) if batch is not None else 0)
+            row = replace(row, cases=len(batch.fold) if batch is not None else 0)
             self.put(outgoing, key.encode(), row.encode())
 
     # --- restore ------------------------------------------------------------------------------------------------------
@@ -233,13 +234,13 @@ class PartitionState:
 
     def _restore_progress(self, record: Record) -> None:
         if record.key == PROGRESS_KEY and record.value is not None:
-            self.progress = decode_progress_row(record.value)
+            self.progress = ProgressRow.decode(record.value)
 
     def _restore_batch(self, concern_id: str, batch_id: str, record: Record) -> None:
         if record.value is None:
             self.batches.pop(batch_key(concern_id, batch_id), None)
             return
-        batch, row = self.batch(concern_id, batch_id), decode_batch_row(record.value)
+        batch, row = self.batch(concern_id, batch_id), BatchRow.decode(record.value)
         # A late row of a former owner (possible in `at_least_once`) must not set the batch back.
         if batch.row is None or row.moved >= batch.row.moved:
             batch.row = row

@@ -14,6 +14,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from typing_extensions import override
 
 from consumer.errors import Contradiction, Fatal, Transient
@@ -208,7 +209,6 @@ def scored(
             None,
             replace(FOUND, expected_cases=expected),
             case_of(label),
-            output_digest="sha256:" + "d" * 64,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,
         )
@@ -530,8 +530,8 @@ async def test_a_row_that_cannot_be_understood_is_fatal(clock: Clock, bad: Fetch
 
 
 async def test_a_late_row_of_a_former_owner_does_not_set_a_batch_back(clock: Clock) -> None:
-    newer = BatchRow(NOW, 0, 7, 20, 20, NOW, OURS, "0.1.0")
-    older = newer._replace(expected_cases=5, moved=10, reported=10)
+    newer = BatchRow(NOW, 0, 7, 20, 20, NOW, OURS, "0.1.0", "live")
+    older = structs.replace(newer, expected_cases=5, moved=10, reported=10)
     site = await Site(clock, [row(b"S11/B", newer.encode()), row(b"S11/B", older.encode())]).restart()
     assert site.logic._state.batches["S11/B"].row == newer
 

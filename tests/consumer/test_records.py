@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from typing_extensions import override
 
 from consumer.errors import Poison
 from consumer.expectations.port import FoundExpectations
 from consumer.kafka import Outgoing
-from consumer.wire.changelog import BatchRow, ProgressRow, decode_batch_row, decode_progress_row, transactions_of
+from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
 from consumer.wire.dead_letter import DeadLetter
 from consumer.wire.headers import (
     SCHEMA,
@@ -50,7 +51,7 @@ from safe_core import (
 Headers = Sequence[tuple[str, bytes | None]]
 SCORED_AT = 1_795_291_200_123
 FINGERPRINT = "sha256:" + "0123456789abcdef" * 4
-DIGEST = "sha256:" + "e" * 64
+DIGEST = "sha256:" + hashlib.sha256(b"{}").hexdigest()
 
 
 @dataclass
@@ -115,7 +116,7 @@ def scored_value(
     return encode_scored(
         scored_record(
             Fetched(**record), event, "I25", archetype, FOUND, case,
-            output_digest=DIGEST, scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
+            scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
         )
     )  # fmt: skip
 
@@ -367,17 +368,17 @@ def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> Non
 
 # --- rows of the changelog --------------------------------------------------------------------------------------------
 
-BATCH_ROW = BatchRow(1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0")
+BATCH_ROW = BatchRow(1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0", "live")
 PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7)
 
 
-@pytest.mark.parametrize("row", [BATCH_ROW, BATCH_ROW._replace(expected_cases=None, stage="forgotten")])
+@pytest.mark.parametrize("row", [BATCH_ROW, structs.replace(BATCH_ROW, expected_cases=None, stage="forgotten")])
 def test_a_batchs_row_comes_back(row: BatchRow) -> None:
-    assert decode_batch_row(row.encode()) == row
+    assert BatchRow.decode(row.encode()) == row
 
 
 def test_a_progress_row_comes_back() -> None:
-    assert decode_progress_row(PROGRESS_ROW.encode()) == PROGRESS_ROW
+    assert ProgressRow.decode(PROGRESS_ROW.encode()) == PROGRESS_ROW
     assert json.loads(PROGRESS_ROW.encode()) == {
         "group": "safe-v0",
         "schema": 1,
@@ -390,14 +391,14 @@ def test_a_progress_row_comes_back() -> None:
 
 def test_a_progress_row_of_an_older_safe_lacks_what_it_did_not_know() -> None:
     older = b'{"group":"safe-v0","schema":1,"partitions":8,"next_offset":18}'
-    assert decode_progress_row(older) == ProgressRow("safe-v0", SCHEMA, 8, 18, None, None)
+    assert ProgressRow.decode(older) == ProgressRow("safe-v0", SCHEMA, 8, 18, None, None)
 
 
 @pytest.mark.parametrize("member", ["stage", "cases"])
 def test_no_other_member_may_be_missing(member: str) -> None:
-    row = {name: value for name, value in BATCH_ROW._asdict().items() if name != member}
+    row = {name: value for name, value in structs.asdict(BATCH_ROW).items() if name != member}
     with pytest.raises(Undecodable):
-        decode_batch_row(json.dumps(row).encode())
+        BatchRow.decode(json.dumps(row).encode())
 
 
 # A note, and the count that it repeats.
@@ -433,9 +434,9 @@ NO_ROWS = [
 @pytest.mark.parametrize("value", NO_ROWS)
 def test_a_row_that_is_none_is_undecodable(value: bytes) -> None:
     with pytest.raises(Undecodable):
-        decode_batch_row(value)
+        BatchRow.decode(value)
     with pytest.raises(Undecodable):
-        decode_progress_row(value)
+        ProgressRow.decode(value)
 
 
 # --- dead letters -----------------------------------------------------------------------------------------------------
