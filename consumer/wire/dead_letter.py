@@ -1,4 +1,4 @@
-"""A record of the dead-letter topic as its headers describe it (contract.md, "Dead letters")."""
+"""A record of the dead-letter topic as its headers describe it, read and written (contract.md, "Dead letters")."""
 
 import hashlib
 import re
@@ -16,6 +16,8 @@ from consumer.wire.times import milliseconds_of, rfc_3339
 
 _NUMBER: Final = re.compile("-?[0-9]{1,19}", re.ASCII)
 _BEYOND_INT64: Final = 2**63
+_PREFIX: Final = "safe.dlq."
+_DETAIL_LIMIT: Final = 512
 
 
 class Place(NamedTuple):
@@ -87,30 +89,30 @@ def sha256_of(value: bytes | None) -> str | None:
 
 def read_letter(record: Record) -> Letter | None:
     """Read a record of the topic; None if it is no dead letter of SAFE's."""
-    told = _told(record.headers)
+    fields = _own_fields(record.headers)
     try:
         return Letter(
             place=Place(record.partition, record.offset),
-            reason=told["reason"],
-            stage=told["stage"],
-            detail=told["detail"],
-            source=Source(told["topic"], _count(told["partition"]), _count(told["offset"])),
-            timestamp=_number(told["timestamp"]),
-            group=told["group"],
-            version=told["version"],
-            failed_at=_moment(told["failed_at"]),
-            omitted=_omitted(told),
+            reason=fields["reason"],
+            stage=fields["stage"],
+            detail=fields["detail"],
+            source=Source(fields["topic"], _count(fields["partition"]), _count(fields["offset"])),
+            timestamp=_number(fields["timestamp"]),
+            group=fields["group"],
+            version=fields["version"],
+            failed_at=_moment(fields["failed_at"]),
+            omitted=_omitted(fields),
             record=record,
         )
     except (KeyError, ValueError, OverflowError, OSError, Poison):
         return None
 
 
-def _told(headers: KafkaHeaders) -> dict[str, str]:
+def _own_fields(headers: KafkaHeaders) -> dict[str, str]:
     return {
-        name.removeprefix(DLQ_PREFIX): content.decode("utf-8", "replace")
+        name.removeprefix(_PREFIX): content.decode("utf-8", "replace")
         for name, content in headers
-        if name.startswith(DLQ_PREFIX) and content is not None
+        if name.startswith(_PREFIX) and content is not None
     }
 
 
@@ -134,10 +136,10 @@ def _moment(text: str) -> int:
     return milliseconds
 
 
-def _omitted(told: Mapping[str, str]) -> Omitted | None:
-    if told.get("value_omitted") != "true":
+def _omitted(fields: Mapping[str, str]) -> Omitted | None:
+    if fields.get("value_omitted") != "true":
         return None
-    return Omitted(_count(told["value_bytes"]), told["value_sha256"])
+    return Omitted(_count(fields["value_bytes"]), fields["value_sha256"])
 
 
 # --- how a person names one -------------------------------------------------------------------------------------------
@@ -157,53 +159,42 @@ def read_name(text: str) -> Name:
     return Source(topic[0], int(partition), int(offset)) if topic else Place(int(partition), int(offset))
 
 
-def is_named(letter: Letter, names: "frozenset[Name]") -> bool:
+def is_named(letter: Letter, names: frozenset[Name]) -> bool:
     """Whether one of the names is this letter's."""
     return letter.place in names or letter.source in names
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """Why a record became a dead letter, as its headers tell (contract.md, "Dead letters")."""
-
-    reason: str
-    detail: str
-    stage: str
-    group: str
-    version: str
-    failed_at: int
-
-    def headers(self, record: Record) -> list[tuple[str, bytes | None]]:
-        """The record's own headers without any `safe.dlq.*` that came in, or whose name is not UTF-8, and ours."""
-        told = {
-            "reason": self.reason,
-            "stage": self.stage,
-            "detail": self.detail.encode()[:_DETAIL_LIMIT].decode("utf-8", "ignore"),
-            "topic": record.topic,
-            "partition": str(record.partition),
-            "offset": str(record.offset),
-            "timestamp": str(record.timestamp),
-            "group": self.group,
-            "version": self.version,
-            "failed_at": rfc_3339(self.failed_at),
-        }
-        kept = came_with(record.headers)
-        return kept + [(DLQ_PREFIX + name, text.encode()) for name, text in told.items()]
+# --- written ----------------------------------------------------------------------------------------------------------
 
 
-def value_omitted(value: bytes, sha256: str) -> list[tuple[str, bytes | None]]:
+def dead_letter_headers(
+    record: Record, poison: Poison, *, stage: str, group: str, version: str, failed_at: int
+) -> list[tuple[str, bytes | None]]:
+    """The record's own headers without any `safe.dlq.*` that came in, or whose name is not UTF-8, and ours."""
+    ours = {
+        "reason": poison.reason,
+        "stage": stage,
+        "detail": poison.detail.encode()[:_DETAIL_LIMIT].decode("utf-8", "ignore"),
+        "topic": record.topic,
+        "partition": str(record.partition),
+        "offset": str(record.offset),
+        "timestamp": str(record.timestamp),
+        "group": group,
+        "version": version,
+        "failed_at": rfc_3339(failed_at),
+    }
+    return came_with(record.headers) + [(_PREFIX + name, text.encode()) for name, text in ours.items()]
+
+
+def value_omitted(value: bytes) -> list[tuple[str, bytes | None]]:
     """Headers of a dead letter whose value does not fit into its topic."""
     return [
-        (DLQ_PREFIX + "value_omitted", b"true"),
-        (DLQ_PREFIX + "value_bytes", str(len(value)).encode()),
-        (DLQ_PREFIX + "value_sha256", sha256.encode()),
+        (_PREFIX + "value_omitted", b"true"),
+        (_PREFIX + "value_bytes", str(len(value)).encode()),
+        (_PREFIX + "value_sha256", hashlib.sha256(value).hexdigest().encode()),
     ]
 
 
 def came_with(headers: KafkaHeaders) -> list[tuple[str, bytes | None]]:
     """The headers of a record that a dead letter keeps: no name of SAFE's own, and none that cannot be written."""
-    return [header for header in headers if not header[0].startswith(DLQ_PREFIX) and is_utf8(header[0])]
-
-
-DLQ_PREFIX = "safe.dlq."
-_DETAIL_LIMIT = 512
+    return [header for header in headers if not header[0].startswith(_PREFIX) and is_utf8(header[0])]

@@ -1,7 +1,4 @@
-"""What SAFE itself writes to Kafka: keys, headers, the changelog's rows (contract.md, "Topics and keys", "State").
-
-The values of `scored` and of results stand in `scored.py`.
-"""
+"""Headers of the records that SAFE writes, and what it reads of them (contract.md, "Topics and keys", "State")."""
 
 import re
 from collections.abc import Sequence
@@ -29,12 +26,6 @@ class NewerSchema(SafeError):
     """A record was written by a newer SAFE."""
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
-
-
-# --- times ------------------------------------------------------------------------------------------------------------
-
-
 # --- headers of our own topics ----------------------------------------------------------------------------------------
 
 
@@ -58,15 +49,16 @@ _LONGEST_SCHEMA = 20
 def check_schema(headers: KafkaHeaders) -> None:
     """Raise NewerSchema or Undecodable unless the record's schema is ours or the one before."""
     for name, _ in headers:
-        if not (name.isascii() or is_utf8(name)):
+        if not (name.isascii() or is_utf8(name)):  # nearly every name is ASCII: this spares a call for each
             raise Undecodable("the name of a header is not UTF-8")
     for name, content in headers:
         if name == _SCHEMA_HEADER and content is not None and content.isdigit() and len(content) <= _LONGEST_SCHEMA:
-            if int(content) > SCHEMA:
-                raise NewerSchema(f"schema {int(content)} was written by a newer SAFE; this one reads up to {SCHEMA}")
-            if int(content) >= SCHEMA - 1:
-                return
-            raise Undecodable(f"schema {int(content)} is older than this SAFE reads")
+            schema = int(content)
+            if schema > SCHEMA:
+                raise NewerSchema(f"schema {schema} was written by a newer SAFE; this one reads up to {SCHEMA}")
+            if schema < SCHEMA - 1:
+                raise Undecodable(f"schema {schema} is older than this SAFE reads")
+            return
     raise Undecodable("the header safe.schema is missing or not a number")
 
 
@@ -118,9 +110,3 @@ def cloudevent(type_: str, identity: bytes, source: bytes, time: bytes, subject:
 def ce_source(group: str) -> str:
     """`ce_source` of everything a group publishes."""
     return f"/safe/{group}"
-
-
-# --- rows of the changelog --------------------------------------------------------------------------------------------
-
-
-# --- dead letters -----------------------------------------------------------------------------------------------------

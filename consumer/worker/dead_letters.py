@@ -1,12 +1,10 @@
 """Where input goes that can never be scored, with the reason in headers (contract.md, "Dead letters")."""
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consumer.errors import Poison
 from consumer.kafka import Outgoing
-from consumer.wire.dead_letter import DeadLetter, value_omitted
+from consumer.wire.dead_letter import dead_letter_headers, value_omitted
 from consumer.wire.record import Record
 
 _OVERHEAD_BYTES = 16 * 1024
@@ -28,17 +26,16 @@ def append_dead_letter(
     outgoing: Outgoing, record: Record, poison: Poison, stage: str, topic: DeadLetterTopic, now_ms: int
 ) -> None:
     """Write the record as it came to its source partition, modulo the topic's count, with the reason in headers."""
-    headers = DeadLetter(poison.reason, poison.detail, stage, topic.group, topic.version, now_ms).headers(record)
+    headers = dead_letter_headers(
+        record, poison, stage=stage, group=topic.group, version=topic.version, failed_at=now_ms
+    )
     value = record.value
     partition = record.partition % topic.partitions
-    room = topic.max_bytes - _OVERHEAD_BYTES - _size(headers) - len(record.key or b"")
+    headers_size = sum(len(name) * 4 + len(content or b"") for name, content in headers)
+    room = topic.max_bytes - _OVERHEAD_BYTES - headers_size - len(record.key or b"")
     if value is not None and len(value) > room:
         if outgoing.append_compressed(topic.name, partition, record.key, value, headers, room):
             return
-        headers += value_omitted(value, hashlib.sha256(value).hexdigest())
+        headers += value_omitted(value)
         value = None
     outgoing.append(topic.name, partition, record.key, value, headers)
-
-
-def _size(headers: Sequence[tuple[str, bytes | None]]) -> int:
-    return sum(len(name) * 4 + len(content or b"") for name, content in headers)

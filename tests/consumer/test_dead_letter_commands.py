@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typing_extensions import override
@@ -18,11 +18,11 @@ from consumer.dead_letters.replay import Pace, Repeats, Replay, ReplayRequest, c
 from consumer.dead_letters.routes import Routes
 from consumer.dead_letters.selection import Selection, moment_of, read_selection
 from consumer.dead_letters.show import ShowRequest, find_letter, print_letter
-from consumer.errors import ConfigurationError, Transient
+from consumer.errors import ConfigurationError, Poison, Reason, Transient
 from consumer.kafka import Cluster, Copy, Refused, Span, TopicDescription, TopicsSeen
 from consumer.kafka import topics as topics_module
 from consumer.settings import load
-from consumer.wire.dead_letter import DeadLetter, Letter, Place, Source, read_letter, read_name, value_omitted
+from consumer.wire.dead_letter import Letter, Place, Source, dead_letter_headers, read_letter, read_name, value_omitted
 from consumer.wire.times import rfc_3339
 
 INPUT, SCORED = "factory.generation.output", "safe.v0.scored"
@@ -64,7 +64,9 @@ def buried(
     """A dead letter as the worker writes it; its source is another one for each offset."""
     topic, source_partition, source_offset = source or (INPUT, partition, 1_000 + offset)
     origin = Kept(topic, source_partition, source_offset, timestamp, key, value, headers)
-    told = DeadLetter(reason, detail, stage, group, "0.1.0", failed_at).headers(origin)
+    told = dead_letter_headers(
+        origin, Poison(cast("Reason", reason), detail), stage=stage, group=group, version="0.1.0", failed_at=failed_at
+    )
     return Kept("dead", partition, offset, failed_at, key, value, told)
 
 
@@ -158,9 +160,9 @@ def test_of_a_header_that_stands_twice_safes_own_counts_which_is_the_last() -> N
 
 def test_an_omitted_value_is_known_by_its_size() -> None:
     record = buried(value=None)
-    record.headers = [*record.headers, *value_omitted(b"x" * 9, "abc")]
+    record.headers = [*record.headers, *value_omitted(b"x" * 9)]
     letter = letter_of(record)
-    assert letter.omitted == (9, "abc")
+    assert letter.omitted == (9, hashlib.sha256(b"x" * 9).hexdigest())
     assert letter.value_bytes == 9
     assert letter.headers == [("trace", CANARY.encode())]
 
@@ -655,7 +657,7 @@ def test_only_the_letters_of_one_partition_are_remembered() -> None:
 def omitted(value: bytes, offset: int = 0) -> Kept:
     """A letter without its value."""
     record = buried(offset, value=None)
-    record.headers = [*record.headers, *value_omitted(value, hashlib.sha256(value).hexdigest())]
+    record.headers = [*record.headers, *value_omitted(value)]
     return record
 
 

@@ -18,7 +18,7 @@ from consumer.errors import Poison
 from consumer.expectations.port import FoundExpectations
 from consumer.kafka import Outgoing
 from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
-from consumer.wire.dead_letter import DeadLetter
+from consumer.wire.dead_letter import dead_letter_headers
 from consumer.wire.headers import (
     SCHEMA,
     NewerSchema,
@@ -441,12 +441,15 @@ def test_a_row_that_is_none_is_undecodable(value: bytes) -> None:
 
 # --- dead letters -----------------------------------------------------------------------------------------------------
 
-LETTER = DeadLetter("invalid_json", "not valid JSON at character 3", "scorer", "safe-v0", "0.1.0", SCORED_AT)
+
+def headers_of(record: Fetched, detail: str = "not valid JSON at character 3") -> list[tuple[str, bytes | None]]:
+    poison = Poison("invalid_json", detail)
+    return dead_letter_headers(record, poison, stage="scorer", group="safe-v0", version="0.1.0", failed_at=SCORED_AT)
 
 
 def test_a_dead_letter_keeps_its_headers_and_tells_why() -> None:
     came: Headers = [("ce_id", b"1"), ("twice", b"a"), ("twice", b"b"), ("null", None), ("bytes", b"\xff\x00")]
-    headers = LETTER.headers(Fetched(headers=came, timestamp=-1, partition=3))
+    headers = headers_of(Fetched(headers=came, timestamp=-1, partition=3))
     assert headers[: len(came)] == list(came)
     assert headers[len(came) :] == [
         ("safe.dlq.reason", b"invalid_json"),
@@ -464,20 +467,20 @@ def test_a_dead_letter_keeps_its_headers_and_tells_why() -> None:
 
 def test_spoofed_headers_of_a_dead_letter_are_dropped() -> None:
     spoofed: Headers = [("safe.dlq.reason", b"none"), ("safe.dlq.value_omitted", b"true"), ("safe.dlq.", None)]
-    headers = LETTER.headers(Fetched(headers=[*spoofed, ("safe.dlqx", b"kept")]))
-    assert headers == [("safe.dlqx", b"kept"), *LETTER.headers(Fetched())]
+    headers = headers_of(Fetched(headers=[*spoofed, ("safe.dlqx", b"kept")]))
+    assert headers == [("safe.dlqx", b"kept"), *headers_of(Fetched())]
 
 
 def test_a_header_whose_name_cannot_be_written_is_left_out_of_a_dead_letter() -> None:
     came: Headers = [("before", b"1"), ("caf\udce9", b"x"), ("caf\u00e9", b"2"), ("\udcff", None)]
-    headers = LETTER.headers(Fetched(headers=came))
-    assert headers == [("before", b"1"), ("caf\u00e9", b"2"), *LETTER.headers(Fetched())]
+    headers = headers_of(Fetched(headers=came))
+    assert headers == [("before", b"1"), ("caf\u00e9", b"2"), *headers_of(Fetched())]
     assert all(name.encode() for name, _ in headers)
 
 
 @pytest.mark.parametrize("sign", ["x", "ä", "€", "👩"])
 def test_a_detail_is_cut_to_512_bytes_between_characters(sign: str) -> None:
-    told = dict(replace(LETTER, detail=sign * 600).headers(Fetched()))["safe.dlq.detail"]
+    told = dict(headers_of(Fetched(), sign * 600))["safe.dlq.detail"]
     assert told is not None
     assert 508 < len(told) <= 512
     assert set(told.decode()) == {sign}

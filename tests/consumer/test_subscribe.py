@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from consumer.errors import Poison
 from consumer.settings import Settings
-from consumer.wire.dead_letter import DeadLetter
+from consumer.wire.dead_letter import dead_letter_headers
 from tests.support.chain import Written
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -40,8 +41,9 @@ def test_topics_and_headers_are_named_as_they_are() -> None:
     settings = Settings()
     names = (settings.result_topic, settings.report_topic, settings.dead_letter_topic, settings.scored_topic)
     assert not [name for name in names if f"`{name}`" not in PAGE]
-    letter = DeadLetter("not_utf8", "byte 0", "scorer", "g", "0.1.0", 0)
-    headers = [name.removeprefix("safe.dlq") for name, _ in letter.headers(Written("t", 0, 0, None, None, ()))]
+    record, poison = Written("t", 0, 0, None, None, ()), Poison("not_utf8", "byte 0")
+    ours = dead_letter_headers(record, poison, stage="scorer", group="g", version="0.1.0", failed_at=0)
+    headers = [name.removeprefix("safe.dlq") for name, _ in ours]
     assert not [name for name in headers if f"`{name}`" not in PAGE and f"`safe.dlq{name}`" not in PAGE]
 
 
