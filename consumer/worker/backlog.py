@@ -5,10 +5,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 
-from consumer.kafka import (
-    Fetched,
-    size_of,
-)
+from consumer.kafka import Fetched, size_of
 from consumer.wire.record import Record
 
 _SLICE_RECORDS = 2_000
@@ -118,7 +115,3 @@ class Backlog:
             self.markers_since = None
         elif not self.records and self.markers_since is None:
             self.markers_since = time.monotonic()
-
-    def jump(self, offset: int) -> None:
-        """Go on behind a gap."""
-        self.fetched_to = offset

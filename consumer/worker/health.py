@@ -86,13 +86,9 @@ class Health:
 
     def connect(self, metrics: Metrics) -> None:
         """Let the gauges ask."""
-
-        def lags() -> dict[tuple[str, int], int]:
-            return {
-                (stage.role.topic, partition): lag for stage in self.stages for partition, lag in stage.lags().items()
-            }
-
-        metrics.lags = lags
+        metrics.lags = lambda: {
+            (stage.role.topic, partition): lag for stage in self.stages for partition, lag in stage.lags().items()
+        }
         metrics.waits = lambda: {
             (stage.role.topic, partition): seconds
             for stage in self.stages

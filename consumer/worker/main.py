@@ -42,7 +42,7 @@ from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.health import Health
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
-from consumer.worker.pages import Pages
+from consumer.worker.pages import serve_pages
 from consumer.worker.patience import Patience
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
@@ -112,18 +112,19 @@ class Worker:
         """Start, serve until stopped, drain."""
         self._install_signals()  # first, so that a signal during the start ends it in order too
         async with AsyncExitStack() as cleanup:
-            pages = Pages(
-                self._settings.http_address,
-                self._metrics,
-                not_live=self._health.not_live,
-                not_ready=self._health.not_ready,
+            address = await cleanup.enter_async_context(  # first, so that /readyz says what a start waits for
+                serve_pages(
+                    self._settings.http_address,
+                    self._metrics,
+                    not_live=self._health.not_live,
+                    not_ready=self._health.not_ready,
+                )
             )
-            await cleanup.enter_async_context(pages)  # first, so that /readyz says what a start waits for
             verified = await self._unless_stopped(self._verify())
             if verified is not None:
                 cleanup.push_async_callback(self._cluster.stop)
                 if not self._stopping.is_set():  # a signal may come with the last answer
-                    await self._start(verified, pages.address, cleanup)
+                    await self._start(verified, address, cleanup)
         _log.info("stopped")
         return _EXIT_OK
 
@@ -285,7 +286,6 @@ class Worker:
         settings = self._settings
         aggregator = AggregatorSettings(
             group=settings.kafka_group_id,
-            version=__version__,
             fingerprint=self._loaded.policy.fingerprint,
             configuration=self._loaded.policy.configuration(),
             exactly_once=settings.delivery == "exactly_once",
@@ -408,20 +408,17 @@ def expectations_source(settings: Settings) -> ExpectationsSource:
             "the http(s):// URL of a service, or topic:NAME"
         )
     if "://" in where:
-        return HttpSource(where, _http_options(settings))
+        token = settings.expectations_token
+        options = HttpOptions(
+            token=None if token is None else token.get_secret_value(),
+            timeout_seconds=settings.expectations_timeout_seconds,
+            max_requests=settings.expectations_max_requests,
+            cache_seconds=settings.expectations_cache_seconds,
+            cache_size=settings.expectations_cache_size,
+            use_proxy=settings.expectations_use_proxy,
+        )
+        return HttpSource(where, options)
     topic = cases_topic(settings)
     if topic is not None:
         return TopicSource(topic.name, TableReader(Connection.from_settings(settings), topic.name))
     return FolderSource(Path(where))
-
-
-def _http_options(settings: Settings) -> HttpOptions:
-    token = settings.expectations_token
-    return HttpOptions(
-        token=None if token is None else token.get_secret_value(),
-        timeout_seconds=settings.expectations_timeout_seconds,
-        max_requests=settings.expectations_max_requests,
-        cache_seconds=settings.expectations_cache_seconds,
-        cache_size=settings.expectations_cache_size,
-        use_proxy=settings.expectations_use_proxy,
-    )

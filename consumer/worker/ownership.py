@@ -28,7 +28,7 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
             continue
         spec = specs[name]
         tails = await _tails(connection, spec.name, partitions[name])
-        owners = {_state_owner(record) if name == "state" else _event_owner(record) for record in tails}
+        owners = {group_of(record.headers) if name == "state" else _event_owner(record) for record in tails}
         if name == "state":
             _check_counts(tails, partitions["scored"], specs["scored"].name)
         others = owners - {settings.kafka_group_id, None}
@@ -61,7 +61,7 @@ async def check_input_offsets(
     # The state is looked at first: an offset is committed before the aggregator can know of its records.
     tails = await _tails(connection, settings.state_topic, partitions["state"])
     # The mark of a partition that was taken up comes before anything was scored.
-    if not any(_state_owner(record) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
+    if not any(group_of(record.headers) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
         return
     deadline = time.monotonic() + _RECOVERING_SECONDS
     while not await _input_offsets(cluster, settings, partitions):
@@ -97,10 +97,6 @@ async def _tails(connection: Connection, topic: str, partitions: int) -> Sequenc
     except* SafeError as group:
         raise first_of(group) from None
     return [record for tail in tails for record in tail.result()]
-
-
-def _state_owner(record: Record) -> str | None:
-    return group_of(record.headers)
 
 
 def _event_owner(record: Record) -> str | None:

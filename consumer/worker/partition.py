@@ -29,6 +29,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
@@ -36,15 +37,7 @@ import structlog
 
 from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
-from consumer.kafka import (
-    Committed,
-    Fetched,
-    Outgoing,
-    OutOfGroup,
-    PartitionWriter,
-    ProducerEpoch,
-    Subscription,
-)
+from consumer.kafka import Committed, Fetched, Outgoing, OutOfGroup, PartitionWriter, ProducerEpoch, Subscription
 from consumer.wire.record import Record
 from consumer.worker.backlog import Backlog, Shares
 from consumer.worker.condition import Condition
@@ -81,16 +74,16 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 }
 
 
+@dataclass(slots=True)
 class Held:
     """What a partition holds while it is ours; after any failure it is thrown away, and made again.
 
     `position` is the next offset to read, and to commit.
     """
 
-    def __init__(self, logic: PartitionLogic, writer: PartitionWriter) -> None:
-        self.logic = logic
-        self.writer = writer
-        self.position = 0
+    logic: PartitionLogic
+    writer: PartitionWriter
+    position: int = 0
 
 
 class Runner:
@@ -134,11 +127,6 @@ class Runner:
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
 
     # --- called by the stage, never waiting ---------------------------------------------------------------------------
-
-    @property
-    def alive(self) -> bool:
-        """Whether the runner is still at work."""
-        return not self.task.done()
 
     @property
     def is_serving(self) -> bool:
@@ -211,7 +199,7 @@ class Runner:
         """Go on at `offset`, past a gap in the log."""
         if self.is_serving:
             self.condition.unread = None
-            self._backlog.jump(offset)
+            self._backlog.fetched_to = offset
             subscription.seek(self.partition, offset)
 
     async def note_end(self) -> None:
@@ -236,14 +224,10 @@ class Runner:
                     held = await self._take_up()
                     self._enter(State.READY)
                     await self._serve(held)
-                except PartitionLost as error:
-                    self._contradicted_since = None
-                    await self._drop_slice(error)
-                except Transient as error:
-                    self._contradicted_since = None  # a minute of asking, not of waiting for an answer
-                    await self._wait_out(error)
-                except Contradiction as error:
-                    await self._contradicted(error)
+                except (PartitionLost, Transient, Contradiction) as error:
+                    self._note_failure(error)
+                    await self._let_go()
+                    await asyncio.sleep(self._backoff.next())
         finally:
             await self._let_go()
 
@@ -327,23 +311,14 @@ class Runner:
         self._woken.clear()
         if self._backlog.records:
             return
-        at_end = self._at_end()
-        chore_at = held.logic.next_chore_at(at_end=at_end)
-        markers_at = self._backlog.markers_since
-        if markers_at is not None:
-            markers_at += _MARKERS_SECONDS
-        # That the end is reached may show in a fetch that brings nothing, and wakes nobody.
-        look_again_at = None if at_end else time.monotonic() + LOOK_AGAIN_SECONDS
-        due = min((at for at in (chore_at, markers_at, look_again_at) if at is not None), default=None)
-        wait = None if due is None else due - time.monotonic()
+        due_at, at_end = self._due_at(held), self._at_end()
+        wait = None if due_at is None else due_at - time.monotonic()
+        if not at_end:  # that the end is reached may show in a fetch that brings nothing, and wakes nobody
+            wait = LOOK_AGAIN_SECONDS if wait is None else min(wait, LOOK_AGAIN_SECONDS)
         if wait is None or wait > 0:
             if at_end:
                 self._prove()
-            try:
-                async with asyncio.timeout(wait):
-                    await self._woken.wait()
-            except TimeoutError:
-                return
+            await wait_until(self._woken, wait)
 
     def _at_end(self) -> bool:
         end = self._subscription.end_seen(self.partition)
@@ -352,22 +327,25 @@ class Runner:
     async def _work(self, held: Held) -> None:
         records, next_offset = self._backlog.take(self._pace.share)
         self._resume_when_lower()
-        if not records and not self._something_due(held):
-            return
+        if not records:
+            due_at = self._due_at(held)
+            # The clock is read after it: what is due at once, by an earlier reading, must count, else the loop spins.
+            if due_at is None or due_at > time.monotonic():
+                return
         self.quiet.clear()
         try:
             await self._write(held, records, next_offset)
         finally:
             self.quiet.set()
 
-    def _something_due(self, held: Held) -> bool:
+    def _due_at(self, held: Held) -> float | None:
+        """When there is something to commit even without records; None if nothing will be."""
         chore_at = held.logic.next_chore_at(at_end=self._at_end())
-        # Only now: what is due at once, by an earlier reading of the clock, must count, else the loop spins.
-        now = time.monotonic()
-        markers = self._backlog.markers_since
-        if markers is not None and markers + _MARKERS_SECONDS <= now:
-            return True
-        return chore_at is not None and chore_at <= now
+        markers_since = self._backlog.markers_since
+        if markers_since is None:
+            return chore_at
+        markers_at = markers_since + _MARKERS_SECONDS
+        return markers_at if chore_at is None else min(chore_at, markers_at)
 
     async def _write(self, held: Held, records: Sequence[Record], next_offset: int) -> None:
         """Process records, and commit what comes of them with the offset behind them: all of it, or nothing."""
@@ -436,11 +414,7 @@ class Runner:
         deadline = time.monotonic() + seconds
         while self.is_serving and (left := deadline - time.monotonic()) > 0:
             self._woken.clear()
-            try:
-                async with asyncio.timeout(left):
-                    await self._woken.wait()
-            except TimeoutError:
-                break
+            await wait_until(self._woken, left)
         return self.is_serving
 
     def _prove(self) -> None:
@@ -450,27 +424,25 @@ class Runner:
 
     # --- when something fails -----------------------------------------------------------------------------------------
 
-    async def _wait_out(self, error: Transient | Contradiction) -> None:
-        self._refused_as = None  # a start that was not answered may have added to the epoch
-        self.condition.note_waiting(error)
-        await self._let_go()
-        await asyncio.sleep(self._backoff.next())
+    def _note_failure(self, error: PartitionLost | Transient | Contradiction) -> None:
+        """Note why everything is dropped, and the partition taken up again; raises Fatal where that has not helped.
 
-    async def _contradicted(self, error: Contradiction) -> None:
-        """Take the partition up again: for a minute, what contradicts itself may be a cluster that is recovering."""
-        now = time.monotonic()
-        self._contradicted_since = since = self._contradicted_since or now
-        if now - since > _CONTRADICTION_SECONDS:
-            raise Fatal(str(error)) from error
-        await self._wait_out(error)
-
-    async def _drop_slice(self, error: PartitionLost) -> None:
-        """Drop everything, and take the partition up again: as always, once the group has confirmed that it is ours."""
+        For a minute, what contradicts itself may be a cluster that is recovering.
+        """
+        if isinstance(error, Contradiction):
+            now = time.monotonic()
+            self._contradicted_since = since = self._contradicted_since or now
+            if now - since > _CONTRADICTION_SECONDS:
+                raise Fatal(str(error)) from error
+        else:
+            self._contradicted_since = None  # a minute of asking, not of waiting for an answer
+        if not isinstance(error, PartitionLost):
+            self._refused_as = None  # a start that was not answered may have added to the epoch
+            self.condition.note_waiting(error)
+            return
         if error.fenced and self._held is not None:
             self._refused_as = self._held.writer.epoch
         self.condition.note_lost(error)
-        await self._let_go()
-        await asyncio.sleep(self._backoff.next())
 
     def _count_fence(self, now: ProducerEpoch | None) -> None:
         """Note that another writer took over a partition that the group has confirmed, since then, to be ours."""
@@ -483,6 +455,13 @@ class Runner:
                 f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the "
                 "group assigns it to this worker: something else uses its transactional ids; find it and stop it"
             )
+
+
+async def wait_until(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait until the event is set, but no longer than this many seconds; None for no limit."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _remedy(records: Sequence[Record]) -> str:

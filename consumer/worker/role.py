@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
 
-from consumer.kafka import (
-    Committed,
-    Outgoing,
-    PartitionWriter,
-    Subscription,
-)
+from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription
 from consumer.wire.record import Record
 
 RoleName = Literal["scorer", "aggregator"]

@@ -13,13 +13,9 @@ import structlog
 
 from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
-from consumer.kafka import (
-    Fetched,
-    OffsetOutOfRange,
-    Subscription,
-)
+from consumer.kafka import Fetched, OffsetOutOfRange, Subscription
 from consumer.worker.backlog import Shares
-from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner
+from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner, wait_until
 from consumer.worker.role import Role
 
 _log = structlog.get_logger("safe.stage")
@@ -73,7 +69,7 @@ class Stage:
         """Ask run() to drain and return; may be called twice."""
         self._stopping.set()
 
-    async def _membership(self, backoff: "Backoff") -> None:
+    async def _membership(self, backoff: Backoff) -> None:
         self.subscription = subscription = self.role.make_subscription(self)
         await subscription.start()
         self.polled_at = time.monotonic()
@@ -94,7 +90,7 @@ class Stage:
         if not polling.cancelled():
             polling.result()
 
-    async def _poll_until_stopped(self, subscription: Subscription, backoff: "Backoff") -> None:
+    async def _poll_until_stopped(self, subscription: Subscription, backoff: Backoff) -> None:
         while not self._stopping.is_set():
             self._note_waits()
             try:
@@ -192,11 +188,7 @@ class Stage:
             ) from gap
 
     async def _stop_or(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return
+        await wait_until(self._stopping, seconds)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -222,7 +214,7 @@ class Stage:
             self._generation = generation
             self._shares.partitions = max(1, len(partitions))
             for partition in list(self.runners):
-                if unbroken and partition in partitions and self.runners[partition].alive:
+                if unbroken and partition in partitions and not self.runners[partition].task.done():
                     self.runners[partition].keep()
                 else:
                     self._drop(partition)

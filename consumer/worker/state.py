@@ -39,7 +39,6 @@ class AggregatorSettings:
     """Everything that an aggregator needs to know; `scored_topic_id` is None where the broker does not tell it."""
 
     group: str
-    version: str
     fingerprint: str
     configuration: Mapping[str, Any]
     exactly_once: bool
@@ -73,11 +72,6 @@ class LiveBatch:
     def is_live(self) -> bool:
         """Neither being forgotten nor forgotten."""
         return self.row is None or self.row.stage == "live"
-
-    @property
-    def expected_cases(self) -> int | None:
-        """What the source held for the batch when its last case was scored."""
-        return self.row.expected_cases if self.row is not None else None
 
     def is_complete(self, expected_cases: int | None) -> bool:
         """Whether as many of the batch's own test cases have a result as the source holds."""
@@ -216,7 +210,8 @@ class PartitionState:
     def _restore_row(self, parts: tuple[str, ...], record: Record) -> None:
         match parts:
             case (_,):
-                self._restore_progress(record)
+                if record.key == PROGRESS_KEY and record.value is not None:
+                    self.progress = ProgressRow.decode(record.value)
             case (concern_id, batch_id):
                 self._restore_batch(concern_id, batch_id, record)
             case (concern_id, batch_id, test_id):
@@ -231,10 +226,6 @@ class PartitionState:
                 f"{record.topic} belongs to group {group or 'unknown'}, this is group {self._group}: "
                 "one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or SAFE_V0_STATE_TOPIC"
             )
-
-    def _restore_progress(self, record: Record) -> None:
-        if record.key == PROGRESS_KEY and record.value is not None:
-            self.progress = ProgressRow.decode(record.value)
 
     def _restore_batch(self, concern_id: str, batch_id: str, record: Record) -> None:
         if record.value is None:

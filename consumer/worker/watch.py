@@ -4,6 +4,7 @@ A broker that lags behind the others may say anything once, so nothing is believ
 fatal three times in a row; an id, or a leader or a broker that went or came, twice.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Generic, TypeVar
 
@@ -19,7 +20,6 @@ _log = structlog.get_logger("safe.worker")
 _FATAL_ANSWERS = 3
 
 _Place = tuple[str, int]
-_NONE: frozenset[int] = frozenset()
 
 T = TypeVar("T")
 
@@ -49,10 +49,7 @@ class TopicWatch:
         self.trouble: str | None = None
         self._partitions = partitions
         self._may_grow = may_grow
-        self._gone_for = 0
-        self._refused_for = 0
-        self._remade_for = 0
-        self._recounted_for = 0
+        self._in_a_row: Counter[str] = Counter()
         self._ids: dict[str, str] = {}
         self._ids_seen: Mapping[str, str] = {}
         self._leaderless = _SeenTwice[_Place]()
@@ -66,7 +63,7 @@ class TopicWatch:
 
     def leaderless(self, topic: str) -> frozenset[int]:
         """The partitions of a topic that have no leader: nothing of them can be read or written."""
-        return frozenset(partition for name, partition in self._leaderless.now if name == topic) or _NONE
+        return frozenset(partition for name, partition in self._leaderless.now if name == topic)
 
     def missing_brokers(self) -> str | None:
         """The sentence for brokers that hold replicas of the topics and are not up; None if there are none."""
@@ -80,15 +77,14 @@ class TopicWatch:
         """Take an answer of the cluster; raises Fatal where no waiting helps."""
         refused = [topic for topic in self._partitions if topic in seen.refused]
         gone = [topic for topic in self._partitions if topic not in seen.partitions and topic not in seen.refused]
-        self._refused_for = self._refused_for + 1 if refused else 0
-        self._gone_for = self._gone_for + 1 if gone else 0
+        refused_for_long, gone_for_long = self._lasts("refused", refused), self._lasts("gone", gone)
         self.trouble = _trouble(gone, refused)
-        if self._refused_for >= _FATAL_ANSWERS:
+        if refused_for_long:
             raise Fatal(
                 f"{', '.join(refused)}: not authorised for the topic any more; grant DESCRIBE, which READ and WRITE "
                 "include, and start again"
             )
-        if self._gone_for >= _FATAL_ANSWERS:
+        if gone_for_long:
             raise Fatal(
                 f"{', '.join(gone)} disappeared while in use, and its records are gone. See 'Starting over' in "
                 "docs/operate.md before you create it again"
@@ -98,6 +94,11 @@ class TopicWatch:
         self._note_leaders(seen)
         self._check_counts(seen)
 
+    def _lasts(self, what: str, topics: Collection[str]) -> bool:
+        """Whether there were such topics three times in a row, this time included."""
+        self._in_a_row[what] = self._in_a_row[what] + 1 if topics else 0
+        return self._in_a_row[what] >= _FATAL_ANSWERS
+
     def _check_ids(self, seen: TopicsSeen) -> None:
         """A topic may be deleted and created again between two looks: only its id shows that."""
         remade = [topic for topic, topic_id in seen.ids.items() if self._ids.get(topic, topic_id) != topic_id]
@@ -105,8 +106,7 @@ class TopicWatch:
             if self._ids_seen.get(topic) == topic_id:
                 self._ids.setdefault(topic, topic_id)
         self._ids_seen = seen.ids
-        self._remade_for = self._remade_for + 1 if remade else 0
-        if self._remade_for >= _FATAL_ANSWERS:
+        if self._lasts("created again", remade):
             raise Fatal(
                 f"{', '.join(remade)} was deleted and created again while in use: its records are gone, and "
                 "earlier offsets are not valid for it. See 'Starting over' in docs/operate.md"
@@ -136,8 +136,7 @@ class TopicWatch:
     def _check_counts(self, seen: TopicsSeen) -> None:
         counts = {topic: (was, seen.partitions.get(topic, was)) for topic, was in self._partitions.items()}
         changed = {topic: (was, is_) for topic, (was, is_) in counts.items() if was != is_ and topic != self._may_grow}
-        self._recounted_for = self._recounted_for + 1 if changed else 0
-        if self._recounted_for >= _FATAL_ANSWERS:
+        if self._lasts("another count", changed):
             topic, (was, is_) = next(iter(changed.items()))
             raise Fatal(
                 f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "

@@ -29,7 +29,6 @@ from tests.support.outside import Record
 Headers = Sequence[tuple[str, bytes | None]]
 SETTINGS = AggregatorSettings(
     group=GROUP,
-    version="of today",
     fingerprint="sha256:" + "0" * 64,
     configuration={},
     exactly_once=True,

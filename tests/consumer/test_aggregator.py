@@ -58,7 +58,6 @@ DAY = 86_400_000
 PARTITION = 3
 SETTINGS = AggregatorSettings(
     group=GROUP,
-    version="0.1.0",
     fingerprint=OURS,
     configuration={"strictAH": False},
     exactly_once=True,

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from consumer.errors import ConfigurationError
 from consumer.telemetry.metrics import Metrics
-from consumer.worker.pages import Pages
+from consumer.worker.pages import serve_pages
 
 ANY_PORT = "127.0.0.1:0"
 
@@ -23,11 +23,11 @@ class Health:
 
 
 @asynccontextmanager
-async def served(health: Health, address: str = ANY_PORT) -> AsyncIterator[tuple[Pages, aiohttp.ClientSession]]:
+async def served(health: Health, address: str = ANY_PORT) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     metrics = Metrics("0.1.0", "sha256:0")
-    pages = Pages(address, metrics, not_live=lambda: health.not_live, not_ready=lambda: health.not_ready)
-    async with pages, aiohttp.ClientSession(f"http://{pages.address}") as client:
-        yield pages, client
+    pages = serve_pages(address, metrics, not_live=lambda: health.not_live, not_ready=lambda: health.not_ready)
+    async with pages as bound, aiohttp.ClientSession(f"http://{bound}") as client:
+        yield bound, client
 
 
 async def test_metrics_are_served_as_prometheus_reads_them() -> None:
@@ -67,15 +67,15 @@ async def test_there_is_no_other_page(page: str) -> None:
 
 
 async def test_an_address_in_use_names_itself_and_the_remedy() -> None:
-    async with served(Health()) as (pages, _):
-        with pytest.raises(ConfigurationError, match=rf"SAFE_V0_HTTP_ADDRESS={pages.address} .*another port"):
-            async with served(Health(), pages.address):
+    async with served(Health()) as (bound, _):
+        with pytest.raises(ConfigurationError, match=rf"SAFE_V0_HTTP_ADDRESS={bound} .*another port"):
+            async with served(Health(), bound):
                 pass
 
 
 async def test_an_address_of_ipv6_is_shown_in_brackets() -> None:
     try:
-        async with served(Health(), "[::1]:0") as (pages, _):
-            assert pages.address.startswith("[::1]:")
+        async with served(Health(), "[::1]:0") as (bound, _):
+            assert bound.startswith("[::1]:")
     except ConfigurationError as error:
         pytest.skip(f"no IPv6 here: {error}")

@@ -109,7 +109,6 @@ class Chain:
         scoring = ScorerSettings(GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, letters, PoisonLimits())
         self._folding = AggregatorSettings(
             group=GROUP,
-            version="0.1.0",
             fingerprint=policy.fingerprint,
             configuration=policy.configuration(),
             exactly_once=True,
