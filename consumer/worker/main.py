@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -246,12 +246,10 @@ class Worker:
     # --- the object graph ---------------------------------------------------------------------------------------------
 
     def _make_stages(self, verified: Verified) -> list[Stage]:
-        makers: Mapping[str, Callable[[Verified], Role]] = {"scorer": self._scorer, "aggregator": self._aggregator}
-        names = list(makers) if self._role == "all" else [self._role]
-        return [
-            Stage(makers[name](verified), shutdown_seconds=self._settings.shutdown_seconds, now_ms=now_ms)
-            for name in names
-        ]
+        makers = {"scorer": self._scorer, "aggregator": self._aggregator}
+        chosen = makers.values() if self._role == "all" else [makers[self._role]]
+        seconds = self._settings.shutdown_seconds
+        return [Stage(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
 
     def _scorer(self, verified: Verified) -> Role:
         assert self._source is not None

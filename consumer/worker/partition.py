@@ -175,19 +175,19 @@ class Runner:
                 self._close_batch()
         self._woken.set()
 
-    def seek_back(self, subscription: Subscription) -> None:
+    def seek_back(self) -> None:
         """Fetch again from behind the last record that arrived here."""
         if self.is_serving:
-            subscription.seek(self.partition, self._backlog.fetched_to)
+            self._subscription.seek(self.partition, self._backlog.fetched_to)
 
-    def beyond(self, subscription: Subscription, offset: int, end: int) -> float:
+    def beyond(self, offset: int, end: int) -> float:
         """Ask for `offset` again, which lies beyond the log's end; returns for how many seconds that has been so."""
         if not self.is_serving:
             return 0.0
         now = self._beyond_at = time.monotonic()
         self._beyond_since = since = now if self._beyond_since is None else self._beyond_since
         self.condition.note_unread(Transient(f"offset {offset} lies beyond the end of the log, {end}"))
-        subscription.seek(self.partition, offset)
+        self._subscription.seek(self.partition, offset)
         return now - since
 
     def _forget_beyond(self) -> None:
@@ -195,12 +195,12 @@ class Runner:
         if self._beyond_since is not None and time.monotonic() - self._beyond_at > _BEYOND_QUIET_SECONDS:
             self.condition.unread = self._beyond_since = None
 
-    def jump(self, subscription: Subscription, offset: int) -> None:
+    def jump(self, offset: int) -> None:
         """Go on at `offset`, past a gap in the log."""
         if self.is_serving:
             self.condition.unread = None
             self._backlog.fetched_to = offset
-            subscription.seek(self.partition, offset)
+            self._subscription.seek(self.partition, offset)
 
     async def note_end(self) -> None:
         """Ask where the partition ends; raises Fatal."""

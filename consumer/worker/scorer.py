@@ -65,10 +65,6 @@ class ScorerSettings:
 _Found = Mapping[ExpectationsKey, FoundExpectations | Poison]
 
 
-class _TooMuchPoison(Exception):
-    """The next record would be one dead letter too many."""
-
-
 @dataclass(slots=True)
 class _SliceCounts:
     """What a slice will have done once it is committed."""
@@ -221,8 +217,10 @@ class ScorerPartition:
                     await asyncio.to_thread(self._one, record, event, found, outgoing)
                 else:
                     self._one(record, event, found, outgoing)
-            except _TooMuchPoison as reached:
-                return self._stopped_before(taken, reached)
+            except Transient:  # the next dead letter would be one too many: what came before it is taken
+                if taken == 1:
+                    raise
+                return taken - 1
             if outgoing.is_full:
                 self._most = taken  # what was decoded and looked up behind it was in vain
                 return taken
@@ -230,12 +228,6 @@ class ScorerPartition:
                 await turns.next()
         self._most = min(_ALL, self._most * 2)
         return len(records)
-
-    def _stopped_before(self, taken: int, reached: _TooMuchPoison) -> int:
-        """What came before is taken; with nothing before it, the partition waits."""
-        if taken == 1:
-            raise Transient(str(reached)) from reached
-        return taken - 1
 
     def _one(
         self,
@@ -297,7 +289,7 @@ class ScorerPartition:
     def _bury(self, record: Record, poison: Poison, outgoing: Outgoing) -> None:
         objection = self._tried.objection()
         if objection is not None:
-            raise _TooMuchPoison(
+            raise Transient(
                 f"{objection}, and the next one would ({poison.reason}): see safe dead-letters list --summary; "
                 "it goes on by itself once the cause is fixed; otherwise raise the limit and restart"
             )

@@ -63,7 +63,7 @@ class Stage:
                 await self._membership(backoff)
             except Transient as error:
                 _log.warning("the group was left; joining again", role=self.role.name, why=str(error))
-                await self._stop_or(backoff.next())
+                await wait_until(self._stopping, backoff.next())
 
     def stop(self) -> None:
         """Ask run() to drain and return; may be called twice."""
@@ -100,18 +100,18 @@ class Stage:
                 if self._stopping.is_set():
                     return
                 self._note_failed_poll(error)
-                self._seek_back(subscription)
+                for runner in self.runners.values():  # positions may be past records that were never delivered
+                    runner.seek_back()
                 if subscription.is_broken:
                     raise
-                await self._stop_or(backoff.next())
+                await wait_until(self._stopping, backoff.next())
                 continue
             finally:
                 self._raise_failure()
             self.polled_at = time.monotonic()
             for partition, batch in fetched.items():
-                runner = self.runners.get(partition)
-                if runner is not None:
-                    runner.offer(batch)
+                if partition in self.runners:
+                    self.runners[partition].offer(batch)
             if any(batch.records for batch in fetched.values()):
                 backoff.reset()
             self._check_silence(subscription)
@@ -145,22 +145,17 @@ class Stage:
         if silent > _SILENT_GROUP_SECONDS:
             raise Transient(f"the group has not answered for {silent:.0f} s")
 
-    def _seek_back(self, subscription: Subscription) -> None:
-        """After a failed poll positions may stand behind records that were never delivered."""
-        for runner in self.runners.values():
-            runner.seek_back(subscription)
-
     async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
         """A broker does not have the offset that is to be read next: it was deleted, or there is no such offset yet."""
         await subscription.refresh_metadata()
         beginning, end = await subscription.bounds(gap.partition)
         if gap.offset < beginning:
-            self._deleted_unread(subscription, gap, beginning)
+            self._deleted_unread(gap, beginning)
         else:
-            self._beyond_the_end(subscription, gap, end)
-            await self._stop_or(LOOK_AGAIN_SECONDS)  # the answer would be the same at once
+            self._beyond_the_end(gap, end)
+            await wait_until(self._stopping, LOOK_AGAIN_SECONDS)  # the answer would be the same at once
 
-    def _deleted_unread(self, subscription: Subscription, gap: OffsetOutOfRange, beginning: int) -> None:
+    def _deleted_unread(self, gap: OffsetOutOfRange, beginning: int) -> None:
         if self.role.offset_out_of_range == "stop":
             raise Fatal(
                 f"offset {gap.offset} of {self.role.topic}/{gap.partition} is no longer in its log, which begins at "
@@ -171,24 +166,18 @@ class Stage:
             "the next offset to read is not in the log; going on with the earliest",
             topic=self.role.topic, partition=gap.partition, offset=gap.offset, earliest=beginning,
         )  # fmt: skip
-        runner = self.runners.get(gap.partition)
-        if runner is not None:
-            runner.jump(subscription, beginning)
+        if gap.partition in self.runners:
+            self.runners[gap.partition].jump(beginning)
 
-    def _beyond_the_end(self, subscription: Subscription, gap: OffsetOutOfRange, end: int) -> None:
+    def _beyond_the_end(self, gap: OffsetOutOfRange, end: int) -> None:
         """Never a reason to jump. A leader that has just been elected may not know its end yet: ask it again."""
-        runner = self.runners.get(gap.partition)
-        if runner is None:
+        if gap.partition not in self.runners:
             return
-        waits = runner.beyond(subscription, gap.offset, end)
-        if waits > _BEYOND_SECONDS:
+        if self.runners[gap.partition].beyond(gap.offset, end) > _BEYOND_SECONDS:
             raise Fatal(
                 f"offset {gap.offset} of {self.role.topic}/{gap.partition} lies beyond its end, {end}: the topic was "
                 "deleted and created again, or restored from an older copy. See 'Starting over' in docs/operate.md"
             ) from gap
-
-    async def _stop_or(self, seconds: float) -> None:
-        await wait_until(self._stopping, seconds)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
