@@ -5,13 +5,12 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
 
 import structlog
 
@@ -49,10 +48,10 @@ from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.stage import Stage
 from consumer.worker.state import AggregatorSettings
+from consumer.worker.waiting import unless
 from consumer.worker.watch import TopicWatch
 
 _log = structlog.get_logger("safe.worker")
-T = TypeVar("T")
 
 _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
@@ -83,11 +82,7 @@ def now_ms() -> int:
 
 def run_worker(loaded: Loaded, role: str) -> int:
     """Run until a signal; returns the exit code. Raises ConfigurationError before anything has started, Fatal after."""
-
-    async def run() -> int:
-        return await Worker(loaded, role).run()
-
-    return asyncio.run(run())
+    return asyncio.run(Worker(loaded, role).run())
 
 
 class Worker:
@@ -120,7 +115,7 @@ class Worker:
                     not_ready=self._health.not_ready,
                 )
             )
-            verified = await self._unless_stopped(self._verify())
+            verified = await unless(self._stopping, self._verify())
             if verified is not None:
                 cleanup.push_async_callback(self._cluster.stop)
                 if not self._stopping.is_set():  # a signal may come with the last answer
@@ -139,7 +134,7 @@ class Worker:
         self._health.connect(self._metrics)
         if self._source is not None:
             self._health.is_reading = True
-            await self._unless_stopped(self._source.start())
+            await unless(self._stopping, self._source.start())
             self._health.is_reading = False
         if self._stopping.is_set():
             return
@@ -148,17 +143,6 @@ class Worker:
         gc.freeze()  # what is loaded by now stays: no need to look at it again
         self._health.note_answer()  # nobody has asked it while test cases were read
         await self._serve(verified)
-
-    async def _unless_stopped(self, steps: Coroutine[Any, Any, T]) -> T | None:
-        """What the steps return; None if we are stopped first, and then they are cancelled."""
-        doing, stopping = asyncio.create_task(steps), asyncio.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            return doing.result() if doing.done() else None
-        finally:
-            for task in (doing, stopping):
-                task.cancel()
-            await asyncio.wait({doing, stopping})
 
     async def _verify(self) -> Verified:
         """Check what is there, and whose it is.

@@ -65,14 +65,13 @@ async def check_input_offsets(
         return
     deadline = time.monotonic() + _RECOVERING_SECONDS
     while not await _input_offsets(cluster, settings, partitions):
-        if time.monotonic() < deadline:
-            await asyncio.sleep(_ASK_AGAIN_SECONDS)
-            continue
-        raise ConfigurationError(
-            f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: they "
-            "have expired or were deleted; set SAFE_V0_INPUT_START=earliest to read everything again, or latest to go "
-            "on from now"
-        )
+        if time.monotonic() >= deadline:
+            raise ConfigurationError(
+                f"group {settings.kafka_group_id} has state, but no committed offset on {settings.input_topic}: its "
+                "offsets have expired or were deleted. Set SAFE_V0_INPUT_START=earliest to read everything again, or "
+                "latest to go on from now"
+            )
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
 
 async def input_start(cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]) -> str:

@@ -43,6 +43,7 @@ from consumer.worker.backlog import Backlog, Shares
 from consumer.worker.condition import Condition
 from consumer.worker.pace import Pace
 from consumer.worker.role import PartitionLogic, Role
+from consumer.worker.waiting import wait_until
 
 _log = structlog.get_logger("safe.stage")
 
@@ -455,13 +456,6 @@ class Runner:
                 f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the "
                 "group assigns it to this worker: something else uses its transactional ids; find it and stop it"
             )
-
-
-async def wait_until(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait until the event is set, but no longer than this many seconds; None for no limit."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
 
 
 def _remedy(records: Sequence[Record]) -> str:

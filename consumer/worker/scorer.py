@@ -33,6 +33,7 @@ from consumer.wire.scored import (
 )
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
+from consumer.worker.waiting import unless
 from safe_core import CaseScore, JudgedBy, Policy, judged_by, score
 
 _log = structlog.get_logger("safe.scorer")
@@ -173,20 +174,14 @@ class ScorerPartition:
         return found
 
     async def _look_up(self, keys: Sequence[ExpectationsKey]) -> _Found:
-        looking = asyncio.ensure_future(self._source.find(keys))
-        hiding = asyncio.ensure_future(self._hidden.wait())
         try:
-            await asyncio.wait({looking, hiding}, return_when=asyncio.FIRST_COMPLETED)
-            if looking.done():
-                failure = looking.exception()
-                if isinstance(failure, Transient):
-                    # Anew: raised again, it and the task would hold each other, and with them the slice.
-                    raise Transient(str(failure))
-                return looking.result()
-        finally:
-            hiding.cancel()
-            looking.cancel()
-        raise Transient("the partition may be taken away")
+            found = await unless(self._hidden, self._source.find(keys))
+        except Transient as error:
+            # Another one: the source may keep its own, which holds each frame that it passes, and with them the slice.
+            raise Transient(str(error)) from None
+        if found is None:
+            raise Transient("the partition may be taken away")
+        return found
 
     def _wait_for_missing(self, found: _Found) -> None:
         """An output may arrive before its test case: within the grace, the partition waits."""

@@ -15,8 +15,9 @@ from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
 from consumer.kafka import Fetched, OffsetOutOfRange, Subscription
 from consumer.worker.backlog import Shares
-from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner, wait_until
+from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner
 from consumer.worker.role import Role
+from consumer.worker.waiting import wait_until
 
 _log = structlog.get_logger("safe.stage")
 

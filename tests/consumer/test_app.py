@@ -24,6 +24,7 @@ from consumer.worker import patience
 from consumer.worker.condition import Condition
 from consumer.worker.main import Worker
 from consumer.worker.partition import Runner
+from consumer.worker.waiting import unless
 from consumer.worker.watch import TopicWatch
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
@@ -136,7 +137,7 @@ async def test_whoever_wants_to_stop_is_not_kept_waiting(worker: Worker, doubts:
     worker._settings = worker._settings.model_copy(update={"start_patience_seconds": 600})
     doubts.extend([Transient("no answer")] * 1_000_000)
     asyncio.get_running_loop().call_later(0.05, worker._stopping.set)
-    assert await worker._unless_stopped(worker._verify()) is None
+    assert await unless(worker._stopping, worker._verify()) is None
     assert cast("Silent", worker._cluster).connected == 0
 
 
