@@ -96,8 +96,8 @@ def read_letter(record: Record) -> Letter | None:
             reason=fields["reason"],
             stage=fields["stage"],
             detail=fields["detail"],
-            source=Source(fields["topic"], _count(fields["partition"]), _count(fields["offset"])),
-            timestamp=_number(fields["timestamp"]),
+            source=Source(fields["topic"], _number(fields["partition"], least=0), _number(fields["offset"], least=0)),
+            timestamp=_number(fields["timestamp"], least=1 - _BEYOND_INT64),
             group=fields["group"],
             version=fields["version"],
             failed_at=_moment(fields["failed_at"]),
@@ -116,18 +116,10 @@ def _own_fields(headers: KafkaHeaders) -> dict[str, str]:
     }
 
 
-def _number(text: str) -> int:
-    number = int(text) if _NUMBER.fullmatch(text) else _BEYOND_INT64
-    if abs(number) >= _BEYOND_INT64:
+def _number(text: str, *, least: int) -> int:
+    if not _NUMBER.fullmatch(text) or not least <= int(text) < _BEYOND_INT64:
         raise ValueError("not a number of Kafka's")
-    return number
-
-
-def _count(text: str) -> int:
-    number = _number(text)
-    if number < 0:
-        raise ValueError("below zero")
-    return number
+    return int(text)
 
 
 def _moment(text: str) -> int:
@@ -139,7 +131,7 @@ def _moment(text: str) -> int:
 def _omitted(fields: Mapping[str, str]) -> Omitted | None:
     if fields.get("value_omitted") != "true":
         return None
-    return Omitted(_count(fields["value_bytes"]), fields["value_sha256"])
+    return Omitted(_number(fields["value_bytes"], least=0), fields["value_sha256"])
 
 
 # --- how a person names one -------------------------------------------------------------------------------------------

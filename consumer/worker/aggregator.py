@@ -216,7 +216,8 @@ class AggregatorPartition:
 
         Returns the note of the offset that is committed with them.
         """
-        self._state.put_winners_again(outgoing)
+        for key, value in self._state.rewrite.items():
+            self._state.put(outgoing, key, value)
         self._reporting.publish_due(outgoing, busy=bool(self._published_at))
         if at_end:
             self._forgetting.advance(outgoing)

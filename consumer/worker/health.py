@@ -1,7 +1,8 @@
 """What a worker knows of its own state, and what `/readyz`, `/livez` and the gauges make of it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from consumer.expectations.port import ExpectationsSource
 from consumer.kafka.topics import no_leader
@@ -12,6 +13,8 @@ from consumer.worker.watch import TopicWatch
 
 _CLUSTER_SILENT_SECONDS = 5.0
 _POLL_STALLED_SECONDS = 300.0
+
+T = TypeVar("T")
 
 
 class Health:
@@ -84,16 +87,13 @@ class Health:
             if stage.role.name == "aggregator"
         )
 
+    def _by_partition(self, ask: Callable[[Stage], Mapping[int, T]]) -> dict[tuple[str, int], T]:
+        return {(stage.role.topic, at): answer for stage in self.stages for at, answer in ask(stage).items()}
+
     def connect(self, metrics: Metrics) -> None:
         """Let the gauges ask."""
-        metrics.lags = lambda: {
-            (stage.role.topic, partition): lag for stage in self.stages for partition, lag in stage.lags().items()
-        }
-        metrics.waits = lambda: {
-            (stage.role.topic, partition): seconds
-            for stage in self.stages
-            for partition, seconds in stage.waiting_seconds().items()
-        }
+        metrics.lags = lambda: self._by_partition(Stage.lags)
+        metrics.waits = lambda: self._by_partition(Stage.waiting_seconds)
         metrics.ready = lambda: not self.not_ready()
         source = self.source
         if source is not None:

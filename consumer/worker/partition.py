@@ -327,7 +327,9 @@ class Runner:
 
     async def _work(self, held: Held) -> None:
         records, next_offset = self._backlog.take(self._pace.share)
-        self._resume_when_lower()
+        if self._backlog.paused and self._backlog.is_low:
+            self._backlog.paused = False
+            self._subscription.resume(self.partition)
         if not records:
             due_at = self._due_at(held)
             # The clock is read after it: what is due at once, by an earlier reading, must count, else the loop spins.
@@ -404,11 +406,6 @@ class Runner:
     def _close_batch(self) -> None:
         """Let go of a batch that is not read on: while it is open, other partitions may wait for its memory."""
         self._subscription.seek(self.partition, self._backlog.fetched_to)
-
-    def _resume_when_lower(self) -> None:
-        if self._backlog.paused and self._backlog.is_low:
-            self._backlog.paused = False
-            self._subscription.resume(self.partition)
 
     async def _served_for(self, seconds: float) -> bool:
         """Wait; False as soon as the partition is suspended."""

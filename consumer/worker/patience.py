@@ -35,13 +35,8 @@ class Patience:
     def note_failure(self, error: Transient) -> None:
         """Note one more failure; raises ConfigurationError if that is enough."""
         now, self.reason = time.monotonic(), str(error)
-        if not isinstance(error, TurnedAway):
-            self._turned_away_since = None
-        elif self._turned_away_since is None:
-            self._turned_away_since = now
-        settings_are_wrong = (
-            self._turned_away_since is not None and now - self._turned_away_since > _TURNED_AWAY_SECONDS
-        )
+        since = self._turned_away_since = (self._turned_away_since or now) if isinstance(error, TurnedAway) else None
+        settings_are_wrong = since is not None and now - since > _TURNED_AWAY_SECONDS
         if settings_are_wrong or now - self._began > self._seconds:
             raise unusable(self._settings.kafka_bootstrap_servers, error) from error
         if self.reason != self._told and now - self._told_at >= _TOLD_AGAIN_SECONDS:

@@ -189,11 +189,11 @@ class ScorerPartition:
         if not grace:
             return
         now = time.monotonic()
-        missing = {
-            key for key, answer in found.items()
+        self._missing_since = {
+            key: self._missing_since.get(key, now)
+            for key, answer in found.items()
             if isinstance(answer, Poison) and answer.reason == "expectations_not_found"
-        }  # fmt: skip
-        self._missing_since = {key: self._missing_since.get(key, now) for key in missing}
+        }
         if any(now - since < grace for since in self._missing_since.values()):
             raise Transient("a test case is not there yet; waiting for SAFE_V0_EXPECTATIONS_GRACE_SECONDS")
 

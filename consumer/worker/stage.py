@@ -191,8 +191,7 @@ class Stage:
         try:
             for runner in self.runners.values():
                 runner.suspend()
-            late = await self._quiet(_REVOKE_SECONDS)
-            for partition in late:
+            for partition in await self._quiet(_REVOKE_SECONDS):
                 self._drop(partition)
         except Exception as error:  # noqa: BLE001 - aiokafka logs and swallows it; a half-done revoke must stop us
             self._failure = self._failure or error

@@ -125,11 +125,6 @@ class PartitionState:
         self.rewrite.pop(key, None)
         self.put(outgoing, key, value)
 
-    def put_winners_again(self, outgoing: Outgoing) -> None:
-        """Add the rows that stand and that a loser follows in the changelog."""
-        for key, value in self.rewrite.items():
-            self.put(outgoing, key, value)
-
     def put_touched_rows(self, outgoing: Outgoing) -> None:
         """Add the rows of the batches that have changed."""
         for key in self.touched:
