@@ -8,7 +8,7 @@ from typing import Final
 from consumer.errors import ConfigurationError, Poison
 from consumer.kafka import Span
 from consumer.text import shown
-from consumer.wire.dead_letter import Letter, Name, Place, is_named, read_name
+from consumer.wire.dead_letter import Letter, Name, Place, read_name
 from consumer.wire.times import milliseconds_of
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -45,7 +45,7 @@ class Selection:
     def takes(self, letter: Letter) -> bool:
         """Whether a letter is meant."""
         if self.names:
-            return is_named(letter, self.names)
+            return letter.place in self.names or letter.source in self.names
         return (
             (not self.reasons or letter.reason in self.reasons)
             and (not self.partitions or letter.source.partition in self.partitions)

@@ -151,11 +151,6 @@ def read_name(text: str) -> Name:
     return Source(topic[0], int(partition), int(offset)) if topic else Place(int(partition), int(offset))
 
 
-def is_named(letter: Letter, names: frozenset[Name]) -> bool:
-    """Whether one of the names is this letter's."""
-    return letter.place in names or letter.source in names
-
-
 # --- written ----------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,11 @@ class Condition:
         self._told_why: str | None = None
         self._told_at = float("-inf")
 
+    @property
+    def troubles(self) -> list[str]:
+        """All that is wrong with the partition; empty while it is read and served."""
+        return [trouble for trouble in (self.trouble, self.unread) if trouble is not None]
+
     def note_waiting(self, error: SafeError) -> None:
         """The partition waits: say so once, and another reason later, at most every so often."""
         why, now = str(error), time.monotonic()

@@ -284,7 +284,6 @@ class Worker:
             settings.max_exported_batches, self._health.aggregator_is_surely_ours
         )
         read_state = partial(read_partition, self._connection, settings.state_topic)
-        metrics = self._metrics
         return self._make_role(
             "aggregator",
             topic=settings.scored_topic,
@@ -293,7 +292,7 @@ class Worker:
             aligned=frozenset({settings.state_topic, settings.result_topic, settings.report_topic}),
             scattered=frozenset({settings.dead_letter_topic}),
             make_logic=lambda partition: AggregatorPartition(
-                partition, aggregator, read_state, gauges, metrics, now_ms
+                partition, aggregator, read_state, gauges, self._metrics, now_ms
             ),
         )
 

@@ -273,19 +273,17 @@ class Stage:
         return polling + [
             f"{self.role.name}: partition {partition} of {self.role.topic}: {trouble}"
             for partition, runner in sorted(self.runners.items())
-            for trouble in (runner.condition.trouble, runner.condition.unread)
-            if trouble is not None
+            for trouble in runner.condition.troubles
         ]
 
     def _note_waits(self) -> None:
         """Sampled on every poll, so that taking a partition up again does not reset how long it has been waiting."""
         now = time.monotonic()
-        waiting = [
-            at
-            for at, runner in self.runners.items()
-            if runner.condition.trouble is not None or runner.condition.unread is not None or at in self.leaderless
-        ]
-        self._waiting_since = {partition: self._waiting_since.get(partition, now) for partition in waiting}
+        self._waiting_since = {
+            partition: self._waiting_since.get(partition, now)
+            for partition, runner in self.runners.items()
+            if runner.condition.troubles or partition in self.leaderless
+        }
 
     def waiting_seconds(self) -> dict[int, float]:
         """How long each partition has been waiting, 0 for those that are served."""

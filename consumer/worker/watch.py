@@ -78,7 +78,9 @@ class TopicWatch:
         refused = [topic for topic in self._partitions if topic in seen.refused]
         gone = [topic for topic in self._partitions if topic not in seen.partitions and topic not in seen.refused]
         refused_for_long, gone_for_long = self._lasts("refused", refused), self._lasts("gone", gone)
-        self.trouble = _trouble(gone, refused)
+        self.trouble = f"missing topic: {', '.join(gone)}" if gone else None
+        if refused:
+            self.trouble = f"not authorised for the topic: {', '.join(refused)}"
         if refused_for_long:
             raise Fatal(
                 f"{', '.join(refused)}: not authorised for the topic any more; grant DESCRIBE, which READ and WRITE "
@@ -142,12 +144,6 @@ class TopicWatch:
                 f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
                 "start a new group on new topics, as 'Starting over' in docs/operate.md says"
             )
-
-
-def _trouble(gone: list[str], refused: list[str]) -> str | None:
-    if refused:
-        return f"not authorised for the topic: {', '.join(refused)}"
-    return f"missing topic: {', '.join(gone)}" if gone else None
 
 
 def _by_topic(places: Iterable[_Place]) -> dict[str, list[int]]:
