@@ -1,1 +1,1 @@
-"""What stands in topics: values, keys and headers of every record, written and read."""
+"""What the topics hold: values, keys and headers of every record, written and read."""

@@ -26,7 +26,7 @@ class _Row(Struct, frozen=True):
 
 
 class BatchRow(_Row, frozen=True):
-    """What the changelog notes of a batch besides its cases.
+    """What the changelog holds of a batch besides its cases.
 
     `last_scored_at` (ms) is the timestamp of its last scored record, winner or not; `cases` how many rows it has, so
     that a restore can tell when some are gone; `moved` is the next `scored` offset
@@ -49,9 +49,9 @@ class BatchRow(_Row, frozen=True):
 class ProgressRow(_Row, frozen=True):
     """How far a partition of `scored` is folded: `next_offset` is the next one to read.
 
-    `topic_id` is the cluster's id of `scored`, None where the broker does not tell or an older SAFE wrote the row.
+    `topic_id` is the cluster's id of `scored`, None if the broker does not report it or an older SAFE wrote the row.
     `transactions` counts those that have written the row: the committed offset repeats the count in its note, so that
-    a row and an offset that are not of the same transaction can be told apart even where the offset did not move.
+    a row and an offset of different transactions differ even if the offset did not move.
     """
 
     group: str
@@ -71,6 +71,6 @@ _NOTE = re.compile("transactions=([0-9]{1,18})")
 
 
 def transactions_of(note: str) -> int | None:
-    """The count that an offset's note repeats; None of a note that SAFE did not write."""
+    """The count that an offset's note repeats; None for a note that SAFE did not write."""
     match = _NOTE.fullmatch(note)
     return int(match[1]) if match else None

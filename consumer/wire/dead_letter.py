@@ -21,7 +21,7 @@ _DETAIL_LIMIT: Final = 512
 
 
 class Place(NamedTuple):
-    """Where a dead letter stands in its own topic; written 3/41, it is the letter's name."""
+    """Partition and offset of a dead letter in its own topic; written 3/41, it is the letter's name."""
 
     partition: int
     offset: int
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where the record stood that became a dead letter."""
+    """Topic, partition and offset of the record that became a dead letter."""
 
     topic: str
     partition: int
@@ -124,7 +124,7 @@ def _number(text: str, *, least: int) -> int:
 
 def _moment(text: str) -> int:
     milliseconds = milliseconds_of(text)
-    rfc_3339(milliseconds)  # a stranger may have written one that no calendar has
+    rfc_3339(milliseconds)  # others may have written one that no calendar has
     return milliseconds
 
 
@@ -157,7 +157,7 @@ def read_name(text: str) -> Name:
 def dead_letter_headers(
     record: Record, poison: Poison, *, stage: str, group: str, version: str, failed_at: int
 ) -> list[tuple[str, bytes | None]]:
-    """The record's own headers without any `safe.dlq.*` that came in, or whose name is not UTF-8, and ours."""
+    """The record's own headers, except `safe.dlq.*` and those whose name is not UTF-8, and ours."""
     ours = {
         "reason": poison.reason,
         "stage": stage,
@@ -183,5 +183,5 @@ def value_omitted(value: bytes) -> list[tuple[str, bytes | None]]:
 
 
 def came_with(headers: KafkaHeaders) -> list[tuple[str, bytes | None]]:
-    """The headers of a record that a dead letter keeps: no name of SAFE's own, and none that cannot be written."""
+    """The headers of a record that a dead letter keeps: none of SAFE's own, and none that cannot be written."""
     return [header for header in headers if not header[0].startswith(_PREFIX) and is_utf8(header[0])]

@@ -1,4 +1,4 @@
-"""JSON Schemas of what stands in the topics that others read and write (contract.md, "Events"): the files in schemas/.
+"""JSON Schemas of the records that others write and read (contract.md, "Events"): the files in schemas/.
 
 They are written by hand. Tests hold them together with what SAFE writes, field by field, and with what it takes.
 """

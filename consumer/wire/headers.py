@@ -43,7 +43,7 @@ def group_of(headers: KafkaHeaders) -> str | None:
 
 
 _LONGEST_SCHEMA = 20
-"""Digits of a schema: more are no version of ours, and Python refuses to read thousands of them."""
+"""Digits of a schema: no version of ours has more, and Python refuses to read thousands of them."""
 
 
 def check_schema(headers: KafkaHeaders) -> None:
@@ -65,13 +65,13 @@ def check_schema(headers: KafkaHeaders) -> None:
 # --- traces -----------------------------------------------------------------------------------------------------------
 
 _TRACE_HEADER = "traceparent"
-# W3C Trace Context: version (ff is none), trace and parent (neither all 0), flags. What a later version may add behind
-# these is unknown, and not carried.
+# W3C Trace Context: version (not ff), trace and parent (neither all 0), flags. What a later version may add after these
+# is unknown, and not carried.
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def traced(headers: KafkaHeaders, source: KafkaHeaders) -> KafkaHeaders:
-    """Give the headers, and with them the traceparent of the record that they come from; an invalid one is dropped."""
+    """The headers, with the traceparent of the source record added; an invalid one is dropped."""
     parent = None
     for name, content in source:
         if name == _TRACE_HEADER:

@@ -118,6 +118,23 @@ _DECODER = msgspec.json.Decoder(ScoredRecord)
 # --- scored -----------------------------------------------------------------------------------------------------------
 
 
+def result_of(test_id: str, archetype: str | None, case: CaseScore) -> ResultShape:
+    """The scores of one case as they are written."""
+    details = case.details
+    return ResultShape(
+        test_id,
+        archetype,
+        ScoresShape(*case.scores),
+        DetailsShape(
+            FoundShape(details.cr_found, details.cr_missing),
+            ViolationsShape(details.ah_violations),
+            FoundShape(details.ac_found, details.ac_missing),
+        ),
+        TermsShape(*case.terms),
+        case.label,
+    )
+
+
 def encode_scored(scored: ScoredRecord) -> bytes:
     """One scored case as the repartition topic and the changelog hold it."""
     return _ENCODER.encode(scored)
@@ -128,7 +145,7 @@ def decode_scored(value: bytes | None) -> ScoredRecord:
     try:
         return _DECODER.decode(value or b"")
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        # The message of the error would quote the value.
+        # The message of the error might quote the value.
         raise Undecodable(f"not a scored record: {type(error).__name__}") from None
 
 

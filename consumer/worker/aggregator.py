@@ -31,7 +31,7 @@ from consumer.worker.state import AggregatorSettings, LiveBatch, PartitionState,
 _log = structlog.get_logger("safe.aggregator")
 
 _NO_ROW = BatchRow(0, 0, None, 0, 0, 0, "", "", "live")
-"""What a new batch begins with."""
+"""The row of a new batch."""
 
 
 class AggregatorPartition:
@@ -82,7 +82,7 @@ class AggregatorPartition:
         except Transient:
             self._metrics.count("safe_restore_failures")
             raise
-        if self._settings.exactly_once:  # otherwise two owners at once may leave rows that neither has counted
+        if self._settings.exactly_once:  # in at_least_once two owners at once may leave rows that neither has counted
             self._state.check_counts()
         self._reporting.resume()
         self._restored = await self._state.exported()
@@ -107,7 +107,9 @@ class AggregatorPartition:
         check_same_topic(progress, self._settings)
         if committed is None:
             return progress.next_offset
-        if self._settings.exactly_once:  # otherwise the row is written first, and a crash may come between
+        if (
+            self._settings.exactly_once
+        ):  # in at_least_once the row is written first, and a crash may come before the offset
             check_same_transaction(progress, committed, where, state_topic)
         return committed.offset
 
@@ -161,7 +163,7 @@ class AggregatorPartition:
         return True
 
     def _decoded(self, record: Record, outgoing: Outgoing) -> ScoredRecord | None:
-        """A record of this group that can be read; None for any other, a dead letter written if it is ours."""
+        """Decode a record; None if another group wrote it, or if it cannot be read and becomes a dead letter."""
         group = group_of(record.headers)
         if group is not None and group != self._settings.group:
             self._outcomes["foreign"] += 1
@@ -176,18 +178,18 @@ class AggregatorPartition:
         return None
 
     def _live_batch(self, scored: ScoredRecord, outgoing: Outgoing) -> LiveBatch | None:
-        """The batch to fold into; None while an earlier one of that name is still being buried."""
+        """The batch to fold into; None while the rows of an earlier one of that name are still being removed."""
         batch = self._state.batch(scored.concern_id, scored.batch_id)
         if batch.is_live and (not self._state.forgotten or self._state.forgotten.pop(batch.key, None) is None):
             return batch
-        if not self._forgetting.bury_rest(batch, outgoing):
+        if not self._forgetting.remove_rest(batch, outgoing):
             return None
         fresh = self._state.batches[batch.key] = LiveBatch(batch.key, scored.concern_id, scored.batch_id)
         self._reopened.append(fresh)
         return fresh
 
     def _note_in_row(self, batch: LiveBatch, record: Record, scored: ScoredRecord, *, won: bool) -> None:
-        """Note what the batch's row says after this record; a loser changes the time of its last record alone."""
+        """Note in the batch's row what this record changes: one that lost changes only the time of the last record."""
         before = batch.row or _NO_ROW
         moved = won or before.expected_cases != scored.expected_cases
         scorer = scored.scorer if won or batch.row is None else before
@@ -198,13 +200,13 @@ class AggregatorPartition:
             record.offset + 1 if moved else before.moved,
             before.reported,
             before.reported_at,
-            intern(scorer.fingerprint),  # the same in nearly all of very many rows
+            intern(scorer.fingerprint),  # nearly all rows, of which there may be millions, have the same
             intern(scorer.version),
             "live",
         )
         self._state.touched[batch.key] = None
         batches = self._state.batches
-        batches[batch.key] = batches.pop(batch.key)  # the latest stands last
+        batches[batch.key] = batches.pop(batch.key)  # the latest is kept last
         if row.moved > row.reported:
             self._reporting.owe(batch)
         if before.fingerprint not in ("", row.fingerprint) and not batch.warned_of_fingerprints:
@@ -242,7 +244,7 @@ class AggregatorPartition:
     # --- export -------------------------------------------------------------------------------------------------------
 
     def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
-        """The slice is visible: move gauges and counters, and say what deserves it."""
+        """The slice is visible: move gauges and counters, and log warnings."""
         self._transactions += 1
         self._state.rewrite.clear()
         self._committed_at = time.monotonic()
@@ -292,7 +294,7 @@ class AggregatorPartition:
         self._gauges.show(self._partition, restored)
 
     def drop(self) -> None:
-        """The partition is let go: nothing of it is exported any more, and nothing left unsaid."""
+        """The partition is let go: log what has not been logged yet, and export nothing of it any more."""
         self._foreign.flush()
         self._undecodable.flush()
         self._gauges.drop(self._partition)

@@ -1,4 +1,4 @@
-"""How much a partition holds: what is fetched and not yet processed, and how big a slice may be."""
+"""How much a partition holds: the records that are fetched and not yet processed, and the size of a slice."""
 
 import time
 from bisect import bisect_left
@@ -14,24 +14,24 @@ _BACKLOG_RECORDS = 5_000
 _BACKLOG_BYTES = 16 * 1024 * 1024
 _ALL_SLICES_BYTES = 24 * 1024 * 1024
 _ALL_BACKLOGS_BYTES = 56 * 1024 * 1024
-"""What all partitions of a role may hold together: each has an even share, and no more than is its own limit."""
+"""What all partitions of a role may hold together: each has an equal share, up to its own limit."""
 _LEAST_SHARE_BYTES = 512 * 1024
 
 
 class Shares:
-    """How much each partition of a role may hold, in bytes: the more partitions, the less."""
+    """How much each partition of a role may hold, in bytes: with more partitions less."""
 
     def __init__(self) -> None:
         self.partitions = 1
 
     @property
     def backlog_bytes(self) -> int:
-        """What may have been fetched and not yet processed."""
+        """How much may be fetched and not yet processed."""
         return min(_BACKLOG_BYTES, max(_LEAST_SHARE_BYTES, _ALL_BACKLOGS_BYTES // self.partitions))
 
     @property
     def slice_bytes(self) -> int:
-        """What may be processed at once, the last record to be completed."""
+        """How much may be processed at once; the last record may exceed it."""
         return min(_SLICE_BYTES, max(_LEAST_SHARE_BYTES, _ALL_SLICES_BYTES // self.partitions))
 
 
@@ -72,21 +72,19 @@ class Backlog:
 
     @property
     def is_full(self) -> bool:
-        """Enough to work on for a while."""
+        """Whether fetching should pause."""
         return len(self.records) > _BACKLOG_RECORDS or self._bytes > self._shares.backlog_bytes
 
     @property
     def is_low(self) -> bool:
-        """Time to fetch again."""
+        """Whether a paused partition should be fetched again."""
         return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < self._shares.backlog_bytes // 2
 
     def take(self, share: float = 1.0) -> tuple[list[Record], int]:
-        """The next slice (everything there is, up to its bounds) and the offset to commit with it.
+        """The next slice (all that was fetched, up to its bounds) and the offset to commit with it.
 
-        `share` is how much of its bounds a slice may have; it holds one record at the least.
-
-        That offset is behind the markers too once nothing is left in between: a group that only ever commits behind
-        records never shows a lag of zero.
+        `share` is the part of its bounds that a slice may fill; it has at least one record. The offset is past the
+        transaction markers too if no record is left before them: else the group's lag would never become zero.
         """
         taken: list[Record] = []
         size, most = 0, max(1, int(self._shares.slice_bytes * share))
@@ -98,19 +96,19 @@ class Backlog:
         return taken, self.records[0].offset if self.records else self.fetched_to
 
     def share_of(self, records: Sequence[Record]) -> float:
-        """What share of a full slice these are, by number or by bytes, whichever is more."""
+        """The share of a full slice that these are, by number or by bytes, whichever is more."""
         size = sum(map(size_of, records))
         return max(len(records) / _SLICE_RECORDS, size / self._shares.slice_bytes)
 
     def put_back(self, records: Sequence[Record]) -> None:
-        """Return what a slice did not take."""
+        """Put back what a slice did not take."""
         sizes = [size_of(record) for record in records]
         self.records.extendleft(reversed(records))
         self._sizes.extendleft(reversed(sizes))
         self._bytes += sum(sizes)
 
     def committed(self, next_offset: int) -> None:
-        """Everything below `next_offset` is done with."""
+        """Everything before `next_offset` is committed."""
         if next_offset >= self.fetched_to:
             self.markers_since = None
         elif not self.records and self.markers_since is None:

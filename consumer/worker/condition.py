@@ -1,4 +1,4 @@
-"""Why a partition is not served just now: what `/readyz` and the log say of it."""
+"""Why a partition is not served at the moment, for `/readyz` and the log."""
 
 import time
 
@@ -8,24 +8,24 @@ from consumer.errors import PartitionLost, SafeError
 
 _log = structlog.get_logger("safe.stage")
 
-_BEING_TAKEN_UP = "being taken up"
-_TELL_AGAIN_SECONDS = 30.0
+_TAKING_UP = "being taken up"
+_LOG_AGAIN_SECONDS = 30.0
 
 
 class Condition:
-    """The troubles of one partition, each logged when it begins, and when it ends.
+    """The troubles of one partition, each logged when it begins and when it ends.
 
-    `trouble` keeps it from being served, `unread` keeps it from being read on; None for none. Taking a partition up
-    again ends no trouble, only a commit or reaching the end does: `is_proven` tells whether that has happened.
+    `trouble` keeps it from being served, `unread` keeps it from being read further; None for none. To take a partition
+    up again does not end a trouble, only a commit or reaching the end does: `is_proven` says whether that has happened.
     """
 
     def __init__(self, role: str, topic: str, partition: int) -> None:
-        self.trouble: str | None = _BEING_TAKEN_UP
+        self.trouble: str | None = _TAKING_UP
         self.unread: str | None = None
         self.is_proven = True
         self._where = {"role": role, "topic": topic, "partition": partition}
-        self._told_why: str | None = None
-        self._told_at = float("-inf")
+        self._logged_reason: str | None = None
+        self._logged_at = float("-inf")
 
     @property
     def troubles(self) -> list[str]:
@@ -33,16 +33,16 @@ class Condition:
         return [trouble for trouble in (self.trouble, self.unread) if trouble is not None]
 
     def note_waiting(self, error: SafeError) -> None:
-        """The partition waits: say so once, and another reason later, at most every so often."""
+        """The partition waits: log it once, and other reasons later, at most every 30 seconds."""
         why, now = str(error), time.monotonic()
-        begins = self.trouble is None or self.trouble == _BEING_TAKEN_UP
-        if begins or (why != self._told_why and now - self._told_at > _TELL_AGAIN_SECONDS):
-            self._told_why, self._told_at = why, now
+        begins = self.trouble is None or self.trouble == _TAKING_UP
+        if begins or (why != self._logged_reason and now - self._logged_at > _LOG_AGAIN_SECONDS):
+            self._logged_reason, self._logged_at = why, now
             _log.warning("the partition waits", **self._where, why=why)
         self.trouble = why
 
     def note_unread(self, error: SafeError) -> None:
-        """The partition cannot be read on; what was read before is still served."""
+        """The partition cannot be read further; what was read before is still served."""
         if self.unread is None:
             _log.warning("the partition waits", **self._where, why=str(error))
         self.unread = str(error)
@@ -60,7 +60,7 @@ class Condition:
             self.trouble = None
 
     def note_served(self) -> None:
-        """What was in trouble has succeeded."""
+        """Something was committed, or the end was reached: the trouble is over."""
         if not self.is_proven:
             _log.info("the partition goes on", **self._where)
         self.is_proven = True

@@ -13,7 +13,7 @@ _OVERHEAD_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterTopic:
-    """The topic, as verified at start, and who writes to it."""
+    """The topic as it was verified at the start, and who writes to it."""
 
     name: str
     partitions: int
@@ -25,7 +25,7 @@ class DeadLetterTopic:
 def append_dead_letter(
     outgoing: Outgoing, record: Record, poison: Poison, stage: str, topic: DeadLetterTopic, now_ms: int
 ) -> None:
-    """Write the record as it came to its source partition, modulo the topic's count, with the reason in headers."""
+    """Add the record unchanged, with the reason in headers, to its source's partition modulo the topic's count."""
     headers = dead_letter_headers(
         record, poison, stage=stage, group=topic.group, version=topic.version, failed_at=now_ms
     )

@@ -1,4 +1,4 @@
-"""Forgetting idle batches (contract.md, "Forgetting"): marked first, then buried row by row, the mark last of all."""
+"""Forgetting idle batches (contract.md, "Forgetting"): mark the batch, remove its rows one by one, then the mark."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
@@ -17,11 +17,11 @@ _FORGET_RECORDS = 5_000
 
 _FORGET_EVERY_SECONDS = 0.05
 _SHORTEST_MARK_MS = 86_400_000
-"""The mark of a forgotten batch stays for one more time-to-live, and no shorter: else no reopening would be told."""
+"""The mark of a forgotten batch, by which a late record is noticed, stays for a time to live, at least this long."""
 
 
 class Forgetting:
-    """What is forgotten of a partition, a bounded number of records in each transaction."""
+    """Forgets the idle batches of a partition, a bounded number of records in each transaction."""
 
     def __init__(self, settings: AggregatorSettings, state: PartitionState, now_ms: Callable[[], int]) -> None:
         self._state = state
@@ -42,32 +42,32 @@ class Forgetting:
         oldest = self._now_ms() - self._ttl_ms
         for batch in self._state.batches.values():
             if batch.row is None or batch.row.last_scored_at >= oldest:
-                return  # the rest was scored later
-            if batch.owed_at is None:  # its last report goes first
+                return  # all that follow were scored later
+            if batch.owed_at is None:  # its last report is published first
                 yield batch
 
     def _step(self, batch: LiveBatch, outgoing: Outgoing, budget: int) -> int:
-        """One step of one batch: first mark it, in later transactions bury its rows; returns the records written."""
+        """One step of one batch: first mark it, in later transactions remove its rows; returns the records written."""
         row = batch.row
         assert row is not None
         self._state.touched[batch.key] = None
         if row.stage == "live":
             batch.row = replace(row, stage="forgetting")
             return 1
-        buried = self._bury(batch, outgoing, budget)
+        removed = self._remove_rows(batch, outgoing, budget)
         if not len(batch.fold):
             # The mark stays, so that a late record is known to reopen the batch.
             self._state.forgotten[batch.key] = replace(row, stage="forgotten")
             del self._state.batches[batch.key]
             _log.info("batch forgotten", concern_id=batch.concern_id, batch_id=batch.batch_id)
-        return buried + 1
+        return removed + 1
 
-    def bury_rest(self, batch: LiveBatch, outgoing: Outgoing) -> bool:
-        """Bury what is left of a batch before one of the same name begins; False if some of it must wait."""
-        self._bury(batch, outgoing, _most_records(outgoing))
+    def remove_rest(self, batch: LiveBatch, outgoing: Outgoing) -> bool:
+        """Remove what is left of a batch before one of the same name begins; False if some of it must wait."""
+        self._remove_rows(batch, outgoing, _most_records(outgoing))
         return not len(batch.fold)
 
-    def _bury(self, batch: LiveBatch, outgoing: Outgoing, most: int) -> int:
+    def _remove_rows(self, batch: LiveBatch, outgoing: Outgoing, most: int) -> int:
         names = list(islice(batch.fold, most))
         for test_id in names:
             batch.fold.remove(test_id)
@@ -84,7 +84,7 @@ class Forgetting:
     def next_at(self, now: float, committed_at: float) -> float | None:
         """Monotonic time at which the longest idle batch, or mark, is old enough; None if there is none.
 
-        What cannot be done at once, as an owed report comes before the end of its batch, must not spin.
+        A pause after each commit keeps the loop from spinning over what must wait, such as a batch that owes a report.
         """
         batches, marks = self._state.batches.values(), self._state.forgotten.values()
         times = [batch.row.last_scored_at + self._ttl_ms for batch in islice(batches, 1) if batch.row]

@@ -1,4 +1,4 @@
-"""What a worker knows of its own state, and what `/readyz`, `/livez` and the gauges make of it."""
+"""What a worker knows of its own state, and what `/readyz`, `/livez` and the gauges say of it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Health:
-    """The parts of a worker as far as they are there yet; the worker sets them, probes and scrapes ask."""
+    """The parts of a worker that exist so far; the worker sets them, probes and scrapes read them."""
 
     def __init__(self) -> None:
         self.stages: Sequence[Stage] = ()
@@ -30,12 +30,12 @@ class Health:
         self._answered_at = time.monotonic()
 
     def note_answer(self) -> None:
-        """The cluster has answered, or nobody has asked it for a while."""
+        """The cluster has answered, or was not asked for a while."""
         self._answered_at = time.monotonic()
 
     @property
     def cluster_is_silent(self) -> bool:
-        """Whether the cluster has not answered for so long that it shows."""
+        """Whether the cluster has not answered for so long that it counts as trouble."""
         return self._silence() > _CLUSTER_SILENT_SECONDS
 
     def _silence(self) -> float:
@@ -58,10 +58,12 @@ class Health:
             return ["starting: reading the test cases" if self.is_reading else "starting"]
         troubles += [trouble for stage in self.stages for trouble in stage.troubles()]
         missing = self.topics.missing_brokers()
-        return [missing, *troubles] if troubles and missing is not None else troubles  # alone it is no trouble
+        return (
+            [missing, *troubles] if troubles and missing is not None else troubles
+        )  # alone, a missing broker is no trouble
 
     def _leaderless(self) -> list[str]:
-        """What cannot be read or written for the partitions that are ours."""
+        """The partitions without a leader that ours need."""
         concerned = {
             topic: {at for at in self.topics.leaderless(topic) if any(s.needs(topic, at) for s in self.stages)}
             for topic in self.topics.topics
@@ -69,7 +71,7 @@ class Health:
         return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
 
     def not_live(self) -> Sequence[str]:
-        """That this answer is given at all shows that the loop turns; polls may rest only while the cluster does."""
+        """An answer at all shows that the event loop runs; polls may stop only while the cluster does not answer."""
         if self.cluster_is_silent:
             return []
         now = time.monotonic()
@@ -80,7 +82,7 @@ class Health:
         ]
 
     def aggregator_is_surely_ours(self) -> bool:
-        """Whether the group still counts on us as an aggregator, as far as we can know."""
+        """Whether the group still takes this worker for a member, so that its aggregates are current."""
         return any(
             stage.subscription is not None and stage.subscription.heartbeat_is_fresh()
             for stage in self.stages
@@ -91,7 +93,7 @@ class Health:
         return {(stage.role.topic, at): answer for stage in self.stages for at, answer in ask(stage).items()}
 
     def connect(self, metrics: Metrics) -> None:
-        """Let the gauges ask."""
+        """Give the gauges what they show."""
         metrics.lags = lambda: self._by_partition(Stage.lags)
         metrics.waits = lambda: self._by_partition(Stage.waiting_seconds)
         metrics.ready = lambda: not self.not_ready()

@@ -57,18 +57,19 @@ _WATCH_SECONDS = 1.5
 _CLUSTER_TIMEOUT_SECONDS = 3.0
 _ASK_AGAIN_SECONDS = 0.5
 _TRANSACTION_SHARE = 0.8
-"""A transaction must end before the session does: its owner may be gone by then."""
+"""A transaction must end before the session does: after that, its owner may be gone."""
 
 _ONE_SIGNAL_SECONDS = 0.5
-"""What comes so soon after the first signal is the same wish: a supervisor may tell the process and its whole group."""
+"""A second signal this soon counts as the first one: a supervisor may signal both the process and its group."""
 
 _MIDDLE_EVERY = 40
-"""Collections of garbage come with the watch, not after a number of objects: records and rows hold no cycles, and
-looking for some in each slice costs a tenth of the throughput. The oldest generation would take a third of a second
-for a million rows, and is left alone: a restored row is looked at twice while it is young, and never again.
+"""Garbage collection runs with the watch of the cluster, not after a number of allocations: records and rows have no
+cycles, and looking for some in each slice costs a tenth of the throughput. In this many rounds, one collects the middle
+generation too. The oldest one would take a third of a second for a million rows, and is never collected: a restored row
+is examined twice while it is young, and then no more.
 
-Rows are not frozen: that would keep, for ever, all that is garbage at that moment, first of all the clients that have
-just read them (50 kB at each restore).
+Rows are not frozen: that would also keep for ever what is garbage at that moment, above all the clients that have just
+read them (50 kB at each restore).
 """
 
 _EXIT_OK = 0
@@ -81,8 +82,12 @@ def now_ms() -> int:
 
 
 def run_worker(loaded: Loaded, role: str) -> int:
-    """Run until a signal; returns the exit code. Raises ConfigurationError before anything has started, Fatal after."""
-    return asyncio.run(Worker(loaded, role).run())
+    """Run until a signal; returns the exit code. Raises ConfigurationError before anything has started, Fatal later."""
+
+    async def run() -> int:
+        return await Worker(loaded, role).run()  # made here, since its client asks for the running loop
+
+    return asyncio.run(run())
 
 
 class Worker:
@@ -125,11 +130,11 @@ class Worker:
 
     async def _start(self, verified: Verified, address: str, cleanup: AsyncExitStack) -> None:
         """With brokers that answer: read the test cases, and serve."""
-        gc.disable()  # before test cases are read: to look at all of them again and again would hold the loop
+        gc.disable()  # before test cases are read: to examine all of them again and again would block the event loop
         cleanup.callback(gc.enable)
         if self._role != "aggregator":
             self._source = expectations_source(self._settings)
-            cleanup.push_async_callback(self._source.stop)  # also of a start that fails half-way
+            cleanup.push_async_callback(self._source.stop)  # also after a start that fails half-way
         self._health.source = self._source
         self._health.connect(self._metrics)
         if self._source is not None:
@@ -140,15 +145,14 @@ class Worker:
             return
         self._health.stages = self._make_stages(verified)
         self._announce(verified, address)
-        gc.freeze()  # what is loaded by now stays: no need to look at it again
-        self._health.note_answer()  # nobody has asked it while test cases were read
+        gc.freeze()  # what is loaded by now stays: it need not be examined again
+        self._health.note_answer()  # it was not asked while test cases were read
         await self._serve(verified)
 
     async def _verify(self) -> Verified:
-        """Check what is there, and whose it is.
+        """Check which topics there are, and who owns them.
 
-        Raises ConfigurationError for what is wrong with it, and where no broker answers, or none that knows, for longer
-        than our patience.
+        Raises ConfigurationError for what is wrong with them, and if no broker answers for longer than our patience.
         """
         patience = self._health.patience = Patience(self._settings)
         while True:
@@ -251,7 +255,7 @@ class Worker:
             poison_limits=PoisonLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
         source, metrics = self._source, self._metrics
-        # Partitions that are added while we run are read from their earliest record.
+        # Partitions that are added later are read from their earliest record.
         known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
         return self._make_role(
             "scorer",
@@ -355,7 +359,7 @@ class Worker:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     async def _watch_cluster(self, verified: Verified) -> None:
-        """Ask the cluster again and again whether it answers, and what has become of the topics."""
+        """Ask the cluster again and again whether it answers, and what has happened to the topics."""
         specs = topic_specs(self._settings)
         counts = {specs[name].name: count for name, count in verified.partitions.items()}
         watch = self._health.topics = TopicWatch(counts, may_grow=self._settings.input_topic)
@@ -374,7 +378,7 @@ class Worker:
                 stage.leaderless = watch.leaderless(stage.role.topic)
 
     async def _watch_ends(self) -> None:
-        """Ask where partitions end that are not fetched; apart, as one that cannot be asked takes long to say so."""
+        """Ask where partitions end that are not fetched; apart, since one without an answer takes long."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             await asyncio.gather(*(stage.note_ends() for stage in self._health.stages))

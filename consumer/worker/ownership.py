@@ -15,13 +15,13 @@ from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
 
 _RECOVERING_SECONDS = 6.0
-"""After all brokers were down, a coordinator may for seconds answer that no offset exists, though it is only behind."""
+"""After all brokers were down, a coordinator that is only behind may say for seconds that there is no offset."""
 
 _ASK_AGAIN_SECONDS = 0.5
 
 
 async def check_ownership(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> None:
-    """Raise ConfigurationError if another group wrote last to a topic that is to be ours; raises Transient."""
+    """Raise ConfigurationError if another group wrote the last record of one of our topics; raises Transient."""
     specs = topic_specs(settings)
     for name in ("state", "result", "report"):
         if name not in partitions:
@@ -40,10 +40,10 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
 
 
 def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) -> None:
-    """A changed count would move keys to other partitions than their state, no matter who starts first."""
+    """With another count, keys would be in other partitions than their state."""
     for record in state_tails:
         if record.key == PROGRESS_KEY and record.value is not None:
-            with contextlib.suppress(Undecodable):  # the restore says what is wrong with it
+            with contextlib.suppress(Undecodable):  # the restore reports it
                 written_for = ProgressRow.decode(record.value).partitions
                 if written_for != partitions:
                     raise ConfigurationError(
@@ -58,9 +58,9 @@ async def check_input_offsets(
     """Raise ConfigurationError if the group has scored before, but no input partition has an offset any more."""
     if settings.input_start is not None:
         return
-    # The state is looked at first: an offset is committed before the aggregator can know of its records.
+    # The state is read first: an offset is committed before the aggregator can read what was scored.
     tails = await _tails(connection, settings.state_topic, partitions["state"])
-    # The mark of a partition that was taken up comes before anything was scored.
+    # A mark proves nothing: a partition that is taken up gets one before anything was scored.
     if not any(group_of(record.headers) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
         return
     deadline = time.monotonic() + _RECOVERING_SECONDS
@@ -78,7 +78,7 @@ async def input_start(cluster: Cluster, settings: Settings, partitions: Mapping[
     """Where input partitions without an offset begin; raises Transient.
 
     SAFE_V0_INPUT_START=latest is for a group without any offset. Later, a partition without one was added, or has not
-    had a record yet: what stands in it now was never read.
+    had a record yet: what it holds now was never read.
     """
     if settings.input_start != "latest" or await _input_offsets(cluster, settings, partitions):
         return "earliest"
@@ -91,7 +91,7 @@ async def _input_offsets(cluster: Cluster, settings: Settings, partitions: Mappi
 
 async def _tails(connection: Connection, topic: str, partitions: int) -> Sequence[Record]:
     try:
-        async with asyncio.TaskGroup() as reading:  # which leaves none of them running if one fails
+        async with asyncio.TaskGroup() as reading:  # if one fails, the others are cancelled
             tails = [reading.create_task(read_tail(connection, topic, partition)) for partition in range(partitions)]
     except* SafeError as group:
         raise first_of(group) from None

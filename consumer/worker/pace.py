@@ -19,7 +19,7 @@ worker would stay slow for minutes after an outage of the brokers, in which comm
 from math import inf
 
 _LEAST_SHARE = 1 / 8_192
-"""Of every bound less than one record: one record is always taken."""
+"""A slice of this share is always one record."""
 
 
 _GROWTHS = 8

@@ -1,4 +1,4 @@
-"""The worker's own pages: /metrics for Prometheus, /livez and /readyz for what restarts workers or routes to them."""
+"""The worker's own pages: /metrics for Prometheus, /livez and /readyz for whatever restarts or uses workers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -12,7 +12,7 @@ from consumer.settings import split_address
 from consumer.telemetry.metrics import Metrics, page
 
 _SHUTDOWN_SECONDS = 1.0
-"""A client that does not read its answer must not hold up the end of the process."""
+"""A client that does not read its answer must not delay the end of the process."""
 
 Troubles = Callable[[], Sequence[str]]
 

@@ -4,13 +4,13 @@
 |-------------|-------------------------|------------------------------------|-------------------------------------|
 | TAKING_UP   | from the fence on: all  | confirm, fence, restore, offset    | READY; after a failure BACKING_OFF  |
 | READY       | logic, writer, position | waits until the group says "yours" | SERVING; BACKING_OFF                |
-| SERVING     | logic, writer, position | records come, slices are committed | READY while the group deals again;  |
+| SERVING     | logic, writer, position | records come, slices are committed | READY while the group rebalances;   |
 |             |                         |                                    | after a failure BACKING_OFF         |
 | BACKING_OFF | nothing                 | a pause, longer each time          | TAKING_UP                           |
 
-Whether the group says "yours" is told from outside, in any state (`suspend`, `keep`). In any state the task may also be
+The stage says in any state whether the group says "yours" (`suspend`, `keep`). In any state the task may also be
 cancelled, because the partition went to another member or the worker ends: then all that is held is let go. What a poll
-brings counts only while SERVING; the path of a slice, from records to a commit, is `Runner._write`.
+returns counts only while SERVING; the path of a slice, from records to a commit, is `Runner._write`.
 
 Why a partition is taken up in this order:
 
@@ -18,10 +18,10 @@ Why a partition is taken up in this order:
   that believed it would fence the rightful owner again and again.
 - Fence before the restore and before the offset. Until the former owner's transaction has ended, neither its rows nor
   its offset are final.
-- The offset is asked with proof (kafka/group_offsets.py), and the restore reads up to a mark of its own: a broker of
-  the past can delay both, but never answer them.
+- The offset is asked for with proof (kafka/group_offsets.py), and the restore reads up to a mark of its own: a broker
+  that is out of date can delay both, but never answer them.
 - An offset below what was committed here, or an offset and a row of state that are not of one transaction, is a
-  contradiction: it is asked about for a minute, and then ends the worker.
+  contradiction: SAFE asks again for a minute, and then the worker ends.
 """
 
 import asyncio
@@ -136,7 +136,7 @@ class Runner:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether polls tell where the partition ends."""
+        """Whether polls show where the partition ends."""
         return self.is_serving and not self._backlog.paused and self.condition.unread is None
 
     @property
@@ -161,7 +161,7 @@ class Runner:
         self._granted.set()
 
     def offer(self, fetched: Fetched) -> None:
-        """Take what a poll brought, or note why it brings no more."""
+        """Take what a poll returned, or note why it returns no more."""
         self._forget_beyond()
         if self.is_serving and fetched.unread is not None:
             self.condition.note_unread(fetched.unread)
@@ -177,12 +177,12 @@ class Runner:
         self._woken.set()
 
     def seek_back(self) -> None:
-        """Fetch again from behind the last record that arrived here."""
+        """Fetch again from the end of the last record that arrived here."""
         if self.is_serving:
             self._subscription.seek(self.partition, self._backlog.fetched_to)
 
     def beyond(self, offset: int, end: int) -> float:
-        """Ask for `offset` again, which lies beyond the log's end; returns for how many seconds that has been so."""
+        """Ask again for `offset`, which is beyond the end of the log; returns for how many seconds it has been."""
         if not self.is_serving:
             return 0.0
         now = self._beyond_at = time.monotonic()
@@ -192,7 +192,7 @@ class Runner:
         return now - since
 
     def _forget_beyond(self) -> None:
-        """A leader that knows its end by now says nothing more, and may have no record to send."""
+        """A leader that knows its end by now answers normally, perhaps without any record."""
         if self._beyond_since is not None and time.monotonic() - self._beyond_at > _BEYOND_QUIET_SECONDS:
             self.condition.unread = self._beyond_since = None
 
@@ -205,7 +205,7 @@ class Runner:
 
     async def note_end(self) -> None:
         """Ask where the partition ends; raises Fatal."""
-        with contextlib.suppress(Transient):  # only a figure: it is asked for again
+        with contextlib.suppress(Transient):  # it is only for the lag, and asked for again
             self._noted_end = await self._subscription.end(self.partition)
 
     # --- from state to state ------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Runner:
 
     async def _run(self, after: tuple["asyncio.Task[None]", ...]) -> None:
         if after:
-            await asyncio.wait(after)  # the writers that this process still has are closed before new ones fence
+            await asyncio.wait(after)  # the old writers of this process are closed before new ones fence
         try:
             while True:
                 try:
@@ -252,15 +252,15 @@ class Runner:
         return held
 
     async def _asked(self, question: Callable[[int], Awaitable[T]]) -> T:
-        """The group's answer about this partition; while the group deals its partitions again, what we hold is kept."""
+        """The group's answer about this partition; what we hold is kept during a rebalance."""
         while True:
             await self._granted.wait()
             try:
                 answer = await question(self.partition)
             except OutOfGroup as error:
-                self.condition.trouble = str(error)  # no warning: a rebalance is nothing out of the ordinary
+                self.condition.trouble = str(error)  # no warning: rebalances are normal
             else:
-                # It may be of before a rebalance, or of before the process was frozen: then it is asked for again.
+                # An answer from before a rebalance, or from before the process was frozen, is asked for again.
                 if self._granted.is_set() and self._subscription.heartbeat_is_fresh():
                     return answer
             await asyncio.sleep(self._backoff.next())
@@ -278,7 +278,7 @@ class Runner:
         while True:
             await self._granted.wait()
             self._attach(held)
-            # Not `while granted`: a partition may be revoked and come back while one commit is under way.
+            # Not `while granted`: a partition may be revoked and come back during one commit.
             while self.is_serving:
                 await self._wait_for_work(held)
                 if self.is_serving:
@@ -314,7 +314,7 @@ class Runner:
             return
         due_at, at_end = self._due_at(held), self._at_end()
         wait = None if due_at is None else due_at - time.monotonic()
-        if not at_end:  # that the end is reached may show in a fetch that brings nothing, and wakes nobody
+        if not at_end:  # the fetch that reaches the end may be empty, and then wakes nothing
             wait = LOOK_AGAIN_SECONDS if wait is None else min(wait, LOOK_AGAIN_SECONDS)
         if wait is None or wait > 0:
             if at_end:
@@ -332,7 +332,7 @@ class Runner:
             self._subscription.resume(self.partition)
         if not records:
             due_at = self._due_at(held)
-            # The clock is read after it: what is due at once, by an earlier reading, must count, else the loop spins.
+            # The clock is read after that: what became due a moment ago must count, else the loop spins.
             if due_at is None or due_at > time.monotonic():
                 return
         self.quiet.clear()
@@ -342,7 +342,7 @@ class Runner:
             self.quiet.set()
 
     def _due_at(self, held: Held) -> float | None:
-        """When there is something to commit even without records; None if nothing will be."""
+        """When something must be committed even without records; None for never."""
         chore_at = held.logic.next_chore_at(at_end=self._at_end())
         markers_since = self._backlog.markers_since
         if markers_since is None:
@@ -351,7 +351,7 @@ class Runner:
         return markers_at if chore_at is None else min(chore_at, markers_at)
 
     async def _write(self, held: Held, records: Sequence[Record], next_offset: int) -> None:
-        """Process records, and commit what comes of them with the offset behind them: all of it, or nothing."""
+        """Process records, and commit the outputs with the offset after them: all of it, or nothing."""
         filled = await self._fill(held, records)
         if filled is None:
             return
@@ -390,21 +390,21 @@ class Runner:
     async def _commit(
         self, writer: PartitionWriter, outgoing: Outgoing, records: Sequence[Record], next_offset: int, note: str
     ) -> None:
-        """Commit; the time that it takes decides how much the next transaction may hold."""
+        """Commit; how long that takes decides how much the next transaction may hold."""
         began = time.monotonic()
         try:
             await writer.commit(outgoing, next_offset, note)
         except PartitionLost as lost:
             if not lost.timed_out:
                 raise
-            # Without records it was a chore, which has the share as its only measure.
+            # Without records it was a chore, whose size is known only as the share.
             share = self._backlog.share_of(records) if records else 1.0
             self._pace.gave_up(share, time.monotonic())
             raise PartitionLost(f"{lost}, {_remedy(records)}", timed_out=True) from lost
         self._pace.committed(began, time.monotonic())
 
     def _close_batch(self) -> None:
-        """Let go of a batch that is not read on: while it is open, other partitions may wait for its memory."""
+        """Let go of the client's batch that is not read further: other partitions may wait for its memory."""
         self._subscription.seek(self.partition, self._backlog.fetched_to)
 
     async def _served_for(self, seconds: float) -> bool:
@@ -416,16 +416,16 @@ class Runner:
         return self.is_serving
 
     def _prove(self) -> None:
-        """What was in trouble has succeeded: taking a partition up again proves nothing, writing for it does."""
+        """The trouble is over: to take a partition up again proves nothing, to commit for it does."""
         self.condition.note_served()
         self._backoff.reset()
 
     # --- when something fails -----------------------------------------------------------------------------------------
 
     def _note_failure(self, error: PartitionLost | Transient | Contradiction) -> None:
-        """Note why everything is dropped, and the partition taken up again; raises Fatal where that has not helped.
+        """Note why the partition is taken up again; raises Fatal for a contradiction that lasts longer than a minute.
 
-        For a minute, what contradicts itself may be a cluster that is recovering.
+        Until then it may come from a cluster that is recovering.
         """
         if isinstance(error, Contradiction):
             now = time.monotonic()
@@ -433,9 +433,9 @@ class Runner:
             if now - since > _CONTRADICTION_SECONDS:
                 raise Fatal(str(error)) from error
         else:
-            self._contradicted_since = None  # a minute of asking, not of waiting for an answer
+            self._contradicted_since = None  # the minute counts only while the cluster answers
         if not isinstance(error, PartitionLost):
-            self._refused_as = None  # a start that was not answered may have added to the epoch
+            self._refused_as = None  # a start without an answer may have raised the epoch
             self.condition.note_waiting(error)
             return
         if error.fenced and self._held is not None:
@@ -443,7 +443,7 @@ class Runner:
         self.condition.note_lost(error)
 
     def _count_fence(self, now: ProducerEpoch | None) -> None:
-        """Note that another writer took over a partition that the group has confirmed, since then, to be ours."""
+        """Count a take-over by another producer, of a partition that the group has since confirmed to be ours."""
         before, self._refused_as = self._refused_as, None
         if before is None or now is None or not now.tells_of_another_since(before):
             return

@@ -1,4 +1,4 @@
-"""When a partition stops rather than go on burying: a bad deployment must not drain a topic into the dead letters."""
+"""When a partition stops: a bad deployment must not turn a whole topic into dead letters."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -7,54 +7,55 @@ WINDOW = 1_000
 """The share is measured over this many of the partition's most recent records."""
 
 FEWEST = 100
-"""A share of fewer records says nothing."""
+"""The share of fewer records than this means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoisonLimits:
-    """What is too much, None for no limit: `run` dead letters in a row, more than a `share` of the last WINDOW."""
+    """The limits, None for none: `run` dead letters in a row, and a `share` of the last WINDOW records."""
 
     run: int | None = None
     share: float | None = None
 
 
 class PoisonWatch:
-    """Follows how the records of one partition end; what is ignored counts for nothing.
+    """Counts the dead letters among the records of one partition; records that are ignored do not count.
 
-    A slice is tried on a copy, which takes the place of the original once it is committed.
+    A slice is counted on a copy, which replaces the original once the slice is committed.
     """
 
     def __init__(self, limits: PoisonLimits) -> None:
         self._limits = limits
         self._limited = limits != PoisonLimits()
         self._run = 0
-        self._last: deque[bool] = deque(maxlen=WINDOW)
-        self._buried = 0
+        self._recent: deque[bool] = deque(maxlen=WINDOW)
+        self._dead_letters = 0
 
     def copy(self) -> "PoisonWatch":
-        """The same history, to go on from."""
+        """Another one with the same counts."""
         other = PoisonWatch(self._limits)
-        other._run, other._last, other._buried = self._run, self._last.copy(), self._buried
+        other._run, other._recent, other._dead_letters = self._run, self._recent.copy(), self._dead_letters
         return other
 
-    def note(self, *, buried: bool) -> None:
-        """One more record has come to its end."""
+    def note(self, *, is_dead_letter: bool) -> None:
+        """Count one more record."""
         if not self._limited:
             return
-        self._run = self._run + 1 if buried else 0
-        if len(self._last) == WINDOW:
-            self._buried -= self._last[0]
-        self._last.append(buried)
-        self._buried += buried
+        self._run = self._run + 1 if is_dead_letter else 0
+        if len(self._recent) == WINDOW:
+            self._dead_letters -= self._recent[0]
+        self._recent.append(is_dead_letter)
+        self._dead_letters += is_dead_letter
 
     def objection(self) -> str | None:
         """Why no other record may become a dead letter now, None if one may."""
         limits = self._limits
         if limits.run is not None and self._run >= limits.run:
             return f"the last {self._run} records became dead letters, which is SAFE_V0_POISON_RUN_LIMIT"
-        if limits.share is not None and len(self._last) >= FEWEST and self._buried > limits.share * len(self._last):
+        count = len(self._recent)
+        if limits.share is not None and count >= FEWEST and self._dead_letters > limits.share * count:
             return (
-                f"{self._buried} of the last {len(self._last)} records became dead letters, "
+                f"{self._dead_letters} of the last {count} records became dead letters, "
                 f"more than SAFE_V0_POISON_SHARE_LIMIT ({limits.share:g}) allows"
             )
         return None

@@ -1,4 +1,4 @@
-"""Reports of batches: which are owed, when each is due, and how much of the time they may take."""
+"""Reports of batches: which ones are owed, when each is due, and how much time they may take."""
 
 import heapq
 import time
@@ -41,7 +41,7 @@ class Reporting:
         self._credited_at = time.monotonic()
 
     def resume(self) -> None:
-        """Owe what the last owner of the partition did not publish, no sooner than it would have."""
+        """Owe what the last owner of the partition did not publish, but no sooner than it would have."""
         for batch in self._state.batches.values():
             if batch.is_live and batch.row is not None:
                 since_report = (self._now_ms() - batch.row.reported_at) / 1_000
@@ -63,7 +63,7 @@ class Reporting:
         return max(self._owed[0][0], paid_at)
 
     def publish_due(self, outgoing: Outgoing, *, busy: bool) -> None:
-        """Publish what is due as far as the time allows: results come first, and no time is saved up."""
+        """Publish what is due as far as the time allows: results come first, and unused time is not saved up."""
         now = time.monotonic()
         share = _BUSY_REPORT_SHARE if busy else _IDLE_REPORT_SHARE
         self._credit = min(_REPORT_CREDIT_SECONDS, self._credit + (now - self._credited_at) * share)
@@ -74,7 +74,7 @@ class Reporting:
             if batch is not None and batch.is_live and batch.owed_at is not None:
                 self._publish(batch, outgoing)
             if outgoing.is_full or outgoing.share < 1:
-                return  # one at least: where every slice is full, or commits are slow, reports are still due
+                return  # at least one: reports must also come while every slice is full, or commits are slow
 
     def _publish(self, batch: LiveBatch, outgoing: Outgoing) -> None:
         row = batch.row
@@ -89,7 +89,7 @@ class Reporting:
             generated_at=generated_at,
             scorer_version=row.version,
             fingerprint=row.fingerprint,
-            # Another process may score under another policy: this one can tell its own alone.
+            # Another process may score under another policy, of which this one knows only the fingerprint.
             configuration=dict(self._settings.configuration) if same_policy else None,
             expected_cases=row.expected_cases,
             complete=batch.is_complete(row.expected_cases),

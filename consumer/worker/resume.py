@@ -1,4 +1,4 @@
-"""Whether the state and the group's offset belong together (contract.md, "Take-over"): an aggregator reads on if so."""
+"""Whether the state and the group's offset belong together, as they must (contract.md, "Take-over")."""
 
 from consumer.errors import Contradiction, Fatal
 from consumer.kafka import Committed
@@ -7,7 +7,7 @@ from consumer.worker.state import AggregatorSettings
 
 
 def check_same_topic(progress: ProgressRow, settings: AggregatorSettings) -> None:
-    """Raise Fatal where the state was written for another scored topic than the one that is there."""
+    """Raise Fatal if the state was written for another scored topic."""
     if progress.partitions != settings.partitions:
         raise Fatal(
             f"the state was written for {progress.partitions} partitions of the scored topic, which now has "

@@ -12,9 +12,9 @@ RoleName = Literal["scorer", "aggregator"]
 
 
 class PartitionLogic(Protocol):
-    """What a role does with one partition; one object from taking it up to letting it go.
+    """What a role does with one partition, from the take-up until it is let go.
 
-    `process` must leave no trace when it raises; after any failed commit the object is thrown away.
+    If `process` raises, it must have changed nothing; after any failed commit the object is thrown away.
     """
 
     async def restore(self, writer: PartitionWriter) -> None:
@@ -22,7 +22,7 @@ class PartitionLogic(Protocol):
         ...
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
-        """Where to read on, given what the group has committed. Raises Transient, Contradiction or Fatal."""
+        """The first offset to read, given what the group has committed. Raises Transient, Contradiction or Fatal."""
         ...
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
@@ -30,7 +30,7 @@ class PartitionLogic(Protocol):
         ...
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:
-        """Add what belongs into every transaction, just before it is committed; return the note for its offset."""
+        """Add what belongs in every transaction, just before it is committed; return the note for its offset."""
         ...
 
     def committed(self, next_offset: int) -> None:
@@ -51,14 +51,14 @@ class PartitionLogic(Protocol):
 
 
 class GroupMember(Protocol):
-    """Whom a subscription tells what the group deals."""
+    """What a subscription calls when the group rebalances."""
 
     async def on_revoked(self) -> None:
-        """All partitions are about to be dealt again."""
+        """All partitions are about to be assigned again."""
         ...
 
     def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
-        """These are ours from now on."""
+        """These partitions are ours from now on."""
         ...
 
 

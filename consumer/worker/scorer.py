@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
 from consumer.errors import Poison, Transient
 from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription, partition_for
@@ -19,24 +17,11 @@ from consumer.wire.headers import own_headers, traced
 from consumer.wire.input import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored import (
-    DetailsShape,
-    FoundShape,
-    ResultShape,
-    ScoredBy,
-    ScoredRecord,
-    ScoresShape,
-    SourceShape,
-    TermsShape,
-    ViolationsShape,
-    encode_scored,
-)
+from consumer.wire.scored import ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
 from consumer.worker.waiting import unless
 from safe_core import CaseScore, JudgedBy, Policy, judged_by, score
-
-_log = structlog.get_logger("safe.scorer")
 
 _LARGE_BYTES = 64 * 1024
 
@@ -49,7 +34,7 @@ _RESULT_OVERHEAD_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ScorerSettings:
-    """Everything that a scorer needs to know; `input_start` is None, "earliest" or "latest"."""
+    """What a scorer needs to know; `input_start`, for partitions without an offset, is None, "earliest" or "latest"."""
 
     group: str
     version: str
@@ -97,11 +82,11 @@ class ScorerPartition:
         self._headers = own_headers(settings.group)
         self._counts = _SliceCounts()
         self._missing_since: dict[ExpectationsKey, float] = {}
-        self._most = _ALL
+        self._most_records = _ALL
         self._hidden = asyncio.Event()
-        self._watch = self._tried = PoisonWatch(settings.poison_limits)
+        self._watch = self._trial_watch = PoisonWatch(settings.poison_limits)
         self._begun_at: float | None = None
-        self._buried = Occasional(
+        self._dead_letter_warning = Occasional(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
 
@@ -120,31 +105,31 @@ class ScorerPartition:
         return await subscription.beginning(self._partition)
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:  # noqa: ARG002 - the protocol's signature
-        """Nothing but the outputs and the offset belongs into a scorer's transaction; the offset needs no note."""
+        """A scorer's transaction holds nothing but the outputs and the offset, and the offset needs no note."""
         return ""
 
     def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
-        """One chore: where reading began behind older records is committed at once, or a restart would skip more."""
+        """One chore: if reading began at the end, that offset is committed at once, or a restart would skip more."""
         return self._begun_at
 
     def show(self, *, visible: bool) -> None:
-        """A scorer exports nothing of its own; but a partition that may be taken away waits for no look-up."""
+        """A scorer exports nothing of its own; but a partition that may be taken away does not wait for a look-up."""
         if visible:
             self._hidden.clear()
         else:
             self._hidden.set()
 
     def drop(self) -> None:
-        """A scorer holds nothing but what it has not said yet."""
-        self._buried.flush()
+        """A scorer holds nothing but warnings that it has not logged yet."""
+        self._dead_letter_warning.flush()
 
     # --- one slice ----------------------------------------------------------------------------------------------------
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
-        """Score a slice; raises Transient while expectations cannot be had, or where poison would pass its limit."""
+        """Score a slice; raises Transient while test cases cannot be read, or a limit of dead letters is met."""
         self._counts = _SliceCounts()
-        self._tried = self._watch.copy()
-        records = records[: self._most]
+        self._trial_watch = self._watch.copy()
+        records = records[: self._most_records]
         events = await self._decode(records)
         found = await self._find(events)
         return await self._publish(records, events, found, outgoing)
@@ -163,12 +148,12 @@ class ScorerPartition:
         return decoded
 
     async def _find(self, events: Sequence[InputEvent | Poison | None]) -> _Found:
-        """Look up a slice; after a failure the next one is smaller, so that a slow source is passed in small steps."""
+        """Look up a slice; after a failure the next one is smaller, so that a slow source lets some pass."""
         keys = {ExpectationsKey(event.batch_id, event.test_id) for event in events if isinstance(event, InputEvent)}
         try:
             found = await self._look_up(list(keys)) if keys else {}
         except Transient:
-            self._most = max(1, len(events) // 2)
+            self._most_records = max(1, len(events) // 2)
             raise
         self._wait_for_missing(found)
         return found
@@ -177,7 +162,7 @@ class ScorerPartition:
         try:
             found = await unless(self._hidden, self._source.find(keys))
         except Transient as error:
-            # Another one: the source may keep its own, which holds each frame that it passes, and with them the slice.
+            # A new one: the source may keep its own, whose traceback would keep the slice in memory.
             raise Transient(str(error)) from None
         if found is None:
             raise Transient("the partition may be taken away")
@@ -209,22 +194,22 @@ class ScorerPartition:
         for taken, (record, event) in enumerate(zip(records, events, strict=True), start=1):
             try:
                 if _is_large(record):
-                    await asyncio.to_thread(self._one, record, event, found, outgoing)
+                    await asyncio.to_thread(self._process_one, record, event, found, outgoing)
                 else:
-                    self._one(record, event, found, outgoing)
+                    self._process_one(record, event, found, outgoing)
             except Transient:  # the next dead letter would be one too many: what came before it is taken
                 if taken == 1:
                     raise
                 return taken - 1
             if outgoing.is_full:
-                self._most = taken  # what was decoded and looked up behind it was in vain
+                self._most_records = taken  # the rest of the slice was decoded and looked up for nothing
                 return taken
             if turns.is_over:
                 await turns.next()
-        self._most = min(_ALL, self._most * 2)
+        self._most_records = min(_ALL, self._most_records * 2)
         return len(records)
 
-    def _one(
+    def _process_one(
         self,
         record: Record,
         event: InputEvent | Poison | None,
@@ -236,16 +221,16 @@ class ScorerPartition:
             return
         answer = event if isinstance(event, Poison) else found[ExpectationsKey(event.batch_id, event.test_id)]
         if isinstance(answer, Poison):
-            # Not raised again: its traceback would hold this frame, and with it the record, for ever.
-            self._bury(record, answer, outgoing)
+            # Not raised again: its traceback would keep this frame, and so the record, in memory for ever.
+            self._add_dead_letter(record, answer, outgoing)
             return
         assert isinstance(event, InputEvent)
         try:
             self._score(record, event, answer, outgoing)
         except Poison as poison:
-            self._bury(record, poison, outgoing)
+            self._add_dead_letter(record, poison, outgoing)
         else:
-            self._tried.note(buried=False)
+            self._trial_watch.note(is_dead_letter=False)
 
     def _score(self, record: Record, event: InputEvent, found: FoundExpectations, outgoing: Outgoing) -> None:
         by = judged_by(found, event)
@@ -276,39 +261,39 @@ class ScorerPartition:
     def _scored(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> CaseScore:
         try:
             return score(found.prepared, event.output, self._settings.policy.rules_for(by.metric_id, by.archetype))
-        except Exception as error:  # a record must never stop its partition, whatever a defect of ours makes of it
+        except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 
     # --- dead letters -------------------------------------------------------------------------------------------------
 
-    def _bury(self, record: Record, poison: Poison, outgoing: Outgoing) -> None:
-        objection = self._tried.objection()
+    def _add_dead_letter(self, record: Record, poison: Poison, outgoing: Outgoing) -> None:
+        objection = self._trial_watch.objection()
         if objection is not None:
             raise Transient(
                 f"{objection}, and the next one would ({poison.reason}): see safe dead-letters list --summary; "
                 "it goes on by itself once the cause is fixed; otherwise raise the limit and restart"
             )
-        self._tried.note(buried=True)
+        self._trial_watch.note(is_dead_letter=True)
         append_dead_letter(outgoing, record, poison, "scorer", self._settings.dead_letters, self._now_ms())
         self._counts.outcomes["dead_lettered"] += 1
         self._counts.reasons[poison.reason] += 1
 
     def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
-        """Move the counters, and say once per slice what was buried."""
+        """Move the counters, and log once per slice what became a dead letter."""
         self._begun_at = None
-        self._watch = self._tried
+        self._watch = self._trial_watch
         counts, self._counts = self._counts, _SliceCounts()
         self._metrics.count_slice(
             counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.scoring_seconds
         )
-        self._buried.note(counts.reasons)
+        self._dead_letter_warning.note(counts.reasons)
 
 
 def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:
     try:
         return decode(record, rules)
     except Poison as poison:
-        # Anew: the frames of what was raised, and of what it was raised for, would hold the record in a circle.
+        # A new one: the traceback of the one that was raised would keep the record in memory, in a cycle.
         return Poison(poison.reason, poison.detail)
 
 
@@ -328,24 +313,12 @@ def scored_record(
     scored_by: ScoredBy,
     scored_at: int,
 ) -> ScoredRecord:
-    """What is written of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
-    details = case.details
+    """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
     return ScoredRecord(
         concern_id=concern_id,
         batch_id=event.batch_id,
         run_id=event.run_id,
-        result=ResultShape(
-            event.test_id,
-            archetype,
-            ScoresShape(*case.scores),
-            DetailsShape(
-                FoundShape(details.cr_found, details.cr_missing),
-                ViolationsShape(details.ah_violations),
-                FoundShape(details.ac_found, details.ac_missing),
-            ),
-            TermsShape(*case.terms),
-            case.label,
-        ),
+        result=result_of(event.test_id, archetype, case),
         source=SourceShape(record.topic, record.partition, record.offset, event.event_time),
         scorer=scored_by,
         expectations_digest=found.prepared.digest,

@@ -1,6 +1,6 @@
 """The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
 
-It is the same for both roles: what becomes of one partition is in `partition.py`, what a slice of records means in
+It is the same for both roles: the life of one partition is in `partition.py`, what a slice of records means is in
 `scorer.py` and `aggregator.py`. One writer writes for a partition until anything fails; then everything in hand is
 dropped, and the partition is taken up again if it is still ours.
 """
@@ -24,11 +24,11 @@ _log = structlog.get_logger("safe.stage")
 _POLL_SECONDS = 0.2
 _REVOKE_SECONDS = 15.0
 _BEYOND_SECONDS = 30.0
-"""How long an offset beyond the end of its log may be the word of a leader that does not know its end yet."""
+"""For this long, an offset beyond the end of the log may be due to a leader that does not know its end yet."""
 _SILENT_GROUP_SECONDS = 90.0
-"""A member that hears nothing from its group for this long rejoins it."""
+"""A member that gets no answer from its group for this long joins it again."""
 _POLL_TROUBLE_SECONDS = 10.0
-"""How long a failed poll is remembered: polls that bring the other partitions' records succeed in between."""
+"""A failed poll counts as trouble for this long: polls for other partitions succeed in between."""
 
 
 class Stage:
@@ -41,14 +41,14 @@ class Stage:
         self.polled_at = time.monotonic()
         self.subscription: Subscription | None = None
         self.leaderless: frozenset[int] = frozenset()
-        """Partitions of the topic that have no leader, as the cluster says: nothing of them can be read."""
+        """The partitions of the topic that have no leader, as the cluster says: they cannot be read."""
         self._shutdown_seconds = shutdown_seconds
         self._now_ms = now_ms
         self._generation: int | None = None
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
         self._disposals: set[asyncio.Task[None]] = set()
-        self._told_serving = False
+        self._logged_serving = False
         self._poll_trouble: str | None = None
         self._poll_failed_at = float("-inf")
         self._shares = Shares()
@@ -81,7 +81,7 @@ class Stage:
             # A poll may hang in a rebalance that never ends; only a process that is ending may cancel it.
             await asyncio.wait({polling}, timeout=2 * _POLL_SECONDS if not polling.done() else 0)
         except asyncio.CancelledError:
-            self.stop()  # the process ends: polls that fail while the group is left are no news
+            self.stop()  # the process ends: polls that fail while it leaves the group are not worth a log entry
             raise
         finally:
             stopped.cancel()
@@ -97,11 +97,11 @@ class Stage:
             try:
                 fetched = await self._poll(subscription)
             except Transient as error:
-                self._raise_failure()  # why the role ends is said; that its polls fail too would point elsewhere
+                self._raise_failure()  # this is why the role ends; a failing poll would be the wrong reason
                 if self._stopping.is_set():
                     return
                 self._note_failed_poll(error)
-                for runner in self.runners.values():  # positions may be past records that were never delivered
+                for runner in self.runners.values():  # positions may be past records that did not arrive
                     runner.seek_back()
                 if subscription.is_broken:
                     raise
@@ -116,7 +116,7 @@ class Stage:
             if any(batch.records for batch in fetched.values()):
                 backoff.reset()
             self._check_silence(subscription)
-            self._tell_serving()
+            self._log_serving()
 
     async def _poll(self, subscription: Subscription) -> dict[int, Fetched]:
         """What has been fetched, nothing where a partition's offset is not in its log; raises Transient or Fatal."""
@@ -126,10 +126,10 @@ class Stage:
             await self._out_of_range(subscription, gap)
             return {}
 
-    def _tell_serving(self) -> None:
-        """Say once for each assignment that all of it is served."""
-        if self.joined and not self._told_serving and not self.troubles():
-            self._told_serving = True
+    def _log_serving(self) -> None:
+        """Log once for each assignment that all of it is served."""
+        if self.joined and not self._logged_serving and not self.troubles():
+            self._logged_serving = True
             _log.info("serving", role=self.role.name, topic=self.role.topic, partitions=sorted(self.runners))
 
     def _note_failed_poll(self, error: Transient) -> None:
@@ -147,7 +147,7 @@ class Stage:
             raise Transient(f"the group has not answered for {silent:.0f} s")
 
     async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
-        """A broker does not have the offset that is to be read next: it was deleted, or there is no such offset yet."""
+        """A broker does not have the next offset to read: it was deleted, or does not exist yet."""
         await subscription.refresh_metadata()
         beginning, end = await subscription.bounds(gap.partition)
         if gap.offset < beginning:
@@ -171,7 +171,7 @@ class Stage:
             self.runners[gap.partition].jump(beginning)
 
     def _beyond_the_end(self, gap: OffsetOutOfRange, end: int) -> None:
-        """Never a reason to jump. A leader that has just been elected may not know its end yet: ask it again."""
+        """Never a reason to skip. A leader that has just been elected may not know its end yet: ask it again."""
         if gap.partition not in self.runners:
             return
         if self.runners[gap.partition].beyond(gap.offset, end) > _BEYOND_SECONDS:
@@ -187,7 +187,7 @@ class Stage:
     # --- rebalances ---------------------------------------------------------------------------------------------------
 
     async def on_revoked(self) -> None:
-        """The group is about to rebalance: finish or abandon what is in hand, fetch nothing, show nothing."""
+        """The group is about to rebalance: finish or abandon what is in hand, fetch nothing, export nothing."""
         try:
             for runner in self.runners.values():
                 runner.suspend()
@@ -197,7 +197,7 @@ class Stage:
             self._failure = self._failure or error
 
     def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
-        """The group has dealt: keep what came back in the very next generation, take up what is new, drop the rest."""
+        """After a rebalance: keep what came back in the very next generation, take up what is new, drop the rest."""
         try:
             unbroken = self.role.exactly_once and self._generation is not None and generation == self._generation + 1
             self._generation = generation
@@ -210,7 +210,7 @@ class Stage:
             for partition in sorted(partitions - self.runners.keys()):
                 self._take_up(partition)
             self.joined = True
-            self._told_serving = False
+            self._logged_serving = False
             _log.info(
                 "partitions assigned",
                 role=self.role.name, topic=self.role.topic, partitions=sorted(partitions), generation=generation,
@@ -248,7 +248,7 @@ class Stage:
         return [waits[task] for task in late]
 
     async def _leave(self, subscription: Subscription) -> None:
-        """Finish the slices in hand, close the writers, leave the group: all within one deadline."""
+        """Finish the slices in hand, close the writers, and leave the group, all within one deadline."""
         deadline = time.monotonic() + self._shutdown_seconds
         for runner in self.runners.values():
             runner.suspend()
@@ -264,7 +264,7 @@ class Stage:
     # --- what health asks ---------------------------------------------------------------------------------------------
 
     def troubles(self) -> list[str]:
-        """Why the role cannot serve all of its partitions just now; empty when it does."""
+        """Why the role does not serve all of its partitions at the moment; empty when it does."""
         if not self.joined or self.subscription is None:
             return [f"{self.role.name}: not yet a member of its group"]
         if not self.subscription.heartbeat_is_fresh():
@@ -291,7 +291,7 @@ class Stage:
         return {partition: now - self._waiting_since.get(partition, now) for partition in self.runners}
 
     def lags(self) -> dict[int, int]:
-        """The lag of each partition whose lag is known: without a leader nobody can tell where one ends."""
+        """The lag of each partition whose lag is known; without a leader, the end of a partition is not."""
         known = {at: runner.lag for at, runner in self.runners.items() if at not in self.leaderless}
         return {partition: lag for partition, lag in known.items() if lag is not None}
 
@@ -302,7 +302,7 @@ class Stage:
         return partition in self.runners and (topic == self.role.topic or topic in self.role.aligned)
 
     async def note_ends(self) -> None:
-        """Ask where the partitions end that are not being fetched: their lag must not stand still while they wait."""
+        """Ask where the partitions end that are not being fetched: their lag must be right while they wait."""
         await asyncio.gather(
             *(
                 runner.note_end()

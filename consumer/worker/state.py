@@ -1,7 +1,7 @@
 """What the aggregator remembers of one partition, and how it is rebuilt from `safe.v0.state` (contract.md, "State").
 
-The changelog holds a row for each case that stands, a row for each batch, and the partition's progress row. A tombstone
-forgets; a batch's row tells whether it is live, being forgotten, or forgotten.
+The changelog holds the latest row of each case, a row for each batch, and the partition's progress row. A tombstone
+removes a row; a batch's row says whether it is live, being forgotten, or forgotten.
 """
 
 import logging
@@ -36,7 +36,7 @@ ReadState = Callable[[int, int], AsyncIterator[Sequence[Record]]]
 
 @dataclass(frozen=True, slots=True)
 class AggregatorSettings:
-    """Everything that an aggregator needs to know; `scored_topic_id` is None where the broker does not tell it."""
+    """What an aggregator needs to know; `scored_topic_id` is None where the broker does not report it."""
 
     group: str
     fingerprint: str
@@ -86,10 +86,10 @@ class LiveBatch:
 
 
 class PartitionState:
-    """The batches of one partition, in order of their last scored record: the idle ones stand first.
+    """The batches of one partition, in order of their last scored record, the most idle ones first.
 
-    `forgotten` holds the marks of batches whose rows are gone; `rewrite` the rows that stand but that a loser follows
-    in the changelog, by key; `touched` the batches whose rows change with the next commit.
+    `forgotten` holds the marks of batches whose rows are gone; `rewrite` the winning rows that a losing row
+    follows in the changelog, by key; `touched` the batches whose rows change with the next commit.
     """
 
     def __init__(self, partition: int, settings: AggregatorSettings, read: ReadState) -> None:
@@ -104,7 +104,7 @@ class PartitionState:
         self._topic = settings.state_topic
         self._read = read
         self._end = 0
-        self._behind: set[bytes] = set()
+        self._losers: set[bytes] = set()
 
     def batch(self, concern_id: str, batch_id: str) -> LiveBatch:
         """The batch of that name, made if it is new."""
@@ -121,7 +121,7 @@ class PartitionState:
         outgoing.append(self._topic, self._partition, key, value, self.headers)
 
     def put_case(self, outgoing: Outgoing, key: bytes, value: bytes | None) -> None:
-        """Add the row of a case; what was to be written again of that case no longer stands."""
+        """Add the row of a case; it replaces what was to be written again of that case."""
         self.rewrite.pop(key, None)
         self.put(outgoing, key, value)
 
@@ -137,7 +137,7 @@ class PartitionState:
     # --- restore ------------------------------------------------------------------------------------------------------
 
     async def restore(self, end: int) -> None:
-        """Fold the changelog's rows before the offset `end`, the latest of each test case winning whatever its place.
+        """Fold the changelog's rows before the offset `end`: the latest output of each test case wins.
 
         Raises Transient, and Fatal for a row that cannot be understood.
         """
@@ -149,7 +149,7 @@ class PartitionState:
             if rows // _LOG_EVERY_ROWS != (rows + len(records)) // _LOG_EVERY_ROWS:
                 _log.info("restoring", partition=self._partition, rows=rows, seconds=_since(started))
             rows += len(records)
-        if self._behind:
+        if self._losers:
             await self._find_winners()
         self._put_in_order()
         cases = sum(len(batch.fold) for batch in self.batches.values())
@@ -164,7 +164,7 @@ class PartitionState:
         )
 
     def check_counts(self) -> None:
-        """Raise Fatal where a batch has not as many rows as its own row says: the topic has lost some."""
+        """Raise Fatal where a batch does not have as many rows as its own row says: the topic has lost some."""
         for batch in self.batches.values():
             if batch.row is not None and batch.is_live and batch.row.cases != len(batch.fold):
                 raise Fatal(
@@ -185,7 +185,7 @@ class PartitionState:
         return exported
 
     async def _slices(self) -> AsyncIterator[Sequence[Record]]:
-        # A generator left half-way must close its client now, not when it happens to be collected.
+        # A generator that is left half-way must close its client now, not when it happens to be collected as garbage.
         reading = cast("AsyncGenerator[Sequence[Record], None]", self._read(self._partition, self._end))
         async with aclosing(reading) as slices:
             async for records in slices:
@@ -227,7 +227,7 @@ class PartitionState:
             self.batches.pop(batch_key(concern_id, batch_id), None)
             return
         batch, row = self.batch(concern_id, batch_id), BatchRow.decode(record.value)
-        # A late row of a former owner (possible in `at_least_once`) must not set the batch back.
+        # A late row of a former owner (possible in `at_least_once`) must not replace a newer one.
         if batch.row is None or row.moved >= batch.row.moved:
             batch.row = row
 
@@ -235,25 +235,25 @@ class PartitionState:
         fold = self.batch(concern_id, batch_id).fold
         assert record.key is not None
         if record.value is None:
-            self._behind.discard(record.key)
+            self._losers.discard(record.key)
             if test_id in fold:
                 fold.remove(test_id)
         elif fold.offer(test_id, row_of(decode_scored(record.value))):
-            self._behind.discard(record.key)
+            self._losers.discard(record.key)
         else:
-            self._behind.add(record.key)  # the compacted topic would keep this loser
+            self._losers.add(record.key)  # compaction would keep this losing row
 
     async def _find_winners(self) -> None:
-        """Write the winner again where a loser stands behind it, as two owners in `at_least_once` may leave it."""
+        """Note the winning rows that a losing row follows, as two owners in `at_least_once` may leave them."""
         async for records in self._slices():
             for record in records:
-                if record.key in self._behind and record.value is not None:
+                if record.key in self._losers and record.value is not None:
                     scored = decode_scored(record.value)
                     fold = self.batch(scored.concern_id, scored.batch_id).fold
                     test_id = scored.result.test_id
                     if test_id in fold and fold.row(test_id).version == row_of(scored).version:
                         self.rewrite[record.key] = record.value
-        self._behind.clear()
+        self._losers.clear()
 
     def _put_in_order(self) -> None:
         rows = {key: batch.row for key, batch in self.batches.items() if batch.row is not None}

@@ -25,4 +25,4 @@ async def unless(event: asyncio.Event, steps: Coroutine[Any, Any, T]) -> T | Non
         for task in (doing, waiting):
             task.cancel()
         await asyncio.wait({doing, waiting})
-        del doing  # what it has raised holds this frame: in that circle, all that the steps held would stay for ever
+        del doing  # an error that it raised keeps this frame: a cycle that would keep all of it in memory

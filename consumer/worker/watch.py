@@ -1,7 +1,7 @@
-"""What becomes of the topics while a worker runs: gone, refused, grown, partitions without a leader, brokers missing.
+"""What happens to the topics while a worker runs: deleted, refused, grown, without a leader, or a broker is missing.
 
-A broker that lags behind the others may say anything once, so nothing is believed before it was seen again: what is
-fatal three times in a row; an id, or a leader or a broker that went or came, twice.
+A broker that lags behind the others may give one wrong answer, so nothing is believed before it is seen again: what is
+fatal three times in a row; an id, or a leader or a broker that came or went, twice.
 """
 
 from collections import Counter
@@ -19,20 +19,20 @@ _log = structlog.get_logger("safe.worker")
 
 _FATAL_ANSWERS = 3
 
-_Place = tuple[str, int]
+_TopicPartition = tuple[str, int]
 
 T = TypeVar("T")
 
 
 class _SeenTwice(Generic[T]):
-    """A set to which nothing is added, and from which nothing goes, before it was seen so twice in a row."""
+    """A set that changes only where two answers in a row agree."""
 
     def __init__(self) -> None:
         self.now: frozenset[T] = frozenset()
         self._last: frozenset[T] = frozenset()
 
     def note(self, seen: frozenset[T]) -> tuple[frozenset[T], frozenset[T]]:
-        """Take what was seen; returns what came and what went by that."""
+        """Take what was seen; returns what that adds to the set, and what it removes."""
         before = self.now
         self.now = (seen & self._last) | (before & (seen | self._last))
         self._last = seen
@@ -40,9 +40,9 @@ class _SeenTwice(Generic[T]):
 
 
 class TopicWatch:
-    """Hears what the cluster says of the topics, again and again, and knows what to make of it.
+    """Judges what the cluster says of the topics, answer by answer.
 
-    `partitions` are the counts as of the start, by topic; one of `may_grow` may have more by now.
+    `partitions` are the counts at the start, by topic; the topic `may_grow` may get more.
     """
 
     def __init__(self, partitions: Mapping[str, int], *, may_grow: str = "") -> None:
@@ -52,7 +52,7 @@ class TopicWatch:
         self._in_a_row: Counter[str] = Counter()
         self._ids: dict[str, str] = {}
         self._ids_seen: Mapping[str, str] = {}
-        self._leaderless = _SeenTwice[_Place]()
+        self._leaderless = _SeenTwice[_TopicPartition]()
         self._missing_brokers = _SeenTwice[int]()
         self._addresses: dict[int, str] = {}
 
@@ -62,11 +62,11 @@ class TopicWatch:
         return list(self._partitions)
 
     def leaderless(self, topic: str) -> frozenset[int]:
-        """The partitions of a topic that have no leader: nothing of them can be read or written."""
+        """The partitions of a topic that have no leader: they can be neither read nor written."""
         return frozenset(partition for name, partition in self._leaderless.now if name == topic)
 
     def missing_brokers(self) -> str | None:
-        """The sentence for brokers that hold replicas of the topics and are not up; None if there are none."""
+        """A sentence that names the brokers that hold replicas of the topics and are not up; None if there are none."""
         missing = self._named_brokers(self._missing_brokers.now)
         if not missing:
             return None
@@ -102,15 +102,15 @@ class TopicWatch:
         return self._in_a_row[what] >= _FATAL_ANSWERS
 
     def _check_ids(self, seen: TopicsSeen) -> None:
-        """A topic may be deleted and created again between two looks: only its id shows that."""
-        remade = [topic for topic, topic_id in seen.ids.items() if self._ids.get(topic, topic_id) != topic_id]
+        """A topic may be deleted and created again between two answers: only its id shows that."""
+        recreated = [topic for topic, topic_id in seen.ids.items() if self._ids.get(topic, topic_id) != topic_id]
         for topic, topic_id in seen.ids.items():
             if self._ids_seen.get(topic) == topic_id:
                 self._ids.setdefault(topic, topic_id)
         self._ids_seen = seen.ids
-        if self._lasts("created again", remade):
+        if self._lasts("created again", recreated):
             raise Fatal(
-                f"{', '.join(remade)} was deleted and created again while in use: its records are gone, and "
+                f"{', '.join(recreated)} was deleted and created again while in use: its records are gone, and "
                 "earlier offsets are not valid for it. See 'Starting over' in docs/operate.md"
             )
 
@@ -146,8 +146,8 @@ class TopicWatch:
             )
 
 
-def _by_topic(places: Iterable[_Place]) -> dict[str, list[int]]:
+def _by_topic(topic_partitions: Iterable[_TopicPartition]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for topic, partition in sorted(places):
+    for topic, partition in sorted(topic_partitions):
         found.setdefault(topic, []).append(partition)
     return found

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, given, settings
 
 from consumer.errors import REASONS, Poison
@@ -96,7 +97,7 @@ def refusing(_record: Case) -> None:
 
 
 def logging(record: Case) -> None:
-    scorer_module._log.warning("cannot decode", value=str(record.value))
+    structlog.get_logger("safe.scorer").warning("cannot decode", value=str(record.value))
 
 
 # what is wrong, the input that shows it, the finding

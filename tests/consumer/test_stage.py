@@ -614,7 +614,7 @@ async def test_while_a_slice_waits_the_partition_is_in_trouble_and_nothing_is_co
 async def test_another_reason_to_wait_is_told_too_but_not_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = ["it answers with a web page", "it redirects", "it redirects", "it refuses the credentials"]
     for seconds, told in ((0.0, [reasons[0], reasons[1], reasons[3]]), (1_000.0, reasons[:1])):
-        monkeypatch.setattr(condition_module, "_TELL_AGAIN_SECONDS", seconds)
+        monkeypatch.setattr(condition_module, "_LOG_AGAIN_SECONDS", seconds)
         site.troubles.extend(map(Transient, reasons))
         with capture_logs() as logs:
             site.publish(1)
