@@ -1,4 +1,4 @@
-"""Keys of records: written, and taken apart."""
+"""Keys of records, written and parsed."""
 
 from functools import lru_cache
 
