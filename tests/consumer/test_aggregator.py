@@ -384,7 +384,7 @@ labels = st.sampled_from(sorted(SCORES))
 histories = st.lists(st.tuples(st.sampled_from("abcdef"), labels, st.integers(0, 5)), min_size=1, max_size=25)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(history=histories, seed=st.integers(0, 2**16), fresh_first=st.booleans())
 def test_a_fold_restored_from_its_rows_in_any_order_equals_the_fold(
     history: list[tuple[str, Label, int]], seed: int, *, fresh_first: bool

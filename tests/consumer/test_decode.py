@@ -298,7 +298,6 @@ def test_generated_at_is_milliseconds_since_1970(text: str, milliseconds: int) -
     assert event_of(written(generated_at=text)).event_time == milliseconds
 
 
-@settings(deadline=None)
 @given(milliseconds=st.integers(-62_135_596_800_000, 253_402_300_799_999), minutes=st.integers(-1_439, 1_439))
 def test_any_time_with_any_zone_comes_out_as_it_went_in(milliseconds: int, minutes: int) -> None:
     seconds, rest = divmod(milliseconds + minutes * 60_000, 1_000)
@@ -520,7 +519,7 @@ some_bytes = (
 some_headers = st.sampled_from([(), BINARY, STRUCTURED, OLD, replaced("ce_type", b"other")])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     value=some_bytes, headers=some_headers, rules=st.sampled_from([RULES, ONLY_OURS, InputRules(max_value_bytes=64)])
 )
@@ -543,7 +542,6 @@ def caught(record: Fetched, rules: InputRules) -> Poison | None:
     return None
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400) | some_bytes)
 def test_what_is_parsed_can_be_written_again(value: bytes) -> None:
     try:

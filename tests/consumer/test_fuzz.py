@@ -54,7 +54,7 @@ def test_inputs_of_every_known_kind_and_what_mutations_make_of_them_come_to_one_
     assert outcomes["scored"] > MUTATIONS / 10
 
 
-@settings(max_examples=150, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(case=cases())
 def test_inputs_drawn_at_will_come_to_one_outcome_each(examiner: Examiner, case: Case) -> None:
     assert examiner.examine(case).outcome in {"scored", "ignored", *REASONS}

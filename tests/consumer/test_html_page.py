@@ -232,7 +232,7 @@ TEXTS = st.text(
 @example("{{ 7 * 7 }}{% raw %}{# #}", True)  # noqa: FBT003
 @example('" onmouseover="alert(1)', False)  # noqa: FBT003
 @example("<!-- ]]> &lt; &#0;", True)  # noqa: FBT003
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_text_from_outside_is_shown_as_it_is_and_is_never_markup(text: str, shows_text: bool) -> None:
     expectations = Expectations((text, f"{text} and more"), ("blame",), ("nothing else",))
     archetype = re.sub(r"\s", "", printable(text)) or None

@@ -26,7 +26,7 @@ TABLE = {"table", "thead", "tbody", "tr", "th", "td"}
 @example("@someone #12 GH-12 $x$ :smile: &amp; ~~gone~~")
 @example("<b>bold</b> **bold** [a](b) ![a](b) <!-- -->")
 @example(r"\| ` \` `` |")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_text_from_outside_is_shown_as_it_is_wherever_it_stands(text: str) -> None:
     paragraph = Page(f"before {literal(text)} after")
     assert (paragraph.tags, paragraph.code) == ({"p", "code"}, [printable(text)])
@@ -177,7 +177,6 @@ def left_out(page: str) -> str:
 
 
 @given(st.integers(0, len(WHOLE) + 10))
-@settings(deadline=None)
 def test_a_page_never_takes_more_than_it_may(room: int) -> None:
     page = render_markdown(MANY, max_bytes=room)
     assert len(page.encode()) <= room

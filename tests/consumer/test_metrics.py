@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -387,7 +387,6 @@ ids = st.text(max_size=12).filter(lambda text: id_problem(text) is None) | st.sa
 )
 
 
-@settings(deadline=None)
 @given(concern_id=ids, batch_id=ids, archetype=ids)
 def test_any_id_comes_back_from_the_page_as_it_was(concern_id: str, batch_id: str, archetype: str) -> None:
     metrics = metrics_with(batch(concern_id, batch_id, labels=(), archetypes=[archetype]))

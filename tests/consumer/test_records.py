@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 from typing_extensions import override
@@ -253,7 +253,6 @@ cases = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(case=cases, archetype=st.none() | ids, event_time=st.integers(-(2**62), 2**62), timestamp=st.integers(-1, 2**62))
 def test_a_scored_record_comes_back_to_the_last_bit(
     case: CaseScore, archetype: str | None, event_time: int, timestamp: int

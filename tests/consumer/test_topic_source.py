@@ -440,7 +440,7 @@ ENTRIES = st.builds(
 ODD_ENTRIES = st.sampled_from([{}, "rubbish", {"test_id": "A-1"}, {"test_id": "\x00"}, a_case(" ")])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.dictionaries(
         st.sampled_from([name for name in BATCH_IDS if "/" not in name]),
@@ -480,7 +480,7 @@ def told(answer: FoundExpectations | Poison) -> object:
     return answer.reason if isinstance(answer, Poison) else answer
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(
