@@ -777,7 +777,7 @@ def _prepare_output() -> None:
 
 def _explain(error: Exception) -> None:
     from consumer.settings import debug_is_asked_for
-    from consumer.telemetry.logs import exception_lines, raised_at, said
+    from consumer.telemetry.logs import describe, exception_lines, raised_at
     from consumer.text import printable
 
     more: list[str] = []
@@ -790,7 +790,9 @@ def _explain(error: Exception) -> None:
     elif isinstance(error, typer.TyperException):
         sentence = _usage_problem(error)
     else:  # a defect, whose words may quote an input: only its type and its frames are shown
-        sentence = f"unexpected {said(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows how it came there"
+        sentence = (
+            f"unexpected {describe(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows how it came there"
+        )
         more = exception_lines(error) if debug_is_asked_for() else []
     with suppress(OSError, ValueError):  # an stderr that is full or closed must not turn 3 into the shell's 1
         typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)

@@ -22,7 +22,7 @@ from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import Selection, select_batches
 from consumer.settings import Settings
-from consumer.telemetry.logs import said
+from consumer.telemetry.logs import describe
 from consumer.terminal import PipedConsole
 from consumer.text import named, printable, shown
 from consumer.wire.input import InputEvent, InputRules, decode
@@ -137,7 +137,7 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
         async with asyncio.timeout(_FROM_TOPIC_SECONDS):
             record = await read_record(Connection.from_settings(settings), *place)
     except (Transient, TimeoutError) as error:
-        raise Fatal(f"{place} cannot be read: {said(error)}") from error
+        raise Fatal(f"{place} cannot be read: {describe(error)}") from error
     if record is None:
         raise ConfigurationError(f"there is no record {place}: it was removed by retention, or never committed")
     try:

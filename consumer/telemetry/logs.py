@@ -22,43 +22,34 @@ from enum import Enum
 from itertools import islice
 from pathlib import PurePath
 from types import NoneType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 from typing_extensions import override
 
 from consumer.errors import SafeError
+from consumer.settings.fields import LogFormat, LogLevel
 from consumer.text import printable
 
-Level = Literal["debug", "info", "warning", "error", "critical"]
-Format = Literal["json", "console"]
-
-LEVELS: Final[Mapping[Level, int]] = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "critical": logging.CRITICAL,
-}
 _OURS: Final = ("safe", "consumer", "safe_core")
 # At DEBUG a Kafka client prints passwords and payloads; at INFO it comments on each join, so ask for debug to see that.
 _CLIENTS: Final = ("aiokafka", "kafka")
-_CLIENT_LEVELS: Final[Mapping[Level, int]] = {**LEVELS, "debug": logging.INFO, "info": logging.ERROR}
+_CLIENT_LEVELS: Final[Mapping[LogLevel, int]] = {"debug": logging.INFO, "info": logging.ERROR}
 _REQUESTS: Final = "aiohttp.access"  # at INFO a line for each scrape and probe
 
 
-def configure(level: Level, format: Format | None) -> None:  # noqa: A002 (the name of the setting)
+def configure(level: LogLevel, format: LogFormat | None) -> None:  # noqa: A002 (the name of the setting)
     """Send every record of the process to stderr; no format means console on a terminal, else JSON."""
     console = sys.stderr.isatty() if format is None else format == "console"
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, Stderr)]:
         root.removeHandler(handler)
     root.addHandler(Stderr(_formatter(console=console)))
-    root.setLevel(LEVELS[level])
+    root.setLevel(level.upper())
     for client in _CLIENTS:
-        logging.getLogger(client).setLevel(_CLIENT_LEVELS[level])
-    logging.getLogger(_REQUESTS).setLevel(max(LEVELS[level], logging.WARNING))
+        logging.getLogger(client).setLevel(_CLIENT_LEVELS.get(level, root.level))
+    logging.getLogger(_REQUESTS).setLevel(max(root.level, logging.WARNING))
     logging.captureWarnings(capture=True)
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -68,10 +59,10 @@ def configure(level: Level, format: Format | None) -> None:  # noqa: A002 (the n
     )
 
 
-# --- what may be said
+# --- what may be logged of an exception
 
 
-def said(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Name an exception: with its own words where those are known not to quote an input, else by its type."""
     name = type(error).__name__
     if isinstance(error, SafeError) or type(error).__module__.partition(".")[0] in _CLIENTS:
@@ -86,14 +77,14 @@ def said(error: BaseException) -> str:
 
 
 def exception_lines(error: BaseException) -> list[str]:
-    """Tell an exception, its frames, and what it came from; never source lines, variables or words of strangers."""
+    """Describe an exception, its frames and its causes; never source lines, variables or the words of a library."""
     return list(islice(_lines(error, ""), 200))  # causes can form a circle
 
 
 def _lines(error: BaseException, prefix: str) -> Iterator[str]:
-    yield prefix + said(error)
+    yield prefix + describe(error)
     for frame, line in deque(traceback.walk_tb(error.__traceback__), maxlen=30):
-        yield f"  at {_place(frame.f_code.co_filename, line)} in {frame.f_code.co_qualname}"
+        yield f"  at {_location(frame.f_code.co_filename, line)} in {frame.f_code.co_qualname}"
     if isinstance(error, BaseExceptionGroup):
         for member in error.exceptions:
             yield from _lines(member, "with ")
@@ -103,15 +94,15 @@ def _lines(error: BaseException, prefix: str) -> Iterator[str]:
 
 
 def raised_at(error: BaseException) -> str:
-    """Name the innermost place in SAFE's own files that an exception passed, as consumer/worker/main.py:41."""
+    """Name the innermost line of SAFE's own files that an exception passed through, as consumer/worker/main.py:41."""
     frames = list(traceback.walk_tb(error.__traceback__))
     ours = [(frame, line) for frame, line in frames if _belongs_to(frame.f_globals.get("__name__", ""), _OURS)]
     for frame, line in reversed(ours or frames):
-        return _place(frame.f_code.co_filename, line)
+        return _location(frame.f_code.co_filename, line)
     return "an unknown place"
 
 
-def _place(file: str, line: int) -> str:
+def _location(file: str, line: int) -> str:
     parts = PurePath(file).parts
     begins = max((at for at, part in enumerate(parts) if part in _OURS), default=len(parts) - 2)
     return f"{'/'.join(parts[begins:])}:{line}"
@@ -131,7 +122,7 @@ def _formatter(*, console: bool) -> logging.Formatter:
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.contextvars.merge_contextvars,
             _with_exception,
-            _in_plain_values,
+            _with_plain_values,
             _in_order,
             *rendering,
         ]
@@ -152,22 +143,22 @@ def _with_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> E
     return event
 
 
-def _in_plain_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _with_plain_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {name: _plain(value) for name, value in event.items()}
 
 
 def _plain(value: object) -> object:
-    for types, plainly in _PLAINLY:
+    for types, convert in _CONVERSIONS:
         if isinstance(value, types):
-            return plainly(value)
+            return convert(value)
     return f"<{type(value).__name__}>"
 
 
-_PLAINLY: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], object]], ...]] = (
+_CONVERSIONS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], object]], ...]] = (
     (Enum, lambda value: value.name),
     (float, lambda value: value if math.isfinite(value) else str(value)),  # JSON knows no NaN
     ((NoneType, int, str), lambda value: value),
-    (BaseException, said),
+    (BaseException, describe),
     (PurePath, str),
     (Mapping, lambda value: {str(key): _plain(member) for key, member in value.items()}),
     ((tuple, list, set, frozenset), lambda value: [_plain(member) for member in value]),
@@ -195,20 +186,21 @@ def _for_a_person(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 # --- from a line to stderr
 
 
+_WINDOW_SECONDS: Final = 10.0
+_RECORDS_PER_WINDOW: Final = 5
+
+
 @dataclass(slots=True)
 class _Window:
     ends: float
     level: int
-    admitted: int = 0
-    suppressed: int = 0
+    records: int = 0
 
 
 class Throttle:
-    """Lets through the first few alike of a Kafka client's records: in an outage it writes 130 lines a second."""
+    """Lets through the first few of a Kafka client's similar records: in an outage it writes 130 lines a second."""
 
-    def __init__(self, *, limit: int = 5, seconds: float = 10.0) -> None:
-        self._limit = limit
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._windows: dict[tuple[str, str], _Window] = {}
 
     def admits(self, record: logging.LogRecord, now: float) -> bool:
@@ -216,35 +208,22 @@ class Throttle:
         if not _belongs_to(record.name, _CLIENTS):
             return True
         template = str(record.msg) if len(self._windows) < 256 else "(further messages)"
-        window = self._windows.setdefault((record.name, template), _Window(now + self._seconds, record.levelno))
-        if window.admitted < self._limit:
-            window.admitted += 1
-            return True
-        window.suppressed += 1
-        return False
+        window = self._windows.setdefault((record.name, template), _Window(now + _WINDOW_SECONDS, record.levelno))
+        window.records += 1
+        return window.records <= _RECORDS_PER_WINDOW
 
-    def reports(self, now: float) -> list[logging.LogRecord]:
+    def reports(self, now: float) -> Iterator[logging.LogRecord]:
         """Forget the windows that have ended; give a record for each that suppressed something."""
-        ended = {key: window for key, window in self._windows.items() if window.ends <= now}
-        for key in ended:
-            del self._windows[key]
-        return [_report(*key, window) for key, window in ended.items() if window.suppressed]
-
-
-def _report(logger: str, template: str, window: _Window) -> logging.LogRecord:
-    return logging.makeLogRecord(
-        {
-            "name": logger,
-            "levelno": window.level,
-            "levelname": logging.getLevelName(window.level),
-            "msg": "%d more were suppressed of: %s",
-            "args": (window.suppressed, template),
-        }
-    )
+        for logger, template in [key for key, window in self._windows.items() if window.ends <= now]:
+            window = self._windows.pop((logger, template))
+            suppressed = window.records - _RECORDS_PER_WINDOW
+            if suppressed > 0:
+                args = (suppressed, template)
+                yield logging.LogRecord(logger, window.level, "", 0, "%d more were suppressed of: %s", args, None)
 
 
 class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the stubs alone
-    """The one handler of the process; `clock` is monotonic, in seconds."""
+    """The only handler of the process; `clock` is monotonic, in seconds."""
 
     def __init__(self, formatter: logging.Formatter, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(sys.stderr)
@@ -255,7 +234,7 @@ class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the
     @override
     def emit(self, record: logging.LogRecord) -> None:
         now = self._clock()
-        for report in self._throttle.reports(now):
+        for report in list(self._throttle.reports(now)):  # to log one may itself log something
             super().emit(report)
         # A library's DEBUG is never wanted, whatever level one of its loggers was given.
         wanted = record.levelno >= logging.INFO or _belongs_to(record.name, _OURS)
@@ -267,7 +246,7 @@ class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the
         if not record.args:
             return super().format(record)
         kept = logging.makeLogRecord(record.__dict__)  # other handlers see the record as it was
-        kept.args = _without_strangers_words(record.args)
+        kept.args = _with_described_errors(record.args)
         return super().format(kept)
 
     @override
@@ -279,10 +258,10 @@ class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the
             )
 
 
-def _without_strangers_words(args: tuple[object, ...] | Mapping[str, object]) -> tuple[object, ...] | dict[str, object]:
+def _with_described_errors(args: tuple[object, ...] | Mapping[str, object]) -> tuple[object, ...] | dict[str, object]:
     if isinstance(args, Mapping):
-        return {name: said(arg) if isinstance(arg, BaseException) else arg for name, arg in args.items()}
-    return tuple(said(arg) if isinstance(arg, BaseException) else arg for arg in args)
+        return {name: describe(arg) if isinstance(arg, BaseException) else arg for name, arg in args.items()}
+    return tuple(describe(arg) if isinstance(arg, BaseException) else arg for arg in args)
 
 
 def _belongs_to(logger: str, packages: tuple[str, ...]) -> bool:

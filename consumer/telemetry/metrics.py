@@ -7,15 +7,11 @@ from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from typing_extensions import override
 
@@ -34,42 +30,77 @@ _END_TO_END_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 
 _SCORING_BUCKETS = (0.000005, 0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.01, 0.1, 1.0)
 
 
+_Family = CounterMetricFamily | GaugeMetricFamily
+
+
 class _Definition(NamedTuple):
+    family: type[_Family]
     help: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    counted_from_zero: Sequence[str] = ()  # values of its one label that make a rate visible from the first event on
 
 
+_counter = partial(_Definition, CounterMetricFamily)
+_gauge = partial(_Definition, GaugeMetricFamily)
+
+# Counted here, after each commit.
 _COUNTERS: Mapping[str, _Definition] = {
-    "safe_records": _Definition("Records whose outcome is committed.", ("outcome",)),
-    "safe_cases": _Definition("Scored cases by label.", ("concern_id", "label")),
-    "safe_dead_letters": _Definition("Records that became dead letters.", ("reason",)),
-    "safe_empty_outputs": _Definition("Scored outputs whose three fields were all empty.", ("concern_id",)),
-    "safe_batches_reopened": _Definition("Batches that a late record reopened after they were forgotten.", ()),
-    "safe_restore_failures": _Definition(
-        "Attempts to restore a partition's state that failed and will be repeated.", ()
+    "safe_records": _counter(
+        "Records whose outcome is committed.", ("outcome",), ("scored", "dead_lettered", "ignored", "foreign")
     ),
+    "safe_cases": _counter("Scored cases by label.", ("concern_id", "label")),
+    "safe_dead_letters": _counter("Records that became dead letters.", ("reason",), REASONS),
+    "safe_empty_outputs": _counter("Scored outputs whose three fields were all empty.", ("concern_id",)),
+    "safe_batches_reopened": _counter("Batches that a late record reopened after they were forgotten."),
+    "safe_restore_failures": _counter("Attempts to restore a partition's state that failed and will be repeated."),
+}
+
+# Asked of the parts of the worker at each scrape.
+_ASKED: Mapping[str, _Definition] = {
+    "safe_expectations_requests": _counter("Look-ups of expectations.", ("source", "outcome")),
+    "safe_expectations_unusable": _gauge(
+        "Batch files, or records of a topic, that cannot be used as they are now.", ("source", "name")
+    ),
+    "safe_consumer_lag_records": _gauge("Records that are not yet committed, by partition.", ("topic", "partition")),
+    "safe_partition_waiting_seconds": _gauge(
+        "How long a partition of this process has been waiting or restoring, 0 while it is served.",
+        ("topic", "partition"),
+    ),
+    "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
+    "safe_build_info": _gauge("Version and policy of this process.", ("version", "fingerprint")),
+    "safe_batches_not_exported": _gauge("Live batches that the cap on exported batches leaves out."),
 }
 
 _BATCH_LABELS = ("concern_id", "batch_id")
 _BATCH_GAUGES: Mapping[str, _Definition] = {
-    "safe_batch_pass_ratio": _Definition("Share of the batch's cases labelled Pass.", _BATCH_LABELS),
-    "safe_batch_cases": _Definition("Cases of the batch by label.", (*_BATCH_LABELS, "label")),
-    "safe_batch_mean_score": _Definition("Mean score over the batch's cases.", (*_BATCH_LABELS, "metric")),
-    "safe_batch_metric_pass_ratio": _Definition(
+    "safe_batch_pass_ratio": _gauge("Share of the batch's cases labelled Pass.", _BATCH_LABELS),
+    "safe_batch_cases": _gauge("Cases of the batch by label.", (*_BATCH_LABELS, "label")),
+    "safe_batch_mean_score": _gauge("Mean score over the batch's cases.", (*_BATCH_LABELS, "metric")),
+    "safe_batch_metric_pass_ratio": _gauge(
         "Share of the batch's cases that passed the criterion.", (*_BATCH_LABELS, "metric")
     ),
-    "safe_batch_expected_cases": _Definition("Test cases that the source holds for the batch.", _BATCH_LABELS),
-    "safe_batch_complete": _Definition(
+    "safe_batch_expected_cases": _gauge("Test cases that the source holds for the batch.", _BATCH_LABELS),
+    "safe_batch_complete": _gauge(
         "Whether each test case that the source holds for the batch has a result: 1 or 0.", _BATCH_LABELS
     ),
-    "safe_batch_last_update_timestamp_seconds": _Definition(
+    "safe_batch_last_update_timestamp_seconds": _gauge(
         "When the batch's last record was scored, in seconds since 1970.", _BATCH_LABELS
     ),
-    "safe_batch_archetype_pass_ratio": _Definition(
+    "safe_batch_archetype_pass_ratio": _gauge(
         "Share of the archetype's cases labelled Pass.", (*_BATCH_LABELS, "archetype")
     ),
-    "safe_batch_archetype_cases": _Definition("Cases of the archetype.", (*_BATCH_LABELS, "archetype")),
+    "safe_batch_archetype_cases": _gauge("Cases of the archetype.", (*_BATCH_LABELS, "archetype")),
 }
+_DEFINITIONS = {**_COUNTERS, **_ASKED, **_BATCH_GAUGES}
+
+
+def _family(name: str, samples: Iterable[tuple[tuple[object, ...], float]]) -> _Family:
+    """Fill a family of the tables with its samples, each of the values of its labels and a number."""
+    definition = _DEFINITIONS[name]
+    family = definition.family(name, definition.help, labels=definition.labels)
+    for labels, value in samples:
+        family.add_metric(tuple(map(str, labels)), value)
+    return family
 
 
 class Histogram:
@@ -114,7 +145,7 @@ class ExportedBatch:
 
 
 class BatchGauges:
-    """The live batches of this process: shown while their partition is surely ours, the longest idle dropped first."""
+    """The live batches of this process, shown while their partition is surely ours; of too many, the latest ones."""
 
     def __init__(self, max_exported: int, is_surely_ours: Callable[[], bool]) -> None:
         self._max_exported = max_exported
@@ -158,9 +189,12 @@ class Metrics:
     """All counters of the process, and the page that Prometheus scrapes."""
 
     def __init__(self, version: str, fingerprint: str) -> None:
-        self._counts: dict[str, Tally[tuple[str, ...]]] = {name: Tally() for name in _COUNTERS}
+        self._counts: dict[str, Tally[tuple[str, ...]]] = {
+            name: Tally({(value,): 0 for value in definition.counted_from_zero} if definition.labels else {(): 0})
+            for name, definition in _COUNTERS.items()
+        }
         self._concerns: set[str] = set()
-        self._build = {"version": version, "fingerprint": fingerprint}
+        self._build = (version, fingerprint)
         self.gauges: BatchGauges | None = None
         self.ready: Callable[[], bool] = lambda: False
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
@@ -175,11 +209,6 @@ class Metrics:
         self.scoring = Histogram(
             "safe_scoring_seconds", "Scoring one output and encoding its scored record.", _SCORING_BUCKETS
         )
-        # The zeros make a rate visible from the first event on.
-        for outcome in ("scored", "dead_lettered", "ignored", "foreign"):
-            self._counts["safe_records"][(outcome,)] = 0
-        for reason in REASONS:
-            self._counts["safe_dead_letters"][(reason,)] = 0
 
     # --- counting -----------------------------------------------------------------------------------------------------
 
@@ -195,118 +224,60 @@ class Metrics:
         for outcome, count in outcomes.items():
             self._counts["safe_records"][(outcome,)] += count
         for (concern_id, label), count in cases.items():
-            self._counts["safe_cases"][(self._concern(concern_id), label)] += count
+            self._counts["safe_cases"][(_bounded(concern_id, self._concerns), label)] += count
         for reason, count in reasons.items():
             self._counts["safe_dead_letters"][(reason,)] += count
         for concern_id, count in empty_outputs.items():
-            self._counts["safe_empty_outputs"][(self._concern(concern_id),)] += count
+            self._counts["safe_empty_outputs"][(_bounded(concern_id, self._concerns),)] += count
         self.scoring.observe(scoring_seconds)
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         """Move one counter of the table above."""
         self._counts[name][labels] += by
 
-    def _concern(self, concern_id: str) -> str:
-        if concern_id not in self._concerns:
-            if len(self._concerns) >= MAX_CONCERNS:
-                return OTHER
-            self._concerns.add(concern_id)
-        return concern_id
-
     # --- the page -----------------------------------------------------------------------------------------------------
 
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client asks a collector for."""
-        for name, definition in _COUNTERS.items():
-            family = CounterMetricFamily(name, definition.help, labels=definition.labels)
-            for labels, count in self._counts[name].items():
-                family.add_metric(labels, count)
-            if not definition.labels and not self._counts[name]:
-                family.add_metric((), 0)
-            yield family
+        for name, counts in self._counts.items():
+            yield _family(name, counts.items())
         yield self.end_to_end.collect()
         yield self.scoring.collect()
-        yield self._expectations()
-        yield self._unusable_expectations()
-        yield self._lag()
-        yield self._waiting()
-        yield self._readiness()
-        yield self._build_info()
+        yield _family("safe_expectations_requests", self.expectations_requests().items())
+        yield _family("safe_expectations_unusable", self._unusable_expectations().items())
+        yield _family("safe_consumer_lag_records", self.lags().items())
+        yield _family("safe_partition_waiting_seconds", self.waits().items())
+        yield _family("safe_ready", [((), int(self.ready()))])
+        yield _family("safe_build_info", [(self._build, 1)])
         yield from self._batches()
 
-    def _build_info(self) -> Metric:
-        family = GaugeMetricFamily("safe_build_info", "Version and policy of this process.", labels=tuple(self._build))
-        family.add_metric(tuple(self._build.values()), 1)
-        return family
-
-    def _expectations(self) -> Metric:
-        family = CounterMetricFamily(
-            "safe_expectations_requests", "Look-ups of expectations.", labels=("source", "outcome")
-        )
-        for labels, count in self.expectations_requests().items():
-            family.add_metric(labels, count)
-        return family
-
-    def _unusable_expectations(self) -> Metric:
-        family = GaugeMetricFamily(
-            "safe_expectations_unusable",
-            "Batch files, or records of a topic, that cannot be used as they are now.",
-            labels=("source", "name"),
-        )
+    def _unusable_expectations(self) -> Tally[tuple[str, str]]:
+        """Count by source and name; beyond the first few, all are `other`."""
         parts = self.unusable_expectations()
         tally = Tally((source, shown(name)[:MAX_ID_LENGTH]) for source, name in parts[:MAX_UNUSABLE])
         tally.update((source, OTHER) for source, _ in parts[MAX_UNUSABLE:])
-        for labels, count in tally.items():
-            family.add_metric(labels, count)
-        return family
-
-    def _lag(self) -> Metric:
-        family = GaugeMetricFamily(
-            "safe_consumer_lag_records",
-            "Records that are not yet committed, by partition.",
-            labels=("topic", "partition"),
-        )
-        for (topic, partition), lag in self.lags().items():
-            family.add_metric((topic, str(partition)), lag)
-        return family
-
-    def _waiting(self) -> Metric:
-        family = GaugeMetricFamily(
-            "safe_partition_waiting_seconds",
-            "How long a partition of this process has been waiting or restoring, 0 while it is served.",
-            labels=("topic", "partition"),
-        )
-        for (topic, partition), seconds in self.waits().items():
-            family.add_metric((topic, str(partition)), seconds)
-        return family
-
-    def _readiness(self) -> Metric:
-        return GaugeMetricFamily("safe_ready", "Whether /readyz says yes: 1 or 0.", value=int(self.ready()))
+        return tally
 
     def _batches(self) -> Iterator[Metric]:
         exported, left_out = self.gauges.exported() if self.gauges is not None else ([], 0)
-        families = {
-            name: GaugeMetricFamily(name, definition.help, labels=definition.labels)
-            for name, definition in _BATCH_GAUGES.items()
-        }
         shown_concerns: set[str] = set()
         series: dict[tuple[str, str], ExportedBatch] = {}
         for batch in exported:
             # Two batches of one name may both be of `other` concerns: Prometheus refuses a series that comes twice.
             labels = _bounded(batch.concern_id, shown_concerns), batch.batch_id
             series[labels] = _together(series[labels], batch) if labels in series else batch
-        for (concern_id, _), batch in series.items():
-            _add_batch(families, batch, concern_id)
+        families = {name: _family(name, ()) for name in _BATCH_GAUGES}
+        for labels, batch in series.items():
+            _add_batch(families, labels, batch)
         yield from families.values()
-        yield GaugeMetricFamily(
-            "safe_batches_not_exported", "Live batches that the cap on exported batches leaves out.", value=left_out
-        )
+        yield _family("safe_batches_not_exported", [((), left_out)])
 
 
-def _bounded(concern_id: str, shown: set[str]) -> str:
-    if concern_id not in shown and len(shown) >= MAX_CONCERNS:
+def _bounded(concern_id: str, named: set[str]) -> str:
+    """The concern as a label: `other` once this many have been named."""
+    if concern_id not in named and len(named) >= MAX_CONCERNS:
         return OTHER
-    shown.add(concern_id)
+    named.add(concern_id)
     return concern_id
 
 
@@ -325,10 +296,7 @@ def _together(one: ExportedBatch, other: ExportedBatch) -> ExportedBatch:
         empty_outputs=a.empty_outputs + b.empty_outputs,
         expected_present=a.expected_present + b.expected_present,
         archetypes={
-            name: (
-                a.archetypes.get(name, _NONE)[0] + b.archetypes.get(name, _NONE)[0],
-                a.archetypes.get(name, _NONE)[1] + b.archetypes.get(name, _NONE)[1],
-            )
+            name: _pair_sum([part.archetypes.get(name, (0, 0)) for part in (a, b)])
             for name in {**a.archetypes, **b.archetypes}
         },
     )
@@ -336,15 +304,16 @@ def _together(one: ExportedBatch, other: ExportedBatch) -> ExportedBatch:
     return replace(one, snapshot=snapshot, expected_cases=expected, last_scored_at=last)
 
 
-_NONE = (0, 0)
+def _pair_sum(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    cases, passes = zip(*pairs, strict=True)
+    return sum(cases), sum(passes)
 
 
 def _sums(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def _add_batch(families: Mapping[str, GaugeMetricFamily], batch: ExportedBatch, concern_id: str) -> None:
-    labels = (concern_id, batch.batch_id)
+def _add_batch(families: Mapping[str, _Family], labels: tuple[str, str], batch: ExportedBatch) -> None:
     snapshot = batch.snapshot
     families["safe_batch_pass_ratio"].add_metric(labels, snapshot.pass_ratio)
     for label, cases in snapshot.label_distribution.items():
@@ -368,10 +337,8 @@ def _largest(archetypes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, 
         return dict(archetypes)
     ordered = sorted(archetypes.items(), key=lambda entry: (-entry[1][0], entry[0]))
     kept = dict(ordered[:MAX_ARCHETYPES])
-    rest = ordered[MAX_ARCHETYPES:]
-    cases, passes = kept.get(OTHER, (0, 0))
-    kept[OTHER] = (cases + sum(c for _, (c, _) in rest), passes + sum(p for _, (_, p) in rest))
-    return kept
+    others = [counts for _, counts in ordered[MAX_ARCHETYPES:]]
+    return {**kept, OTHER: _pair_sum([kept.get(OTHER, (0, 0)), *others])}
 
 
 class _Collected(CollectorRegistry):

@@ -16,7 +16,7 @@ from consumer.errors import Fatal, Poison, Transient
 from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
-from consumer.telemetry.warnings import Occasional
+from consumer.telemetry.warnings import RateLimitedWarning
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of, traced
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
@@ -58,8 +58,10 @@ class AggregatorPartition:
         self._restored: dict[str, ExportedBatch] | None = None
         self._committed_at = 0.0
         self._transactions = 0
-        self._foreign = Occasional("scored records of another group were skipped", partition=partition)
-        self._undecodable = Occasional("scored records that cannot be read became dead letters", partition=partition)
+        self._foreign = RateLimitedWarning("scored records of another group were skipped", partition=partition)
+        self._undecodable = RateLimitedWarning(
+            "scored records that cannot be read became dead letters", partition=partition
+        )
         self._begin_slice()
 
     def _begin_slice(self) -> None:

@@ -12,7 +12,7 @@ from consumer.expectations.port import ExpectationsKey, ExpectationsSource, Foun
 from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription, partition_for
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import Metrics
-from consumer.telemetry.warnings import Occasional
+from consumer.telemetry.warnings import RateLimitedWarning
 from consumer.wire.headers import own_headers, traced
 from consumer.wire.input import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
@@ -86,7 +86,7 @@ class ScorerPartition:
         self._hidden = asyncio.Event()
         self._watch = self._trial_watch = PoisonWatch(settings.poison_limits)
         self._begun_at: float | None = None
-        self._dead_letter_warning = Occasional(
+        self._dead_letter_warning = RateLimitedWarning(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
 
