@@ -1,7 +1,7 @@
-"""What must hold of the settings one by one and together; each error names what it is about by its origin."""
+"""What must be true of the settings, one by one and together; each error names the setting by its origin."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
@@ -16,7 +16,7 @@ from safe_core import CRITERIA, InvalidPolicy, Policy
 
 
 def validated(given: Layer) -> Settings:
-    """Check each value by itself; raises ConfigurationError naming all that are wrong."""
+    """Check each value by itself; raises ConfigurationError that names all the wrong ones."""
     try:
         return Settings.model_validate({name: entry.value for name, entry in given.items()})
     except ValidationError as error:
@@ -64,7 +64,7 @@ _SECURED_BY: Final = {
 
 
 def _unsecured(settings: Settings, given: Layer) -> Iterator[str]:
-    """Credentials that would silently not be used are as wrong as those that are missing."""
+    """Credentials that are missing, and those that would silently not be used."""
     variable = VARIABLES["kafka_security_protocol"]
     protocol = settings.kafka_security_protocol
     named = _named("kafka_security_protocol", settings, given, default=variable)
@@ -80,17 +80,10 @@ def _unsecured(settings: Settings, given: Layer) -> Iterator[str]:
         yield f"{given['kafka_ssl_keyfile'].origin} needs its certificate; set {VARIABLES['kafka_ssl_certfile']}"
 
 
-_CHECKS: Final[tuple[Callable[[Settings, Layer], Iterator[str]], ...]] = (
-    _inverted_thresholds,
-    _repeated_topics,
-    _unsecured,
-)
-
-
 def check_together(settings: Settings, given: Layer) -> None:
     """Raise ConfigurationError where settings contradict each other."""
-    problems = [problem for check in _CHECKS for problem in check(settings, given)]
-    if problems:
+    checks = (_inverted_thresholds, _repeated_topics, _unsecured)
+    if problems := [problem for check in checks for problem in check(settings, given)]:
         raise ConfigurationError("; ".join(problems))
 
 
@@ -103,7 +96,7 @@ def policy_of(settings: Settings, given: Layer, file: ConfigurationFile, *, stri
     }
     try:
         return Policy.from_document(document, strict_ah_everywhere=strict_everywhere)
-    except InvalidPolicy as error:  # the thresholds by themselves are right: the file's weights or overrides are not
+    except InvalidPolicy as error:  # the thresholds have been checked: the file's weights or overrides are wrong
         problem = str(error)
         beneath = _layer_beneath(problem, settings, given)
         raise ConfigurationError(f"{file.name}: {problem}{beneath}{_remedy(problem)}") from error
@@ -114,7 +107,7 @@ def _threshold(settings: Settings, criterion: str) -> dict[str, float]:
 
 
 def _layer_beneath(problem: str, settings: Settings, given: Layer) -> str:
-    """Name the default layer's thresholds, where an override failed together with them."""
+    """Name the default layer's thresholds, where an override contradicts them."""
     found = re.search(r"thresholds\.(CR|AH|AC): review \S+ is above pass", problem)
     if found is None:
         return ""
@@ -131,7 +124,7 @@ _POLICY_EXPECTS: Final = {
 
 
 def _remedy(problem: str) -> str:
-    """Say what to write instead, where the policy's words do not."""
+    """Say what to write instead, where the policy's own message does not."""
     if "; " in problem:  # an unknown key, with a suggestion
         return ""
     if problem.endswith("not an object"):

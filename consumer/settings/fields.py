@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema
 from pydantic.alias_generators import to_camel
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from consumer.settings.file import Keys
 from consumer.settings.show import without_secrets
 from safe_core import CRITERIA
 
@@ -175,10 +173,10 @@ LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LogFormat = Literal["json", "console"]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting, checked; a field's variable is SAFE_V0_ and its name in capitals."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix=PREFIX, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
     cr_pass: _Score = Field(0.8, description="The lowest CR that passes.")
     cr_review: _Score = Field(0.5, description="The lowest CR that is to be reviewed, not failed; not above pass.")
@@ -266,7 +264,6 @@ class Settings(BaseSettings):
     )
     input_types: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
-        NoDecode,  # else pydantic-settings would read the variable as JSON
         BeforeValidator(_comma_separated),
         Expects("event types, separated by commas"),
     ] = Field((), description="Accepted types (ce_type) of CloudEvents; none means any.")
@@ -328,19 +325,6 @@ class Settings(BaseSettings):
             return None
         return Path(self.expectations)
 
-    @classmethod
-    @override
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take values from the caller alone: `load` reads the sources one by one, to know which gave what."""
-        return (init_settings,)
-
     @override
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         return ((name, without_secrets(name, getattr(self, name))) for name in type(self).model_fields)
@@ -366,7 +350,6 @@ def _file_key(name: str) -> str:
 
 
 FILE_KEYS: Final = {name: _file_key(name) for name in Settings.model_fields}
-KEYS: Final = Keys((*FILE_KEYS.values(), *POLICY_KEYS), {to_camel(name): key for name, key in FILE_KEYS.items()})
 
 
 def flag(name: str) -> str:

@@ -1,21 +1,32 @@
 """The configuration file as text: JSON with // comments, read into values by dotted keys.
 
-Which keys there are is the caller's to say; what their values may be is not looked at here.
+Only the keys are checked here, not the values.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from pydantic.alias_generators import to_camel
+
 from consumer.errors import ConfigurationError
+from consumer.settings.fields import FILE_KEYS, POLICY_KEYS
 
 FILE_NAME: Final = "safe.config.json"
 SCHEMA_KEY: Final = "$schema"  # for editors: SAFE ignores what it names
+
+_KEYS: Final = frozenset((*FILE_KEYS.values(), *POLICY_KEYS))
+_SECTIONS: Final = frozenset(key[: dot.start()] for key in _KEYS for dot in re.finditer(r"\.", key))
+"""What precedes a dot in a key: an object in the file."""
+_SPELLINGS: Final = {to_camel(name): key for name, key in FILE_KEYS.items()} | {
+    key: key for key in (*_KEYS, *_SECTIONS, SCHEMA_KEY)
+}
+"""What people may write, and the key that they mean."""
 
 _STRING: Final = r'"(?:[^"\\\r\n]|\\.)*"'
 
@@ -28,26 +39,6 @@ class ConfigurationFile:
     entries: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """The dotted keys that a file may hold; `spellings` maps what people may write instead to the right key."""
-
-    known: Collection[str]
-    spellings: Mapping[str, str]
-
-    @property
-    def sections(self) -> set[str]:
-        """What precedes a dot in a key: an object in the file."""
-        return {key[: dot.start()] for key in self.known for dot in re.finditer(r"\.", key)}
-
-    def advice(self, key: str) -> str:
-        """Say what to do about a key that is not known."""
-        right = {known: known for known in (*self.known, *self.sections, SCHEMA_KEY)}
-        spellings = {**self.spellings, **right}
-        # Not the object that the key stands in: nothing resembles the key more.
-        return suggestion(key, {name: known for name, known in spellings.items() if not key.startswith(f"{name}.")})
-
-
 def suggestion(name: str, known: Mapping[str, str]) -> str:
     """Advise on an unknown name; `known` maps each spelling one might have meant, in any case, to the right one."""
     spellings = {spelling.lower(): right for spelling, right in known.items()}
@@ -55,7 +46,7 @@ def suggestion(name: str, known: Mapping[str, str]) -> str:
     return f"did you mean {spellings[close[0]]}?" if close else "remove it"
 
 
-def read_configuration_file(path: str | None, folder: Path, keys: Keys) -> ConfigurationFile:
+def read_configuration_file(path: str | None, folder: Path) -> ConfigurationFile:
     """Read the file that is named, or else the one in the folder, if it is there; raises ConfigurationError."""
     if path is None and not (folder / FILE_NAME).exists():
         return ConfigurationFile(FILE_NAME, {})
@@ -70,7 +61,7 @@ def read_configuration_file(path: str | None, folder: Path, keys: Keys) -> Confi
     document = _parse(text, name)
     if not isinstance(document.pop(SCHEMA_KEY, ""), str):
         raise ConfigurationError(f"{name}: {SCHEMA_KEY} is not a text; write the path or the address of the schema")
-    return ConfigurationFile(name, dict(_leaves(document, name, keys)))
+    return ConfigurationFile(name, dict(_leaves(document, name)))
 
 
 def without_comments(text: str) -> str:
@@ -111,18 +102,20 @@ def _no_constant(text: str, constant: str) -> object:
     raise json.JSONDecodeError(f"{constant} is not a number of JSON (write a finite one)", text, place)
 
 
-def _leaves(document: Mapping[str, object], file: str, keys: Keys, parent: str = "") -> Iterator[tuple[str, object]]:
+def _leaves(document: Mapping[str, object], file: str, parent: str = "") -> Iterator[tuple[str, object]]:
     """Walk the entries with their dotted keys, refusing those that no setting has."""
-    sections = keys.sections
     for part, value in document.items():
         key = parent + part
-        if "." in part and parent + part.partition(".")[0] in {*keys.known, *sections}:  # else it could stand twice
+        if "." in part and parent + part.partition(".")[0] in _KEYS | _SECTIONS:  # else it could be given twice
             raise ConfigurationError(f"{file}: {json.dumps(part)} has dots; write an object within an object instead")
-        if key in sections:
+        if key in _SECTIONS:
             if not isinstance(value, dict):
                 raise ConfigurationError(f"{file}: {key} is not an object; write {{ … }} there")
-            yield from _leaves(value, file, keys, f"{key}.")
-        elif key in keys.known:
+            yield from _leaves(value, file, f"{key}.")
+        elif key in _KEYS:
             yield key, value
         else:
-            raise ConfigurationError(f"{file}: {json.dumps(key)} is not a key that SAFE knows; {keys.advice(key)}")
+            # Not the object that the key is in: nothing resembles the key more.
+            near = {name: known for name, known in _SPELLINGS.items() if not key.startswith(f"{name}.")}
+            advice = suggestion(key, near)
+            raise ConfigurationError(f"{file}: {json.dumps(key)} is not a key that SAFE knows; {advice}")

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.settings.checks import check_together, policy_of, validated
-from consumer.settings.fields import FILE_KEYS, KEYS, VARIABLES, Settings, expected, flag
+from consumer.settings.fields import FILE_KEYS, VARIABLES, Settings, expected, flag
 from consumer.settings.file import FILE_NAME, ConfigurationFile, read_configuration_file
 from consumer.settings.show import without_secrets
-from consumer.settings.sources import Layer, from_environment, from_file, from_flags, from_named_folder
+from consumer.settings.sources import Layer, from_environment, from_file, from_flags, from_secrets
 from safe_core import CRITERIA, Policy
 
 
@@ -66,11 +66,11 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     """
     folder = cwd or Path.cwd()
     path = flags.get("config")
-    file = read_configuration_file(None if path is None else str(path), folder, KEYS)
+    file = read_configuration_file(None if path is None else str(path), folder)
     above = from_environment(environ)
     above |= from_flags({name: value for name, value in flags.items() if name != "config"})
     below = from_file(file)
-    given = below | from_named_folder((below | above).get("secrets_dir"), folder) | above
+    given = below | from_secrets((below | above).get("secrets_dir"), folder) | above
     settings = validated(given)
     check_together(settings, given)
     strict_everywhere = flags.get("ah_strict") is True  # only the flag beats the overrides

@@ -42,20 +42,18 @@ the flag `--strict-ah` beats them all.
 """
 
 _SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Scoring": ("cr_", "ah_", "ac_", "report_"),
+    "Scoring": ("cr_", "ah_", "ac_", "report_dir", "report_formats"),
     "Kafka": ("kafka_", "secrets_", "delivery"),
-    "Topics": ("input_topic", "scored_", "state_", "result_", "dead_letter_"),
+    "Topics": ("input_topic", "scored_", "state_", "result_", "report_topic", "dead_letter_"),
     "Test cases": ("expectations",),
     "What is read, and how much": ("input_", "offset_", "max_value_", "max_batch_", "poison_"),
     "The process": ("batch_ttl_", "max_exported_", "http_", "start_", "shutdown_", "log_"),
 }
-"""The headings, and what the names of their settings begin with; the first heading that fits has it."""
-
-_SECTION_OF: Final = {"report_topic": "Topics"}
+"""The headings, and what the names of their settings begin with; a setting is under the first heading that fits."""
 
 
 def settings_page() -> str:
-    """Make the page from the settings themselves; each stands under one heading."""
+    """Make the page from the settings themselves; each is under one heading."""
     return "\n".join([_INTRODUCTION, *(_section(heading) for heading in _SECTIONS)])
 
 
@@ -63,14 +61,12 @@ def _section(heading: str) -> str:
     names = [name for name in Settings.model_fields if _heading_of(name) == heading]
     rows = ["| variable | key in the file | value | default | |", "|---|---|---|---|---|", *map(_row, names)]
     if heading == "Scoring":
-        rows[len(rows) :] = [*_weights(), "", _OVERRIDES.rstrip()]
+        rows += [*_weights(), "", _OVERRIDES.rstrip()]
     return "\n".join([f"## {heading}", "", *rows, ""])
 
 
 def _heading_of(name: str) -> str:
-    return _SECTION_OF.get(name) or next(
-        heading for heading, beginnings in _SECTIONS.items() if name.startswith(beginnings)
-    )
+    return next(heading for heading, beginnings in _SECTIONS.items() if name.startswith(beginnings))
 
 
 def _row(name: str) -> str:

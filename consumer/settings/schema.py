@@ -1,6 +1,6 @@
 """The JSON Schema of the configuration file, by which editors complete and check it.
 
-It is committed as config/safe.config.schema.json. What it cannot say stands in its descriptions.
+It is committed as config/safe.config.schema.json. Rules that a schema cannot express are in its descriptions.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,8 @@ _SECTIONS: Final[Mapping[str, str]] = {
 
 def configuration_schema() -> dict[str, Any]:
     """Make the schema from the settings and the default policy; it is nested as the file is."""
-    settings = _settings()
+    properties = Settings.model_json_schema()["properties"]
+    settings = {key: _plain(properties[name]) for name, key in FILE_KEYS.items()}
     rules = DEFAULT_POLICY.default.settings()
     layer = {key: settings.pop(key) if key in settings else _weight(key, rules[key]) for key in rules}
     by_name = {f"overrides.{kind}": _overrides(f"overrides.{kind}") for kind in ("metric_id", "archetype")}
@@ -44,12 +45,6 @@ def configuration_schema() -> dict[str, Any]:
             }
         },
     }
-
-
-def _settings() -> dict[str, _Schema]:
-    """Give the schema of each setting by its dotted key."""
-    properties = Settings.model_json_schema()["properties"]
-    return {key: _plain(properties[name]) for name, key in FILE_KEYS.items()}
 
 
 def _plain(schema: _Schema) -> _Schema:

@@ -5,17 +5,13 @@ The only module that reads the environment.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-
-from pydantic.fields import FieldInfo
-from pydantic_settings import EnvSettingsSource, SecretsSettingsSource
-from typing_extensions import override
+from typing import Final
 
 from consumer.errors import ConfigurationError
-from consumer.settings.fields import FILE_KEYS, FILE_ONLY, POLICY_KEYS, PREFIX, VARIABLES, Settings, flag
+from consumer.settings.fields import FILE_KEYS, FILE_ONLY, POLICY_KEYS, PREFIX, VARIABLES, flag
 from consumer.settings.file import FILE_NAME, ConfigurationFile, suggestion
 from consumer.settings.show import quoted
 from safe_core import CRITERIA
@@ -41,30 +37,24 @@ def from_flags(flags: Mapping[str, object]) -> Layer:
 def from_environment(environ: Mapping[str, str] | None) -> Layer:
     """What the variables give, of this process if none are passed; raises ConfigurationError for an unknown one."""
     environ = os.environ if environ is None else environ
-    _refuse_unknown((name for name in environ if name.startswith(PREFIX)), "variable")
-    source = EnvSettingsSource(Settings)
-    source.env_vars = {name.lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
-    return {name: Given(value, VARIABLES[name]) for name, value in source().items()}
+    _refuse_unknown(environ, "variable")
+    return {name: Given(environ[variable], variable) for name, variable in VARIABLES.items() if variable in environ}
 
 
-class _SecretFiles(SecretsSettingsSource):
-    """The files themselves: reading them here would strip blanks that may belong to a password."""
-
-    @override
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        path = self.find_case_path(self.secrets_paths[0], PREFIX + field_name, case_sensitive=False)
-        return path, field_name, False
-
-
-def _from_secrets(directory: Path, origin: str) -> Layer:
+def from_secrets(secrets_dir: Given | None, folder: Path) -> Layer:
+    """What the folder of secrets gives, nothing if none is named; raises ConfigurationError."""
+    if secrets_dir is None or not str(secrets_dir.value or "").strip():
+        return {}
+    directory = folder / str(secrets_dir.value)
+    named = f"{secrets_dir.origin}={directory}"
     if not directory.is_dir():
-        raise ConfigurationError(f"{origin}={directory} is no folder; mount the secrets there or name another")
+        raise ConfigurationError(f"{named} is no folder; mount the secrets there or name another")
     try:
-        names = [path.name.upper() for path in directory.iterdir()]
+        paths = {path.name.upper(): path for path in directory.iterdir()}
     except OSError as error:
-        raise ConfigurationError(f"{origin}={directory} cannot be read: {error.strerror}") from error
-    _refuse_unknown((name for name in names if name.startswith(PREFIX)), f"file in {directory}")
-    files: dict[str, Path] = _SecretFiles(Settings, secrets_dir=directory)()
+        raise ConfigurationError(f"{named} cannot be read: {error.strerror}") from error
+    _refuse_unknown(paths, f"file in {directory}")
+    files = {name: paths[variable] for name, variable in VARIABLES.items() if variable in paths}
     return {name: Given(_secret(path), f"{path.name} in {directory}", hidden=True) for name, path in files.items()}
 
 
@@ -84,9 +74,9 @@ _WITHOUT_VARIABLE: Final = {
 } | {PREFIX + name.upper(): FILE_KEYS[name] for name in FILE_ONLY}
 
 
-def _refuse_unknown(names: Iterator[str], what: str) -> None:
+def _refuse_unknown(names: Iterable[str], what: str) -> None:
     known = set(VARIABLES.values())
-    for name in sorted(set(names) - known):
+    for name in sorted({name for name in names if name.startswith(PREFIX)} - known):
         if re.search(r"_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$", name):
             advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
         elif name in _WITHOUT_VARIABLE:
@@ -102,13 +92,6 @@ def from_file(file: ConfigurationFile) -> Layer:
     return {
         name: Given(file.entries[key], f"{file.name}: {key}") for name, key in FILE_KEYS.items() if key in file.entries
     }
-
-
-def from_named_folder(secrets_dir: Given | None, folder: Path) -> Layer:
-    """What the folder of secrets gives, nothing if none is named; raises ConfigurationError."""
-    if secrets_dir is None or not str(secrets_dir.value or "").strip():
-        return {}
-    return _from_secrets(folder / str(secrets_dir.value), secrets_dir.origin)
 
 
 # --- what others than SAFE's users put into the environment

@@ -104,7 +104,7 @@ class InMemoryCluster(Cluster):
 
 
 def settings_with(**changes: Any) -> Settings:
-    return Settings(_env_file=None, **changes)
+    return Settings(**changes)
 
 
 @pytest.fixture(autouse=True)
