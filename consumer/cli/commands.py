@@ -19,44 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from consumer import __version__
-from consumer.cli.options import (
-    After,
-    AnyBatch,
-    AnyConcern,
-    Batch,
-    Concern,
-    Confidence,
-    ConfigFile,
-    Delivery,
-    EventName,
-    Expectations,
-    Explained,
-    FailOnOption,
-    Force,
-    Format,
-    GroupId,
-    HttpAddress,
-    IncludeText,
-    Letters,
-    LogFormat,
-    LogLevel,
-    MinPassRate,
-    Once,
-    OnDuplicateOption,
-    OptionalOutputs,
-    OutputFiles,
-    Outputs,
-    Partitions,
-    Reasons,
-    Role,
-    Servers,
-    ShowFormat,
-    Since,
-    StrictAH,
-    TestDir,
-    Until,
-    Verbose,
-)
+from consumer.cli import options
 from consumer.errors import ConfigurationError, SafeError
 
 if TYPE_CHECKING:
@@ -116,19 +79,19 @@ def _help_without_command(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command(cls=Once)
+@app.command(cls=options.Once)
 def worker(
     *,
-    role: Annotated[Role, typer.Option(help="Which stages to run.")] = "all",
-    bootstrap_servers: Servers = None,
-    expectations: Expectations = None,
-    group_id: GroupId = None,
-    delivery: Delivery = None,
-    http_address: HttpAddress = None,
-    strict_ah: StrictAH = False,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
-    config_file: ConfigFile = None,
+    role: Annotated[options.Role, typer.Option(help="Which stages to run.")] = "all",
+    bootstrap_servers: options.Servers = None,
+    expectations: options.Expectations = None,
+    group_id: options.GroupId = None,
+    delivery: options.Delivery = None,
+    http_address: options.HttpAddress = None,
+    strict_ah: options.StrictAH = False,
+    log_level: options.LogLevel = None,
+    log_format: options.LogFormat = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Score outputs from Kafka as they come, until a signal ends it.
 
@@ -138,7 +101,7 @@ def worker(
       safe worker --bootstrap-servers broker:9092 --expectations ./cases
       safe worker --role aggregator
     """
-    loaded = _load(
+    loaded = _load_for_kafka(
         kafka_bootstrap_servers=bootstrap_servers,
         expectations=expectations,
         kafka_group_id=group_id,
@@ -149,7 +112,6 @@ def worker(
         log_format=log_format,
         config=config_file,
     )
-    _prepare_for_kafka(loaded)
     if role != "aggregator":
         loaded.require("expectations")
     from consumer.worker.main import run_worker
@@ -157,13 +119,13 @@ def worker(
     return run_worker(loaded, role)
 
 
-@topics.command(cls=Once)
+@topics.command(cls=options.Once)
 def create(
     *,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
     replication_factor: Annotated[int, typer.Option(min=1, help="Copies of each partition.")] = 1,
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> None:
     """Make the topics that are missing; one that is there and wrong is named.
 
@@ -172,29 +134,28 @@ def create(
     \b
       safe topics create --bootstrap-servers broker:9092 --partitions 16 --replication-factor 3
     """
-    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
-    _prepare_for_kafka(loaded)
+    loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     from consumer.kafka.topics import create_topics
 
     for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor)):
         typer.echo(line)
 
 
-@app.command(cls=Once)
+@app.command(cls=options.Once)
 def publish(
     *,
     paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
     batch: Annotated[
         str | None, typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or one batch's name.")
     ] = None,
-    test_dir: TestDir = None,
-    on_duplicate: OnDuplicateOption = None,
+    test_dir: options.TestDir = None,
+    on_duplicate: options.OnDuplicateOption = None,
     whole_output: Annotated[
         bool, typer.Option("--whole-output", help="Send all of each output, the patient's narrative too.")
     ] = False,
     run: Annotated[str | None, typer.Option(help="The run_id; default: from the file's name and content.")] = None,
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Send the outputs of files as input events, as a producer would.
 
@@ -204,8 +165,7 @@ def publish(
       safe publish report.json --test-dir ./test-cases --batch "I25_batch_*"
       safe publish events.jsonl --run nightly-7
     """
-    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
-    _prepare_for_kafka(loaded)
+    loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     from consumer.files.publish_outputs import publish_files
 
     return publish_files(
@@ -219,22 +179,22 @@ def publish(
     )
 
 
-@app.command(cls=Once, name="publish-cases", short_help="Fill the topic of test cases from batch files.")
+@app.command(cls=options.Once, name="publish-cases", short_help="Fill the topic of test cases from batch files.")
 def publish_cases_(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of batch files, <batch_id>.json.")],
     topic: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where to; default: the topic that SAFE_V0_EXPECTATIONS names.")
     ] = None,
-    batch: AnyBatch = "*",
+    batch: options.Batch = "*",
     with_narrative: Annotated[
         bool,
         typer.Option("--with-narrative", help="Send all of each test case, the patient's narrative too: patient data."),
     ] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Also remove the batches that DIR does not hold.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Fill the topic of test cases from batch files: what is new or changed is sent, what is gone is removed.
 
@@ -247,8 +207,7 @@ def publish_cases_(
       safe publish-cases ./test-cases --batch "I25_batch_*" --dry-run
     """
     where = None if topic is None else f"topic:{topic}"
-    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, expectations=where, config=config_file)
-    _prepare_for_kafka(loaded)
+    loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, expectations=where, config=config_file)
     from consumer.files.publish_cases import publish_cases
 
     return asyncio.run(
@@ -256,25 +215,25 @@ def publish_cases_(
     )
 
 
-@app.command(cls=Once, name="score", short_help="Score outputs from files, for people and for CI.")
+@app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
 def score_(
     *,
-    concern: Concern,
-    batch: Batch,
-    outputs: Outputs,
-    test_dir: TestDir = None,
-    output: OutputFiles = None,
-    format_: Format = None,
-    strict_ah: StrictAH = False,
-    verbose: Verbose = False,
-    explain: Explained = False,
-    include_text: IncludeText = False,
-    on_duplicate: OnDuplicateOption = None,
-    min_pass_rate: MinPassRate = None,
-    confidence: Confidence = None,
-    fail_on: FailOnOption = None,
-    force: Force = False,
-    config_file: ConfigFile = None,
+    concern: options.Concern,
+    batch: options.Batch,
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    output: options.OutputFiles = None,
+    format_: options.Format = None,
+    strict_ah: options.StrictAH = False,
+    verbose: options.Verbose = False,
+    explain: options.Explained = False,
+    include_text: options.IncludeText = False,
+    on_duplicate: options.OnDuplicateOption = None,
+    min_pass_rate: options.MinPassRate = None,
+    confidence: options.Confidence = None,
+    fail_on: options.FailOnOption = None,
+    force: options.Force = False,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Score outputs from files: scorecard, reports, and an exit code for CI.
 
@@ -313,13 +272,13 @@ def score_(
     return score_command(loaded.settings, loaded.policy, surroundings(), request)
 
 
-@app.command(cls=Once, short_help="Decide by a report whether it is good enough.")
+@app.command(cls=options.Once, short_help="Decide by a report whether it is good enough.")
 def gate(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
-    min_pass_rate: MinPassRate = None,
-    confidence: Confidence = None,
-    fail_on: FailOnOption = None,
+    min_pass_rate: options.MinPassRate = None,
+    confidence: options.Confidence = None,
+    fail_on: options.FailOnOption = None,
 ) -> int:
     """Decide by a report: exit 0 if it is good enough, 1 if not.
 
@@ -338,24 +297,24 @@ def gate(
     return gate_command(report, asked or NO_CASE_FAILS)
 
 
-@app.command(cls=Once, short_help="Say why a test case scored as it did.")
+@app.command(cls=options.Once, short_help="Say why a test case scored as it did.")
 def explain(
     *,
     tests: Annotated[
         list[str] | None, typer.Option("--test", metavar="ID", help="A test_id that --outputs answers; repeats.")
     ] = None,
-    outputs: OptionalOutputs = None,
+    outputs: options.OptionalOutputs = None,
     source: Annotated[
         str | None,
         typer.Option("--source", metavar="TOPIC/PARTITION/OFFSET", help="A record, as a result names it in source."),
     ] = None,
-    test_dir: TestDir = None,
-    concern: AnyConcern = None,
-    batch: AnyBatch = "*",
-    on_duplicate: OnDuplicateOption = None,
-    strict_ah: StrictAH = False,
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    test_dir: options.TestDir = None,
+    concern: options.AnyConcern = None,
+    batch: options.Batch = "*",
+    on_duplicate: options.OnDuplicateOption = None,
+    strict_ah: options.StrictAH = False,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Say why a test case scored as it did: for each missed term the nearest passage, its place and what differs.
 
@@ -369,15 +328,15 @@ def explain(
     """
     from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
 
-    loaded = _load(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
     if source is not None and (tests or outputs):
         raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
     if source is None and not (tests and outputs):
         raise ConfigurationError("what is to be explained? Give --test with --outputs, or --source")
+    coordinates = None if source is None else Coordinates.read(source)
+    load = _load if coordinates is None else _load_for_kafka
+    loaded = load(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
     folder = _test_dir(test_dir, loaded)
-    if source is not None:
-        coordinates = Coordinates.read(source)
-        _prepare_for_kafka(loaded)
+    if coordinates is not None:
         return explain_record(loaded.settings, loaded.policy, coordinates, folder)
     request = ExplainRequest(
         test_ids=tests or [],
@@ -390,15 +349,17 @@ def explain(
     return explain_tests(loaded.policy, request)
 
 
-@app.command(cls=Once, short_help="Look for flaws in test cases.")
+@app.command(cls=options.Once, short_help="Look for flaws in test cases.")
 def lint(
     *,
     test_dir: Annotated[Path | None, typer.Argument(help="The folder of batch files.")] = None,
-    concern: AnyConcern = None,
-    batch: AnyBatch = "*",
-    outputs: OptionalOutputs = None,
-    format_: Annotated[ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")] = "table",
-    config_file: ConfigFile = None,
+    concern: options.AnyConcern = None,
+    batch: options.Batch = "*",
+    outputs: options.OptionalOutputs = None,
+    format_: Annotated[
+        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = "table",
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Look for flaws in test cases: terms that no copy of the narrative would hold, doubled and contradictory ones.
 
@@ -425,7 +386,7 @@ def lint(
     )
 
 
-@app.command(cls=Once, name="compare", short_help="Compare two reports: what rose, what fell.")
+@app.command(cls=options.Once, name="compare", short_help="Compare two reports: what rose, what fell.")
 def compare_(
     *,
     base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
@@ -440,7 +401,7 @@ def compare_(
     max_regressions: Annotated[
         int | None, typer.Option("--max-regressions", min=0, help="How many are allowed; default: 0.")
     ] = None,
-    force: Force = False,
+    force: options.Force = False,
 ) -> int:
     """Compare two reports of safe score over the cases that both hold.
 
@@ -456,13 +417,13 @@ def compare_(
     return compare_command(base, new, output, (max_regressions or 0) if fail_on_regression else None, force=force)
 
 
-@app.command(cls=Once, short_help="Recompute a report from its inputs.")
+@app.command(cls=options.Once, short_help="Recompute a report from its inputs.")
 def verify(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
-    outputs: Outputs,
-    test_dir: TestDir = None,
-    config_file: ConfigFile = None,
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if it cannot be told.
 
@@ -478,7 +439,7 @@ def verify(
     return verify_command(report, _test_dir(test_dir, _load(config=config_file)), outputs)
 
 
-@app.command(cls=Once, short_help="See it run, without Kafka, Java or containers.")
+@app.command(cls=options.Once, short_help="See it run, without Kafka, Java or containers.")
 def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
     """See it run: broker, topics, worker and sample traffic in one, without Kafka, Java or containers."""
     from consumer.demo import run_demo
@@ -486,23 +447,23 @@ def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running u
     return run_demo(keep=keep)
 
 
-@dead_letters.command(cls=Once, name="list", short_help="List dead letters: why, where, when.")
+@dead_letters.command(cls=options.Once, name="list", short_help="List dead letters: why, where, when.")
 def list_(
     *,
-    reason: Reasons = None,
-    partition: Partitions = None,
-    since: Since = None,
-    until: Until = None,
-    after: After = None,
+    reason: options.Reasons = None,
+    partition: options.Partitions = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    after: options.After = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="At most this many, the first by partition and offset.")
     ] = None,
     format_: Annotated[
-        ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")
+        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")
     ] = "table",
     summary: Annotated[bool, typer.Option("--summary", help="Only how many there are of each reason.")] = False,
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """List dead letters: why, where and when they failed; nothing of what they hold.
 
@@ -514,24 +475,18 @@ def list_(
       safe dead-letters list --since 2h
       safe dead-letters list --reason expectations_not_found --format json | jq -r .letter
     """
-    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     from consumer.dead_letters.list import ListRequest, list_letters
     from consumer.dead_letters.selection import read_selection
 
     selection = read_selection(
-        reasons=reason or (),
-        partitions=partition or (),
-        since=since,
-        until=until,
-        after=after,
-        now_ms=_now_ms(),
+        reasons=reason or (), partitions=partition or (), since=since, until=until, after=after, now_ms=_now_ms()
     )
-    _prepare_for_kafka(loaded)
+    loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     request = ListRequest(selection, format_, limit, summary_alone=summary)
     return asyncio.run(list_letters(loaded.settings, request))
 
 
-@dead_letters.command(cls=Once, name="show", short_help="Show one dead letter.")
+@dead_letters.command(cls=options.Once, name="show", short_help="Show one dead letter.")
 def show_letter(
     *,
     letter: Annotated[
@@ -546,9 +501,11 @@ def show_letter(
     raw: Annotated[
         bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
     ] = False,
-    format_: Annotated[ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")] = "table",
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    format_: Annotated[
+        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = "table",
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Show what is known of one dead letter; what it holds, which may be patient data, only with --include-value.
 
@@ -558,31 +515,30 @@ def show_letter(
       safe dead-letters show 3/41
       safe dead-letters show factory.generation.output/3/1207 --include-value --raw > event.json
     """
-    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     from consumer.dead_letters import show as showing
     from consumer.wire.dead_letter import read_name
 
     request = showing.ShowRequest(read_name(letter), format_, include_value=include_value, raw=raw)
-    _prepare_for_kafka(loaded)
+    loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     return asyncio.run(showing.show_letter(loaded.settings, request))
 
 
-@dead_letters.command(cls=Once, short_help="Send dead letters again to where they came from.")
+@dead_letters.command(cls=options.Once, short_help="Send dead letters again to where they came from.")
 def replay(
     *,
-    letters: Letters = None,
-    reason: Reasons = None,
-    partition: Partitions = None,
-    since: Since = None,
-    until: Until = None,
-    after: After = None,
+    letters: options.Letters = None,
+    reason: options.Reasons = None,
+    partition: options.Partitions = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    after: options.After = None,
     every: Annotated[bool, typer.Option("--all", help="Send all of them; else a choice is asked for.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
     rate: Annotated[int, typer.Option(metavar="N", min=1, help="How many to send in a second at most.")] = 500,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")] = False,
-    group_id: GroupId = None,
-    bootstrap_servers: Servers = None,
-    config_file: ConfigFile = None,
+    group_id: options.GroupId = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
 ) -> int:
     """Send dead letters again to where they came from, once the cause is fixed: for example, the test case now exists.
 
@@ -598,7 +554,6 @@ def replay(
       safe dead-letters replay --reason expectations_not_found --since 1d --dry-run
       safe dead-letters replay 3/41 3/42
     """
-    loaded = _load(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
     from consumer.dead_letters.replay import ReplayRequest, count_letters, replay_letters
     from consumer.dead_letters.selection import read_selection
 
@@ -617,26 +572,28 @@ def replay(
         raise ConfigurationError(
             "which dead letters? Name some, choose by --reason, --since and the like, or give --all"
         )
-    _prepare_for_kafka(loaded)
+    loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
     if sys.stdin.isatty() and not (yes or dry_run):
         count = asyncio.run(count_letters(loaded.settings, selection))
         _ask(f"Send {count} dead letter{'' if count == 1 else 's'} again?")
     return asyncio.run(replay_letters(loaded.settings, ReplayRequest(selection, rate, dry_run=dry_run)))
 
 
-@config.command(cls=Once)
+@config.command(cls=options.Once)
 def show(
     *,
-    format_: Annotated[ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")] = "table",
-    strict_ah: StrictAH = False,
-    config_file: ConfigFile = None,
+    format_: Annotated[
+        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+    ] = "table",
+    strict_ah: options.StrictAH = False,
+    config_file: options.ConfigFile = None,
 ) -> None:
     """Print each setting, its value and where it came from; secrets are hidden."""
     loaded = _load(config=config_file, ah_strict=strict_ah or None)
     typer.echo(_settings_as_json(loaded) if format_ == "json" else _settings_as_table(loaded))
 
 
-@config.command(cls=Once)
+@config.command(cls=options.Once)
 def schema() -> None:
     """Print the JSON Schema of the configuration file, for editors.
 
@@ -650,7 +607,7 @@ def schema() -> None:
     typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
-@config.command(cls=Once)
+@config.command(cls=options.Once)
 def page() -> None:
     """Print every setting with its variable, key, default and meaning, as Markdown."""
     from consumer.settings.page import settings_page
@@ -658,9 +615,9 @@ def page() -> None:
     typer.echo(settings_page(), nl=False)
 
 
-@app.command(cls=Once, name="schema", short_help="Print the JSON Schema of an event.")
+@app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")
 def event_schema_command(
-    event: Annotated[EventName, typer.Argument(help="Of its data; of a dead letter, its headers.")],
+    event: Annotated[options.EventName, typer.Argument(help="Of its data; of a dead letter, its headers.")],
 ) -> None:
     """Print the JSON Schema of an event's data; of a dead letter, that of its headers.
 
@@ -680,6 +637,18 @@ def _load(**flags: object) -> "Loaded":
     return load(flags)
 
 
+def _load_for_kafka(**flags: object) -> "Loaded":
+    """Load settings that name a cluster, patch the client, and configure logging before the client logs anything."""
+    from consumer.kafka import install_patches
+    from consumer.telemetry import logs
+
+    loaded = _load(**flags)
+    loaded.require("kafka_bootstrap_servers")
+    install_patches(loaded.settings)
+    logs.configure(loaded.settings.log_level, loaded.settings.log_format)
+    return loaded
+
+
 def _ask(question: str) -> None:
     """Ask at the terminal; typer's own way would write to standard output, too."""
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
@@ -696,16 +665,6 @@ def _test_dir(given: Path | None, loaded: "Loaded") -> Path:
     if folder is None:
         raise ConfigurationError("where are the test cases? Give --test-dir, or SAFE_V0_EXPECTATIONS as a folder")
     return folder
-
-
-def _prepare_for_kafka(loaded: "Loaded") -> None:
-    """Require a cluster, make the client safe to use, and take its log records in hand before it writes any."""
-    from consumer.kafka import install_patches
-    from consumer.telemetry import logs
-
-    loaded.require("kafka_bootstrap_servers")
-    install_patches(loaded.settings)
-    logs.configure(loaded.settings.log_level, loaded.settings.log_format)
 
 
 def _settings_as_json(loaded: "Loaded") -> str:

@@ -116,9 +116,6 @@ Batch = Annotated[
 AnyConcern = Annotated[
     str | None, typer.Option("--concern", "-c", metavar="ID", help="Only this concern's test cases.")
 ]
-AnyBatch = Annotated[
-    str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" is all.')
-]
 OutputFiles = Annotated[
     list[str] | None,
     typer.Option(
