@@ -1,6 +1,6 @@
-"""The program `safe`: one function for each command, and one place where every failure becomes one sentence and a code.
+"""The program `safe`: one function for each command, and one place that turns every failure into a sentence and a code.
 
-What a command needs is imported when it runs, so that help comes at once.
+What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
@@ -33,28 +33,28 @@ _EXAMPLES: Final = """Examples:
 
 \b
   safe demo                                             see it run, without Kafka
-  safe topics create --bootstrap-servers broker:9092    make the topics
+  safe topics create --bootstrap-servers broker:9092    create the topics
   safe worker --bootstrap-servers broker:9092 --expectations ./cases
   safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases -o report.json
   safe gate report.json --min-pass-rate 0.8             in CI: exit 1 below 80 %
   safe publish run.json --test-dir ./test-cases         send a report's outputs as events
   safe config show                                      each setting and where it came from
 
-A flag beats its variable (SAFE_V0_…), a variable beats its key in safe.config.json."""
+A flag beats its environment variable (SAFE_V0_…), which beats its key in safe.config.json."""
 
 app = typer.Typer(
     name="safe",
-    help="Score LLM outputs for clinical review by SAFE v0: as they are published to Kafka, or from files.",
+    help="Score LLM outputs for clinical review with SAFE v0: as they arrive in Kafka, or from files.",
     epilog=_EXAMPLES,
     rich_markup_mode=None,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-topics = typer.Typer(help="Make the topics that the worker needs.", rich_markup_mode=None)
-config = typer.Typer(help="Look at the settings in force.", rich_markup_mode=None)
+topics = typer.Typer(help="Create the topics that the worker needs.", rich_markup_mode=None)
+config = typer.Typer(help="Show the settings and where they come from.", rich_markup_mode=None)
 app.add_typer(topics, name="topics")
 app.add_typer(config, name="config")
-dead_letters = typer.Typer(help="Look at what can never be scored, and send it again.", rich_markup_mode=None)
+dead_letters = typer.Typer(help="List and show dead letters, and send them again.", rich_markup_mode=None)
 app.add_typer(dead_letters, name="dead-letters")
 
 
@@ -64,7 +64,7 @@ def safe(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Print the version or, where no command is given, the help."""
+    """Print the version or, if no command is given, the help."""
     if version:
         typer.echo(f"safe {__version__}")
         raise typer.Exit
@@ -79,7 +79,7 @@ def _help_without_command(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command(cls=options.Once)
+@app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
 def worker(
     *,
     role: Annotated[options.Role, typer.Option(help="Which stages to run.")] = "all",
@@ -93,7 +93,7 @@ def worker(
     log_format: options.LogFormat = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Score outputs from Kafka as they come, until a signal ends it.
+    """Score outputs from Kafka as they arrive, until a signal stops the worker.
 
     Examples:
 
@@ -119,7 +119,7 @@ def worker(
     return run_worker(loaded, role)
 
 
-@topics.command(cls=options.Once)
+@topics.command(cls=options.Once, short_help="Create the topics that are missing.")
 def create(
     *,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
@@ -127,7 +127,7 @@ def create(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> None:
-    """Make the topics that are missing; one that is there and wrong is named.
+    """Create the topics that are missing, and report existing topics that are set up wrongly.
 
     Example:
 
@@ -141,23 +141,26 @@ def create(
         typer.echo(line)
 
 
-@app.command(cls=options.Once)
+@app.command(cls=options.Once, short_help="Send outputs from files as input events.")
 def publish(
     *,
     paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
     batch: Annotated[
-        str | None, typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or one batch's name.")
+        str | None,
+        typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or the name of one batch."),
     ] = None,
     test_dir: options.TestDir = None,
     on_duplicate: options.OnDuplicateOption = None,
     whole_output: Annotated[
-        bool, typer.Option("--whole-output", help="Send all of each output, the patient's narrative too.")
+        bool, typer.Option("--whole-output", help="Send each output in full, including the patient's narrative.")
     ] = False,
-    run: Annotated[str | None, typer.Option(help="The run_id; default: from the file's name and content.")] = None,
+    run: Annotated[
+        str | None, typer.Option(help="The run_id; default: derived from the file's name and content.")
+    ] = None,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Send the outputs of files as input events, as a producer would.
+    """Send outputs from files to Kafka as input events, as a producer would.
 
     Examples:
 
@@ -179,26 +182,28 @@ def publish(
     )
 
 
-@app.command(cls=options.Once, name="publish-cases", short_help="Fill the topic of test cases from batch files.")
+@app.command(cls=options.Once, name="publish-cases", short_help="Copy test cases from batch files to their topic.")
 def publish_cases_(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of batch files, <batch_id>.json.")],
     topic: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where to; default: the topic that SAFE_V0_EXPECTATIONS names.")
+        str | None, typer.Option(metavar="NAME", help="The topic to write; default: the one in SAFE_V0_EXPECTATIONS.")
     ] = None,
     batch: options.Batch = "*",
     with_narrative: Annotated[
         bool,
-        typer.Option("--with-narrative", help="Send all of each test case, the patient's narrative too: patient data."),
+        typer.Option(
+            "--with-narrative", help="Send each test case in full, including the patient's narrative (patient data)."
+        ),
     ] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="Also remove the batches that DIR does not hold.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Also remove batches that are not in DIR.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")] = False,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Fill the topic of test cases from batch files: what is new or changed is sent, what is gone is removed.
+    """Copy test cases from batch files to their topic: new and changed ones are sent, deleted ones are removed.
 
-    Each batch changes at once. Only what scoring reads is sent, without the patient's narrative.
+    All changes of a batch take effect together. Only the fields that scoring reads are sent, not the narrative.
 
     Examples:
 
@@ -237,10 +242,10 @@ def score_(
 ) -> int:
     """Score outputs from files: scorecard, reports, and an exit code for CI.
 
-    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some are to be reviewed, 3 for wrong options or
-    files. With --min-pass-rate or --fail-on: 0 if that holds, 1 if not.
+    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some need review, 3 if options or files are
+    wrong. With --min-pass-rate or --fail-on: 0 if these rules hold, 1 if not.
 
-    In GitHub Actions the report also goes to the page of the run; unset GITHUB_STEP_SUMMARY to keep it out.
+    In GitHub Actions the report is also added to the run's summary page; unset GITHUB_STEP_SUMMARY to prevent that.
 
     Examples:
 
@@ -272,7 +277,7 @@ def score_(
     return score_command(loaded.settings, loaded.policy, surroundings(), request)
 
 
-@app.command(cls=options.Once, short_help="Decide by a report whether it is good enough.")
+@app.command(cls=options.Once, short_help="Check whether a report is good enough.")
 def gate(
     *,
     report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
@@ -280,9 +285,9 @@ def gate(
     confidence: options.Confidence = None,
     fail_on: options.FailOnOption = None,
 ) -> int:
-    """Decide by a report: exit 0 if it is good enough, 1 if not.
+    """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
 
-    Where both rules are given, both must hold; equality with the rate passes. Exits with 3 for an unusable report.
+    If --min-pass-rate and --fail-on are both given, both must hold. A pass rate equal to --min-pass-rate passes.
 
     Examples:
 
@@ -301,12 +306,15 @@ def gate(
 def explain(
     *,
     tests: Annotated[
-        list[str] | None, typer.Option("--test", metavar="ID", help="A test_id that --outputs answers; repeats.")
+        list[str] | None,
+        typer.Option("--test", metavar="ID", help="The test_id of a case in --outputs; can be repeated."),
     ] = None,
     outputs: options.OptionalOutputs = None,
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="TOPIC/PARTITION/OFFSET", help="A record, as a result names it in source."),
+        typer.Option(
+            "--source", metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."
+        ),
     ] = None,
     test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
@@ -316,9 +324,9 @@ def explain(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Say why a test case scored as it did: for each missed term the nearest passage, its place and what differs.
+    """Say why a test case scored as it did: for each missed term, the nearest passage, where it is and what differs.
 
-    It shows text of the output, which may hold patient data. No score depends on it.
+    It shows text from the output, which may contain patient data. It does not change any score.
 
     Examples:
 
@@ -349,7 +357,7 @@ def explain(
     return explain_tests(loaded.policy, request)
 
 
-@app.command(cls=options.Once, short_help="Look for flaws in test cases.")
+@app.command(cls=options.Once, short_help="Find flaws in test cases.")
 def lint(
     *,
     test_dir: Annotated[Path | None, typer.Argument(help="The folder of batch files.")] = None,
@@ -357,14 +365,14 @@ def lint(
     batch: options.Batch = "*",
     outputs: options.OptionalOutputs = None,
     format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+        options.ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")
     ] = "table",
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Look for flaws in test cases: terms that no copy of the narrative would hold, doubled and contradictory ones.
+    """Find flaws in test cases: terms that even a copy of the narrative would miss, repeated and contradictory terms.
 
-    With --outputs also terms that no run ever found. Exits with 0 for clean, 1 for findings, 3 for unusable files. In
-    GitHub Actions findings become annotations.
+    With --outputs, also terms that no run has found. Exits with 0 if there are no findings, 1 if there are some, 3 if
+    files cannot be used. In GitHub Actions, findings become annotations.
 
     Example:
 
@@ -386,7 +394,7 @@ def lint(
     )
 
 
-@app.command(cls=options.Once, name="compare", short_help="Compare two reports: what rose, what fell.")
+@app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")
 def compare_(
     *,
     base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
@@ -399,11 +407,11 @@ def compare_(
         bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
     ] = False,
     max_regressions: Annotated[
-        int | None, typer.Option("--max-regressions", min=0, help="How many are allowed; default: 0.")
+        int | None, typer.Option("--max-regressions", min=0, help="How many such cases are allowed; default: 0.")
     ] = None,
     force: options.Force = False,
 ) -> int:
-    """Compare two reports of safe score over the cases that both hold.
+    """Compare two reports of safe score, over the cases that are in both.
 
     Example:
 
@@ -425,9 +433,9 @@ def verify(
     test_dir: options.TestDir = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if it cannot be told.
+    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if that cannot be checked.
 
-    The rules are those that the report names; where they are not the default ones, they are shown.
+    The scoring rules are those in the report; they are printed if they are not the default rules.
 
     Example:
 
@@ -439,9 +447,9 @@ def verify(
     return verify_command(report, _test_dir(test_dir, _load(config=config_file)), outputs)
 
 
-@app.command(cls=options.Once, short_help="See it run, without Kafka, Java or containers.")
+@app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")
 def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
-    """See it run: broker, topics, worker and sample traffic in one, without Kafka, Java or containers."""
+    """See SAFE run: a broker, topics, a worker and sample traffic, without Kafka, Java or containers."""
     from consumer.demo import run_demo
 
     return run_demo(keep=keep)
@@ -459,15 +467,16 @@ def list_(
         int | None, typer.Option(metavar="N", min=1, help="At most this many, the first by partition and offset.")
     ] = None,
     format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or JSON with an object in each line.")
+        options.ShowFormat,
+        typer.Option("--format", "-f", help="table is for people; json prints one object on each line."),
     ] = "table",
-    summary: Annotated[bool, typer.Option("--summary", help="Only how many there are of each reason.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="Only print how many there are for each reason.")] = False,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """List dead letters: why, where and when they failed; nothing of what they hold.
+    """List dead letters: why, where and when they failed, but nothing of their contents.
 
-    Those of all groups; JSON names the group.
+    The list has the dead letters of all consumer groups; with --format json, each names its group.
 
     Examples:
 
@@ -496,18 +505,18 @@ def show_letter(
         ),
     ],
     include_value: Annotated[
-        bool, typer.Option("--include-value", help="Show key, headers and value, too; they may hold patient data.")
+        bool, typer.Option("--include-value", help="Also show key, headers and value; they may contain patient data.")
     ] = False,
     raw: Annotated[
         bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
     ] = False,
     format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+        options.ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")
     ] = "table",
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Show what is known of one dead letter; what it holds, which may be patient data, only with --include-value.
+    """Show one dead letter; its contents, which may be patient data, are shown only with --include-value.
 
     Examples:
 
@@ -523,7 +532,7 @@ def show_letter(
     return asyncio.run(showing.show_letter(loaded.settings, request))
 
 
-@dead_letters.command(cls=options.Once, short_help="Send dead letters again to where they came from.")
+@dead_letters.command(cls=options.Once, short_help="Send dead letters to their topics again.")
 def replay(
     *,
     letters: options.Letters = None,
@@ -532,21 +541,26 @@ def replay(
     since: options.Since = None,
     until: options.Until = None,
     after: options.After = None,
-    every: Annotated[bool, typer.Option("--all", help="Send all of them; else a choice is asked for.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Send all dead letters; without it, some must be selected.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
-    rate: Annotated[int, typer.Option(metavar="N", min=1, help="How many to send in a second at most.")] = 500,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nobody is asked.")] = False,
+    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Send at most this many per second.")] = 500,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; SAFE asks only at a terminal.")
+    ] = False,
     group_id: options.GroupId = None,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Send dead letters again to where they came from, once the cause is fixed: for example, the test case now exists.
+    """Send dead letters to their topics again, once the cause is fixed: for example, the test case now exists.
 
-    Each goes as it came, with its own time: it never replaces a newer output, and to send it twice changes no summary
-    (subscribers see its result again). What fails for its own bytes, such as invalid_json, fails again. Only this
-    group's are sent. The dead letter stays where it is, until retention removes it: Kafka deletes none.
+    Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice changes
+    no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,
+    fails again. Only dead letters of this consumer group are sent. The dead letter itself stays in its topic until
+    retention removes it.
 
-    Exits with 0 if all were sent, 1 if some cannot be, which are named.
+    Exits with 0 if all were sent, 1 if some cannot be sent; these are named.
 
     Examples:
 
@@ -579,11 +593,11 @@ def replay(
     return asyncio.run(replay_letters(loaded.settings, ReplayRequest(selection, rate, dry_run=dry_run)))
 
 
-@config.command(cls=options.Once)
+@config.command(cls=options.Once, short_help="Print each setting and where it came from.")
 def show(
     *,
     format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="For a person, or for a program.")
+        options.ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")
     ] = "table",
     strict_ah: options.StrictAH = False,
     config_file: options.ConfigFile = None,
@@ -607,7 +621,7 @@ def schema() -> None:
     typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
-@config.command(cls=options.Once)
+@config.command(cls=options.Once, short_help="Print a page of all settings, as Markdown.")
 def page() -> None:
     """Print every setting with its variable, key, default and meaning, as Markdown."""
     from consumer.settings.page import settings_page
@@ -617,9 +631,11 @@ def page() -> None:
 
 @app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")
 def event_schema_command(
-    event: Annotated[options.EventName, typer.Argument(help="Of its data; of a dead letter, its headers.")],
+    event: Annotated[
+        options.EventName, typer.Argument(help="The schema is of its data; for dead-letter, of its headers.")
+    ],
 ) -> None:
-    """Print the JSON Schema of an event's data; of a dead letter, that of its headers.
+    """Print the JSON Schema of an event's data or, for a dead letter, of its headers.
 
     Example:
 
@@ -700,7 +716,7 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# --- the edge: whatever happens, an exit code and at most one sentence
+# --- whatever happens, an exit code and at most one sentence
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -727,7 +743,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _prepare_output() -> None:
-    """A terminal without UTF-8 is no reason to fail, and neither is an output that the shell has closed (`>&-`)."""
+    """Do not fail because a terminal lacks UTF-8, or because the shell has closed standard output (`>&-`)."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
     elif isinstance(sys.stdout, io.TextIOWrapper):
@@ -749,9 +765,7 @@ def _explain(error: Exception) -> None:
     elif isinstance(error, typer.TyperException):
         sentence = _usage_problem(error)
     else:  # a defect, whose words may quote an input: only its type and its frames are shown
-        sentence = (
-            f"unexpected {describe(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows how it came there"
-        )
+        sentence = f"unexpected {describe(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows the traceback"
         more = exception_lines(error) if debug_is_asked_for() else []
     with suppress(OSError, ValueError):  # an stderr that is full or closed must not turn 3 into the shell's 1
         typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)

@@ -19,7 +19,7 @@ ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "html", "a
 FailOn = Literal["fail", "review", "never"]
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="The configuration file; default: safe.config.json, if it is here.")
+    Path | None, typer.Option("--config", help="The configuration file; default: ./safe.config.json, if it exists.")
 ]
 Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
 GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
@@ -28,13 +28,11 @@ Expectations = Annotated[
 ]
 Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
 HttpAddress = Annotated[
-    str | None, typer.Option("--http-address", help="For /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
+    str | None, typer.Option("--http-address", help="Address of /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
 ]
 LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error or critical.")]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="json, or console (default on a terminal).")]
-StrictAH = Annotated[
-    bool, typer.Option("--strict-ah", help="Any forbidden term makes AH 0, whatever an override says.")
-]
+StrictAH = Annotated[bool, typer.Option("--strict-ah", help="One forbidden term makes AH 0, whatever overrides say.")]
 
 
 def _fraction(text: str) -> float:
@@ -47,14 +45,16 @@ def _fraction(text: str) -> float:
 
 TestDir = Annotated[
     Path | None,
-    typer.Option("--test-dir", "-t", help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is one."),
+    typer.Option(
+        "--test-dir", "-t", help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is a folder."
+    ),
 ]
 _OUTPUTS = typer.Option(
     "--outputs",
     "--input",
     "-i",
     metavar="PATH",
-    help="A factory-cli report, a JSONL file of events, or a folder of them; repeats.",
+    help="A factory-cli report, a JSONL file of events, or a folder of them; can be repeated.",
 )
 Outputs = Annotated[list[Path], _OUTPUTS]
 OptionalOutputs = Annotated[list[Path] | None, _OUTPUTS]
@@ -64,13 +64,14 @@ MinPassRate = Annotated[
         "--min-pass-rate",
         metavar="RATE",
         parser=_fraction,
-        help="Exit 1 below this share of passing cases, from 0 to 1.",
+        help="Exit 1 if the share of passing cases is below this, from 0 to 1.",
     ),
 ]
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        "--fail-on", help="Exit 1 if any case has this label or a worse one; default: fail, with a rate never."
+        "--fail-on",
+        help="Exit 1 if any case has this label or a worse one; default: fail, or never with --min-pass-rate.",
     ),
 ]
 Confidence = Annotated[
@@ -79,23 +80,23 @@ Confidence = Annotated[
         "--confidence",
         metavar="SHARE",
         parser=_fraction,
-        help="How sure to be of the rate, such as 0.95: then the lower end of its interval must reach it.",
+        help="Confidence level, such as 0.95: the lower end of the rate's interval must reach the RATE.",
     ),
 ]
 Explained = Annotated[
-    bool, typer.Option("--explain", help="Say why each missed term was missed; no score depends on it.")
+    bool, typer.Option("--explain", help="Say why each missed term was missed; this changes no score.")
 ]
 IncludeText = Annotated[
-    bool, typer.Option("--include-text", help="Quote outputs in explanations; they may hold patient data.")
+    bool, typer.Option("--include-text", help="Quote outputs in explanations; they may contain patient data.")
 ]
 OnDuplicateOption = Annotated[
     OnDuplicate | None,
-    typer.Option("--on-duplicate", help="Which answer counts where reports answer a test_id twice; else refused."),
+    typer.Option("--on-duplicate", help="Which output counts if a test_id has two; without this, two are an error."),
 ]
 
 
 class Once(typer.core.TyperCommand):
-    """A command that refuses an option given twice: one of two gates, or folders, must not go unheard."""
+    """A command that refuses an option given twice, rather than ignore one of two gates or folders."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer exports no name for the class of its contexts
@@ -103,7 +104,7 @@ class Once(typer.core.TyperCommand):
         for parameter in given:
             repeats = parameter.multiple or parameter.nargs != 1 or getattr(parameter, "is_flag", False)
             if not repeats and given.count(parameter) > 1:
-                raise typer.BadParameter("it is given twice; name it once", ctx, param_hint=parameter.opts[0])
+                raise typer.BadParameter("it is given twice; give it once", ctx, param_hint=parameter.opts[0])
         return super().parse_args(ctx, args)
 
 
@@ -111,7 +112,7 @@ class Once(typer.core.TyperCommand):
 
 Concern = Annotated[str, typer.Option("--concern", "-c", metavar="ID", help="The concern whose test cases are scored.")]
 Batch = Annotated[
-    str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" is all.')
+    str, typer.Option("--batch", "-b", metavar="GLOB", help='Which batches: a name or a quoted glob; "*" means all.')
 ]
 AnyConcern = Annotated[
     str | None, typer.Option("--concern", "-c", metavar="ID", help="Only this concern's test cases.")
@@ -122,7 +123,7 @@ OutputFiles = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write a report; .json, .md, .html, .xml (JUnit), .csv or .txt picks its kind; - is stdout; repeats.",
+        help="Write a report as .json, .md, .html, .xml (JUnit), .csv or .txt; - is stdout; can be repeated.",
     ),
 ]
 Format = Annotated[
@@ -130,11 +131,12 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="What to print; markdown, html and the files of all go to SAFE_V0_REPORT_DIR (reports).",
+        help="What to print; markdown, html and all write files to the folder SAFE_V0_REPORT_DIR (default: reports).",
     ),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show what each case found and missed that does not pass.")
+    bool,
+    typer.Option("--verbose", "-v", help="For each case that does not pass, show what was found and what was missed."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that SAFE did not write.")]
 
@@ -143,7 +145,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that SAFE di
 
 def _reason(text: str) -> str:
     if text not in REASONS:
-        raise typer.BadParameter(f"{text!r} is no reason; there are {', '.join(REASONS)}")
+        raise typer.BadParameter(f"{text!r} is not a reason; choose from {', '.join(REASONS)}")
     return text
 
 
@@ -154,21 +156,30 @@ Letters = Annotated[
 Reasons = Annotated[
     list[str] | None,
     typer.Option(
-        "--reason", metavar="REASON", parser=_reason, help=f"Only of this reason; repeats. One of {', '.join(REASONS)}."
+        "--reason",
+        metavar="REASON",
+        parser=_reason,
+        help=f"Only with this reason; can be repeated. One of {', '.join(REASONS)}.",
     ),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", metavar="N", min=0, help="Only from this partition of the source topic; repeats."),
+    typer.Option(
+        "--partition", metavar="N", min=0, help="Only from this partition of the source topic; can be repeated."
+    ),
 ]
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="TIME", help="Only what failed then or later: 2026-03-02T08:00:00Z, or 2h for two hours ago."
+        "--since",
+        metavar="TIME",
+        help="Only failures at this time or later: 2026-03-02T08:00:00Z, or 2h for two hours ago.",
     ),
 ]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what failed before; as --since.")]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only failures before this time; written as for --since.")
+]
 After = Annotated[
     str | None,
-    typer.Option("--after", metavar="PARTITION/OFFSET", help="Only what comes after this dead letter, to continue."),
+    typer.Option("--after", metavar="PARTITION/OFFSET", help="Only dead letters after this one, to continue a list."),
 ]

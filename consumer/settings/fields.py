@@ -51,9 +51,9 @@ def _nameable(value: _Nameable) -> _Nameable:
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise ValueError("holds a lone surrogate, which no path may") from error
+        raise ValueError("contains a lone surrogate, which no path can") from error
     if "\0" in text:
-        raise ValueError("holds a NUL character, which no path may")
+        raise ValueError("contains a NUL character, which no path can")
     return value
 
 
@@ -74,16 +74,16 @@ def _pattern(expression: str) -> WithJsonSchema:
 
 def _topic_name(value: str) -> str:
     if ":" in value:
-        raise ValueError("holds a colon, which Kafka allows in no topic name")
+        raise ValueError("contains a colon, which Kafka does not allow in topic names")
     if not re.fullmatch(_TOPIC_NAME, value) or value in {".", ".."}:
-        raise ValueError("is no legal topic name")
+        raise ValueError("is not a legal topic name")
     return value
 
 
 def _group_id(value: str) -> str:
     # It stands in ce_source, a URI reference; and `<group>.aggregator` is the name of the aggregator's group.
     if not re.fullmatch(_GROUP_ID, value) or value.endswith(".aggregator"):
-        raise ValueError("is no usable group id")
+        raise ValueError("is not a usable group id")
     return value
 
 
@@ -97,7 +97,7 @@ def split_address(address: str) -> tuple[str, int]:
     try:
         ipaddress.IPv6Address(matched[1])
     except ValueError as error:
-        raise ValueError("holds no IPv6 address between its brackets") from error
+        raise ValueError("has no IPv6 address between its brackets") from error
     return matched[1], int(matched[3])
 
 
@@ -129,9 +129,9 @@ def _base_url(value: str) -> None:
         url = urlsplit(value)
         usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
     except ValueError as error:  # its words quote the address, and with it a password
-        raise ValueError("is no usable URL") from error
+        raise ValueError("is not a usable URL") from error
     if not usable:
-        raise ValueError("is no usable URL")
+        raise ValueError("is not a usable URL")
     if url.query or url.fragment:
         raise ValueError("has a query or a fragment, which a base URL cannot have")
 
@@ -155,7 +155,7 @@ _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number, Expec
 _Count = Annotated[int, Field(ge=1, le=10**10), _Number, Expects("a whole number, at least 1")]
 _CountFromZero = Annotated[int, Field(ge=0, le=10**10), _Number, Expects("a whole number, at least 0")]
 _Flag = Annotated[bool, Expects("true or false")]
-_Text = Annotated[str | None, _Optional, Expects("a text")]
+_Text = Annotated[str | None, _Optional, Expects("a string")]
 _Path = AfterValidator(_nameable)
 _File = Annotated[Path | None, _Optional, _Path, Expects("the path of a file")]
 _Folder = Annotated[Path | None, _Optional, _Path, Expects("the path of a folder")]
@@ -174,20 +174,28 @@ LogFormat = Literal["json", "console"]
 
 
 class Settings(BaseModel):
-    """Every setting, checked; a field's variable is SAFE_V0_ and its name in capitals."""
+    """Every setting, checked; a variable is SAFE_V0_ and the name in capitals. The string below is the description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
-
-    cr_pass: _Score = Field(0.8, description="The lowest CR that passes.")
-    cr_review: _Score = Field(0.5, description="The lowest CR that is to be reviewed, not failed; not above pass.")
-    ah_pass: _Score = Field(1.0, description="The lowest AH that passes.")
-    ah_review: _Score = Field(0.5, description="The lowest AH that is to be reviewed, not failed; not above pass.")
-    ac_pass: _Score = Field(0.8, description="The lowest AC that passes.")
-    ac_review: _Score = Field(0.5, description="The lowest AC that is to be reviewed, not failed; not above pass.")
-    ah_strict: _Flag = Field(default=False, description="Whether one forbidden term makes AH 0.")
-    report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Field(
-        Path("reports"), description="Where safe score puts Markdown and, of several formats, JSON."
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True, use_attribute_docstrings=True
     )
+
+    cr_pass: _Score = 0.8
+    """The lowest CR that passes."""
+    cr_review: _Score = 0.5
+    """The lowest CR that leads to Review, not Fail; at most the pass threshold."""
+    ah_pass: _Score = 1.0
+    """The lowest AH that passes."""
+    ah_review: _Score = 0.5
+    """The lowest AH that leads to Review, not Fail; at most the pass threshold."""
+    ac_pass: _Score = 0.8
+    """The lowest AC that passes."""
+    ac_review: _Score = 0.5
+    """The lowest AC that leads to Review, not Fail; at most the pass threshold."""
+    ah_strict: _Flag = False
+    """Whether one forbidden term makes AH 0."""
+    report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
+    """Where safe score writes Markdown and, if several formats are asked for, JSON."""
 
     # "" where none is given: `Loaded.require` asks for it where a command cannot do without.
     kafka_bootstrap_servers: Annotated[
@@ -195,115 +203,116 @@ class Settings(BaseModel):
         AfterValidator(_servers),
         _pattern(rf"\s*({_ADDRESS}(\s*,\s*{_ADDRESS})*\s*)?"),
         Expects("host:port,host:port,…"),
-    ] = Field("", description="Brokers of the Kafka cluster: host:port,host:port. worker, publish and topics need it.")
+    ] = ""
+    """Brokers of the Kafka cluster: host:port,host:port. Every command that uses Kafka needs it."""
     kafka_group_id: Annotated[
         str,
         AfterValidator(_group_id),
         _pattern(rf"(?!.*\.aggregator$){_GROUP_ID}"),
         Expects("1 to 200 of a-z, A-Z, 0-9 and . _ - : / @ +, not ending in .aggregator"),
-    ] = Field("safe-v0", description="Consumer group of the scorer; the aggregator's is this and .aggregator.")
-    kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = Field(
-        "PLAINTEXT", description="How to talk to the brokers."
-    )
-    kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = Field(
-        None, description="How to log in; the SASL protocols need it, the others refuse it."
-    )
-    kafka_sasl_username: _Text = Field(None, description="Who logs in; as kafkaSaslMechanism.")
-    kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a text")] = Field(
-        None, description="Better kept in a file SAFE_V0_KAFKA_SASL_PASSWORD in the folder secretsDir than here."
-    )
-    kafka_ssl_cafile: _File = Field(None, description="Certificates (PEM) to trust; for the SSL protocols alone.")
-    kafka_ssl_certfile: _File = Field(None, description="SAFE's own certificate (PEM); for the SSL protocols alone.")
-    kafka_ssl_keyfile: _File = Field(None, description="The key (PEM) of kafkaSslCertfile, which it needs beside it.")
-    kafka_session_timeout_seconds: _Count = Field(
-        10, description="A worker that is silent for this long loses its partitions."
-    )
-    secrets_dir: _Folder = Field(
-        None, description="Folder of secrets: files named as the variables, each with its value."
-    )
+    ] = "safe-v0"
+    """Consumer group of the scorer; the aggregator's is this name followed by .aggregator."""
+    kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = "PLAINTEXT"
+    """The protocol of the connections to the brokers."""
+    kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = None
+    """How to log in; required with the SASL protocols, an error with the others."""
+    kafka_sasl_username: _Text = None
+    """Who logs in; required with the SASL protocols, an error with the others."""
+    kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
+    """The password; better kept in a file SAFE_V0_KAFKA_SASL_PASSWORD in secretsDir."""
+    kafka_ssl_cafile: _File = None
+    """Certificates (PEM) to trust; only for the SSL protocols."""
+    kafka_ssl_certfile: _File = None
+    """SAFE's own certificate (PEM); only for the SSL protocols."""
+    kafka_ssl_keyfile: _File = None
+    """The private key (PEM) of kafkaSslCertfile, which must be set too."""
+    kafka_session_timeout_seconds: _Count = 10
+    """A worker that is silent for this long loses its partitions."""
+    secrets_dir: _Folder = None
+    """Folder of secrets: files named after the variables, each with its value."""
 
-    input_topic: _Topic = Field(
-        "factory.generation.output", description="Outputs to score. No two topics may be the same one."
-    )
-    scored_topic: _Topic = Field("safe.v0.scored", description="Internal: scored cases, by batch.")
-    state_topic: _Topic = Field("safe.v0.state", description="Internal, compacted: the aggregator's state.")
-    result_topic: _Topic = Field("safe.v0.result", description="A result for each scored case.")
-    report_topic: _Topic = Field("safe.v0.report", description="Compacted: the latest report of each batch.")
-    dead_letter_topic: _Topic = Field("safe.v0.dead-letter", description="Records that can never be scored.")
+    input_topic: _Topic = "factory.generation.output"
+    """Outputs to score. All topics must be different."""
+    scored_topic: _Topic = "safe.v0.scored"
+    """Internal: scored cases, by batch."""
+    state_topic: _Topic = "safe.v0.state"
+    """Internal, compacted: the aggregator's state."""
+    result_topic: _Topic = "safe.v0.result"
+    """A result for each scored case."""
+    report_topic: _Topic = "safe.v0.report"
+    """Compacted: the latest report of each batch."""
+    dead_letter_topic: _Topic = "safe.v0.dead-letter"
+    """Records that can never be scored."""
 
-    delivery: Annotated[Literal["exactly_once", "at_least_once"], Expects("exactly_once or at_least_once")] = Field(
-        "exactly_once", description="at_least_once is for brokers without transactions."
+    delivery: Annotated[Literal["exactly_once", "at_least_once"], Expects("exactly_once or at_least_once")] = (
+        "exactly_once"
     )
+    """at_least_once is for brokers without transactions."""
     expectations: Annotated[
         str | None, _Optional, AfterValidator(_expectations), Expects("a folder, an http(s):// URL or topic:NAME")
-    ] = Field(None, description="Where the test cases are: a folder of batch files, a service, or a compacted topic.")
-    expectations_grace_seconds: _CountFromZero = Field(
-        0, description="How long a partition waits for a test case that is not there yet."
-    )
-    expectations_token: Annotated[SecretStr | None, _Optional, Expects("a text")] = Field(
-        None, description="Bearer token of the service; better kept in a file of that name in the folder secretsDir."
-    )
-    expectations_timeout_seconds: _Count = Field(
-        10, description="How long one look-up at the service may take, all its tries together; one try, half of it."
-    )
-    expectations_max_requests: _Count = Field(16, description="How many requests the service gets at once at most.")
-    expectations_cache_seconds: _CountFromZero = Field(
-        60, description="How long an answer of the service is used before it is asked whether it still holds."
-    )
-    expectations_cache_size: _Count = Field(
-        20_000, description="How many answers of the service are kept, of some 6 kB each; the longest unused go first."
-    )
-    expectations_use_proxy: _Flag = Field(
-        default=False, description="Whether the service is reached by the proxy that HTTP_PROXY and the like name."
-    )
-    input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = Field(
-        None, description="Where to begin when the group's offsets have expired; unset, SAFE stops and asks."
-    )
-    offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = Field(
-        "stop", description="What to do when the offset to read next is gone."
-    )
+    ] = None
+    """Where the test cases are: a folder of batch files, a service, or a compacted topic."""
+    expectations_grace_seconds: _CountFromZero = 0
+    """How long a partition waits for a test case that is not there yet."""
+    expectations_token: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
+    """Bearer token for the service; better kept in a file SAFE_V0_EXPECTATIONS_TOKEN in secretsDir."""
+    expectations_timeout_seconds: _Count = 10
+    """How long one look-up at the service may take, retries included; each try may take half of it."""
+    expectations_max_requests: _Count = 16
+    """The most requests to the service at the same time."""
+    expectations_cache_seconds: _CountFromZero = 60
+    """How long an answer of the service is used before SAFE asks whether it has changed."""
+    expectations_cache_size: _Count = 20_000
+    """How many answers of the service are kept, about 6 kB each; the least recently used go first."""
+    expectations_use_proxy: _Flag = False
+    """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
+    input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
+    """Where to begin if the group's offsets have expired; if unset, SAFE stops with an error."""
+    offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
+    """What to do if the next offset to read no longer exists."""
     input_types: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
         BeforeValidator(_comma_separated),
         Expects("event types, separated by commas"),
-    ] = Field((), description="Accepted types (ce_type) of CloudEvents; none means any.")
+    ] = ()
+    """Accepted types (ce_type) of CloudEvents; empty means any."""
     # A scored record may be 16 KiB below this limit (contract.md, "Dead letters"): the lower bound leaves room for it.
     max_value_bytes: Annotated[
         int, Field(ge=32_768, le=104_857_600), _Number, Expects("a whole number from 32768 to 104857600")
-    ] = Field(1_048_576, description="The largest value of a record that is read or written.")
+    ] = 1_048_576
+    """The largest record value that is read or written."""
     max_batch_bytes: Annotated[
         int, Field(ge=1_048_576, le=2**31 - 1), _Number, Expects("a whole number from 1048576 to 2147483647")
-    ] = Field(
-        134_217_728, description="The largest batch of records, decompressed; a larger one makes its partition wait."
-    )
+    ] = 134_217_728
+    """The largest record batch after decompression; a larger one makes its partition wait."""
     poison_run_limit: Annotated[
         int | None, Field(ge=1, le=10**10), _Optional, _Number, Expects("a whole number, at least 1")
-    ] = Field(None, description="Stops a partition after this many dead letters in a row; unset means no limit.")
+    ] = None
+    """Stops a partition after this many dead letters in a row; unset means no limit."""
     poison_share_limit: Annotated[
         float | None, Field(gt=0, lt=1, allow_inf_nan=False), _Optional, _Number, Expects("a number between 0 and 1")
-    ] = Field(
-        None,
-        description="A greater share of dead letters in a partition's last 1,000 records stops it; unset, none does.",
-    )
+    ] = None
+    """Stops a partition if a greater share of its last 1,000 records are dead letters; unset means no limit."""
 
-    batch_ttl_seconds: _Count = Field(604_800, description="A batch without news for this long is forgotten.")
-    max_exported_batches: _Count = Field(1000, description="How many batches have metrics of their own.")
+    batch_ttl_seconds: _Count = 604_800
+    """A batch without new results for this long is forgotten."""
+    max_exported_batches: _Count = 1000
+    """How many batches have metrics of their own."""
     http_address: Annotated[
         str,
         AfterValidator(_address),
         _pattern(_ADDRESS),
-        Expects("host:port, as 127.0.0.1:9464, [::1]:9464 or 0.0.0.0:9464 for everyone"),
-    ] = Field("127.0.0.1:9464", description="host:port of /metrics, /livez and /readyz.")
-    start_patience_seconds: _Count = Field(
-        600, description="How long a worker that starts waits for brokers that do not answer."
-    )
-    shutdown_seconds: _Count = Field(20, description="How long a worker may take to stop.")
-    log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = Field(
-        "info", description="The least severe records that are logged."
-    )
-    log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = Field(
-        None, description="Unset: console on a terminal, else json."
-    )
+        Expects("host:port, such as 127.0.0.1:9464, [::1]:9464, or 0.0.0.0:9464 for all interfaces"),
+    ] = "127.0.0.1:9464"
+    """Where /metrics, /livez and /readyz are served."""
+    start_patience_seconds: _Count = 600
+    """How long a starting worker waits for brokers that do not answer."""
+    shutdown_seconds: _Count = 20
+    """How long a worker may take to stop."""
+    log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = "info"
+    """The lowest level that is logged."""
+    log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None
+    """If unset: console on a terminal, else json."""
 
     # From the configuration file alone, as are `weights` and `overrides`, which only the policy knows.
     report_formats: Annotated[
@@ -311,7 +320,8 @@ class Settings(BaseModel):
         AfterValidator(_some_and_distinct),
         Field(json_schema_extra={"minItems": 1, "uniqueItems": True}),
         Expects(f"a list of {_one_of(ReportFormat)}"),
-    ] = Field(("console",), description="What safe score writes where no --format is given.")
+    ] = ("console",)
+    """What safe score writes if no --format is given."""
 
     @property
     def aggregator_group_id(self) -> str:

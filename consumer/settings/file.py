@@ -60,7 +60,7 @@ def read_configuration_file(path: str | None, folder: Path) -> ConfigurationFile
         raise ConfigurationError(f"{name} is not UTF-8 text; save it as UTF-8") from error
     document = _parse(text, name)
     if not isinstance(document.pop(SCHEMA_KEY, ""), str):
-        raise ConfigurationError(f"{name}: {SCHEMA_KEY} is not a text; write the path or the address of the schema")
+        raise ConfigurationError(f"{name}: {SCHEMA_KEY} is not a string; write the path or the address of the schema")
     return ConfigurationFile(name, dict(_leaves(document, name)))
 
 

@@ -15,21 +15,21 @@ _INTRODUCTION: Final = f"""\
 A flag beats its environment variable, which beats a file in the secrets folder, which beats its key in the
 configuration file, which beats the default. `safe config show` prints each setting in force and where it came from,
 with secrets hidden; `safe worker --help` and the help of the other commands name their flags. A setting that SAFE
-does not know, and a value that it cannot use, end the command with a sentence that names it.
+does not know, or a value that it cannot use, stops the command with an error that names it.
 
 The configuration file is `{FILE_NAME}` in the working directory, or what `--config` names. It is JSON, and `//`
-comments are allowed. `safe config schema` prints its JSON Schema, by which editors complete and check it. A key with
-a dot is one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
+comments are allowed. `safe config schema` prints its JSON Schema, which editors use to complete and check it. A key
+with a dot is one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
 
-A secret belongs into the folder that `SAFE_V0_SECRETS_DIR` names, in a file named as its variable.
+Put each secret into the folder that `SAFE_V0_SECRETS_DIR` names, in a file named after its variable.
 
-This page is what `safe config page` prints.
+This page is the output of `safe config page`.
 """
 
 _OVERRIDES: Final = """\
-`thresholds`, `weights` and `strictAH` may differ for some cases, in the configuration file alone. What an override
-leaves out is as outside; archetype beats metric_id, and both beat whatever was set outside, even by a variable. Only
-the flag `--strict-ah` beats them all.
+The configuration file, and only that, can set `thresholds`, `weights` and `strictAH` differently for some cases. What
+an override leaves out keeps its general value. archetype beats metric_id, and both beat the general settings, even one
+that is set by a variable. Only the flag `--strict-ah` beats them all.
 
 ```json
 {

@@ -16,12 +16,12 @@ DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _SECTIONS: Final[Mapping[str, str]] = {
     "": "The configuration of SAFE; // comments are allowed. Every key may be left out.",
-    "thresholds": "From pass up a score passes, from review up it is to be reviewed, below that it fails.",
+    "thresholds": "A score of at least pass passes; one of at least review needs review; a lower one fails.",
     **{f"thresholds.{criterion}": "0 <= review <= pass <= 1." for criterion in CRITERIA},
-    "weights": "Of CR, AH and AC in the composite; not all of them 0.",
-    "overrides": "What differs for some cases; archetype beats metric_id, and both beat the general settings.",
-    "overrides.metric_id": "By metric_id; by the concern, where a case names none.",
-    "overrides.archetype": 'By archetype; "Unknown" serves the cases without one.',
+    "weights": "The weights of CR, AH and AC in the composite; at least one is above 0.",
+    "overrides": "Rules for some cases; archetype beats metric_id, and both beat the general settings.",
+    "overrides.metric_id": "By metric_id or, for a case without one, by its concern.",
+    "overrides.archetype": 'By archetype; "Unknown" is for cases without one.',
 }
 """The description of each object by its dotted key; a value's own is with the setting."""
 
@@ -41,7 +41,7 @@ def configuration_schema() -> dict[str, Any]:
         "$defs": {
             "override": {
                 **_nested({key: _without({"default"}, schema) for key, schema in layer.items()}),
-                "description": "These settings take the place of the outer ones, one by one.",
+                "description": "Each setting given here replaces the general one.",
             }
         },
     }

@@ -48,7 +48,7 @@ def from_secrets(secrets_dir: Given | None, folder: Path) -> Layer:
     directory = folder / str(secrets_dir.value)
     named = f"{secrets_dir.origin}={directory}"
     if not directory.is_dir():
-        raise ConfigurationError(f"{named} is no folder; mount the secrets there or name another")
+        raise ConfigurationError(f"{named} is not a folder; mount the secrets there or name another one")
     try:
         paths = {path.name.upper(): path for path in directory.iterdir()}
     except OSError as error:
@@ -119,7 +119,7 @@ def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
     moment = variables.get("SOURCE_DATE_EPOCH", "").strip()
     if moment and not (re.fullmatch(r"[0-9]{1,12}", moment) and int(moment) <= _LAST_SECOND_OF_9999):
         raise ConfigurationError(
-            f"SOURCE_DATE_EPOCH={quoted('source_date_epoch', moment)} is no moment; "
+            f"SOURCE_DATE_EPOCH={quoted('source_date_epoch', moment)} is not a time; "
             "write the seconds since 1970, such as 1772438400, or unset it"
         )
     github_actions = variables.get("GITHUB_ACTIONS") == "true"

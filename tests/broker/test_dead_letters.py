@@ -593,4 +593,4 @@ def test_the_topic_that_is_made_keeps_dead_letters_for_seven_days(outside: Outsi
 def test_every_reason_can_be_asked_for(desk: Desk) -> None:
     assert desk.rows(*(part for reason in REASONS for part in ("--reason", reason))) == []
     refused = desk.safe("list", "--reason", "bad_luck", exit_code=EXIT_UNUSABLE)
-    assert f"'bad_luck' is no reason; there are {', '.join(REASONS)}" in refused.stderr
+    assert f"'bad_luck' is not a reason; choose from {', '.join(REASONS)}" in refused.stderr

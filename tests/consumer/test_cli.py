@@ -243,7 +243,7 @@ def test_a_defect_is_told_by_type_and_place_alone(capsys: pytest.CaptureFixture[
     assert main(["defective"]) == EXIT_ERROR
     told = capsys.readouterr().err
     assert re.fullmatch(
-        r"safe: error: unexpected KeyError at consumer/\S+\.py:\d+; SAFE_V0_LOG_LEVEL=debug shows how it came there\n",
+        r"safe: error: unexpected KeyError at consumer/\S+\.py:\d+; SAFE_V0_LOG_LEVEL=debug shows the traceback\n",
         told,
     )
 

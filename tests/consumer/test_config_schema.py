@@ -215,7 +215,7 @@ BEYOND = [
     ('{"kafkaSslCafile": "ca.pem"}', "does not use it"),
     ('{"kafkaBootstrapServers": "a:0"}', "has port 0"),
     ('{"httpAddress": "localhost:65536"}', "is not host:port"),
-    ('{"expectations": "ftp://store/"}', "is no usable URL"),
+    ('{"expectations": "ftp://store/"}', "is not a usable URL"),
 ]
 
 

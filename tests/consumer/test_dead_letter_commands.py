@@ -781,7 +781,7 @@ def test_a_topic_that_stamps_records_itself_is_warned_of() -> None:
 # --- the command line -------------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[list[str], str]] = [
-    (["list", "--reason", "bad_luck"], "'bad_luck' is no reason; there are empty_value, not_utf8,"),
+    (["list", "--reason", "bad_luck"], "'bad_luck' is not a reason; choose from empty_value, not_utf8,"),
     (["list", "--since", "yesterday"], "--since yesterday is neither a time with a zone"),
     (["list", "--limit", "0"], "must be greater than or equal to 1"),
     (["list", "--after", "x"], "x names no dead letter"),
@@ -821,7 +821,11 @@ def test_help_says_that_a_letter_may_hold_patient_data_or_nothing_of_it(
 ) -> None:
     assert main(["dead-letters", command, "--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    told = {"list": "nothing of what they hold", "show": "patient data", "replay": "Kafka deletes none"}
+    told = {
+        "list": "nothing of their contents",
+        "show": "patient data",
+        "replay": "stays in its topic until retention removes it",
+    }
     assert told[command] in words
 
 

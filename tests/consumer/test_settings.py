@@ -130,11 +130,15 @@ REFUSED_VARIABLES = [
     ("CR_PASS", "1.5", "cannot be used; write a number from 0 to 1"),
     ("CR_PASS", "-0.1", "cannot be used; write a number from 0 to 1"),
     ("AH_STRICT", "maybe", "cannot be used; write true or false"),
-    ("RESULT_TOPIC", "safe:v0:result", "holds a colon, which Kafka allows in no topic name; write 1 to 249 of"),
-    ("INPUT_TOPIC", "..", "is no legal topic name"),
-    ("INPUT_TOPIC", "a" * 250, "is no legal topic name"),
-    ("INPUT_TOPIC", "über", "is no legal topic name"),
-    ("KAFKA_GROUP_ID", "x.aggregator", "is no usable group id"),  # the aggregator's group of x
+    (
+        "RESULT_TOPIC",
+        "safe:v0:result",
+        "contains a colon, which Kafka does not allow in topic names; write 1 to 249 of",
+    ),
+    ("INPUT_TOPIC", "..", "is not a legal topic name"),
+    ("INPUT_TOPIC", "a" * 250, "is not a legal topic name"),
+    ("INPUT_TOPIC", "über", "is not a legal topic name"),
+    ("KAFKA_GROUP_ID", "x.aggregator", "is not a usable group id"),  # the aggregator's group of x
     ("KAFKA_BOOTSTRAP_SERVERS", "broker", "is not host:port; write host:port,host:port,…"),
     ("KAFKA_BOOTSTRAP_SERVERS", "a:9092,", "is not host:port"),
     ("KAFKA_BOOTSTRAP_SERVERS", "a:0", "has port 0"),
@@ -143,11 +147,11 @@ REFUSED_VARIABLES = [
     ("HTTP_ADDRESS", ":9464", "is not host:port"),
     ("HTTP_ADDRESS", "localhost:65536", "is not host:port"),
     ("HTTP_ADDRESS", "[::g]:1", "is not host:port"),
-    ("HTTP_ADDRESS", "[1.2.3]:1", "holds no IPv6 address between its brackets"),
-    ("EXPECTATIONS", "ftp://store/", "is no usable URL; write a folder, an http(s):// URL or topic:NAME"),
-    ("EXPECTATIONS", "http://store:port/", "is no usable URL"),
+    ("HTTP_ADDRESS", "[1.2.3]:1", "has no IPv6 address between its brackets"),
+    ("EXPECTATIONS", "ftp://store/", "is not a usable URL; write a folder, an http(s):// URL or topic:NAME"),
+    ("EXPECTATIONS", "http://store:port/", "is not a usable URL"),
     ("EXPECTATIONS", "http://store/?a=b", "has a query or a fragment"),
-    ("EXPECTATIONS", "topic:a:b", "holds a colon"),
+    ("EXPECTATIONS", "topic:a:b", "contains a colon"),
     ("BATCH_TTL_SECONDS", "0", "cannot be used; write a whole number, at least 1"),
     ("SHUTDOWN_SECONDS", "1.5", "cannot be used; write a whole number, at least 1"),
     ("EXPECTATIONS_GRACE_SECONDS", "-1", "cannot be used; write a whole number, at least 0"),
@@ -265,8 +269,8 @@ REFUSED_FILES = [
     ('{"thresholds": {"CR": {"pass": 1e999}}}', "thresholds.CR.pass=Infinity cannot be used; write a number from 0"),
     ('{"weights": {"CR": 1e999}}', "weights.CR is not finite; write numbers from 0 up, not all 0"),
     ('{"overrides": 5}', "overrides: not an object; write { … } there"),
-    ('{"$schema": 5}', "$schema is not a text; write the path or the address of the schema"),
-    ('{"$schema": null}', "$schema is not a text"),
+    ('{"$schema": 5}', "$schema is not a string; write the path or the address of the schema"),
+    ('{"$schema": null}', "$schema is not a string"),
     ('{"schema": "x"}', '"schema" is not a key that SAFE knows; did you mean $schema?'),
     ('{"thresholds": {"$schema": "x"}}', '"thresholds.$schema" is not a key that SAFE knows'),  # at the top alone
     ("[" * 100_000, "safe.config.json is nested too deeply"),
@@ -385,7 +389,10 @@ def test_a_secret_in_a_mounted_volume_is_read_through_its_links(tmp_path: Path) 
 
 def test_a_secrets_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     sentence = refusal({"SAFE_V0_SECRETS_DIR": "gone"}, tmp_path)
-    assert sentence == f"SAFE_V0_SECRETS_DIR={tmp_path / 'gone'} is no folder; mount the secrets there or name another"
+    assert (
+        sentence
+        == f"SAFE_V0_SECRETS_DIR={tmp_path / 'gone'} is not a folder; mount the secrets there or name another one"
+    )
 
 
 def test_an_unknown_secret_is_refused(tmp_path: Path) -> None:
@@ -446,7 +453,7 @@ def test_no_secret_is_shown_by_an_error(tmp_path: Path, variable: str, value: st
 def test_a_password_in_the_file_of_a_wrong_type_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         from_text(tmp_path, json.dumps({"kafkaSaslPassword": [SECRET]}))
-    assert str(refused.value) == "safe.config.json: kafkaSaslPassword=******** cannot be used; write a text"
+    assert str(refused.value) == "safe.config.json: kafkaSaslPassword=******** cannot be used; write a string"
 
 
 # --- settings that must fit each other
@@ -597,7 +604,7 @@ NO_MOMENTS = [
 @pytest.mark.parametrize("text", NO_MOMENTS, ids=lambda text: text[:12])
 def test_a_moment_that_is_none_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"is no moment; write the seconds since 1970, such as \d+, or unset it$"
+        ConfigurationError, match=r"is not a time; write the seconds since 1970, such as \d+, or unset it$"
     ) as no:
         surroundings({"SOURCE_DATE_EPOCH": text})
     assert str(no.value).startswith("SOURCE_DATE_EPOCH=")
