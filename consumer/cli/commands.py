@@ -312,9 +312,7 @@ def explain(
     outputs: options.OptionalOutputs = None,
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source", metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."
-        ),
+        typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."),
     ] = None,
     test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
@@ -364,9 +362,7 @@ def lint(
     concern: options.AnyConcern = None,
     batch: options.Batch = "*",
     outputs: options.OptionalOutputs = None,
-    format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")
-    ] = "table",
+    format_: options.TableOrJson = "table",
     config_file: options.ConfigFile = None,
 ) -> int:
     """Find flaws in test cases: terms that even a copy of the narrative would miss, repeated and contradictory terms.
@@ -407,7 +403,7 @@ def compare_(
         bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
     ] = False,
     max_regressions: Annotated[
-        int | None, typer.Option("--max-regressions", min=0, help="How many such cases are allowed; default: 0.")
+        int | None, typer.Option(min=0, help="How many such cases are allowed; default: 0.")
     ] = None,
     force: options.Force = False,
 ) -> int:
@@ -510,9 +506,7 @@ def show_letter(
     raw: Annotated[
         bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
     ] = False,
-    format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")
-    ] = "table",
+    format_: options.TableOrJson = "table",
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -596,9 +590,7 @@ def replay(
 @config.command(cls=options.Once, short_help="Print each setting and where it came from.")
 def show(
     *,
-    format_: Annotated[
-        options.ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")
-    ] = "table",
+    format_: options.TableOrJson = "table",
     strict_ah: options.StrictAH = False,
     config_file: options.ConfigFile = None,
 ) -> None:

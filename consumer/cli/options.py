@@ -1,6 +1,7 @@
 """The options of the command line that several commands take, or that need more than a line.
 
-Their values are read by consumer.settings, as those of every other source, where it knows them.
+An option that is not named here is named after the parameter that takes it. A value that is also a setting is read and
+checked by consumer.settings, like the values of every other source.
 """
 
 from pathlib import Path
@@ -21,17 +22,14 @@ FailOn = Literal["fail", "review", "never"]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="The configuration file; default: ./safe.config.json, if it exists.")
 ]
-Servers = Annotated[str | None, typer.Option("--bootstrap-servers", help="The Kafka cluster, as host:port,host:port.")]
-GroupId = Annotated[str | None, typer.Option("--group-id", help="The consumer group; default: safe-v0.")]
-Expectations = Annotated[
-    str | None, typer.Option("--expectations", help="Where test cases are: a folder, a URL, or topic:NAME.")
-]
-Delivery = Annotated[str | None, typer.Option("--delivery", help="exactly_once (default) or at_least_once.")]
-HttpAddress = Annotated[
-    str | None, typer.Option("--http-address", help="Address of /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
-]
-LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error or critical.")]
-LogFormat = Annotated[str | None, typer.Option("--log-format", help="json, or console (default on a terminal).")]
+Servers = Annotated[str | None, typer.Option(help="The Kafka cluster, as host:port,host:port.")]
+GroupId = Annotated[str | None, typer.Option(help="The consumer group; default: safe-v0.")]
+Expectations = Annotated[str | None, typer.Option(help="Where test cases are: a folder, a URL, or topic:NAME.")]
+Delivery = Annotated[str | None, typer.Option(help="exactly_once (default) or at_least_once.")]
+HttpAddress = Annotated[str | None, typer.Option(help="Address of /metrics, /livez, /readyz; default: 127.0.0.1:9464.")]
+LogLevel = Annotated[str | None, typer.Option(help="debug, info (default), warning, error or critical.")]
+LogFormat = Annotated[str | None, typer.Option(help="json, or console (default on a terminal).")]
+TableOrJson = Annotated[ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")]
 StrictAH = Annotated[bool, typer.Option("--strict-ah", help="One forbidden term makes AH 0, whatever overrides say.")]
 
 
@@ -61,26 +59,21 @@ OptionalOutputs = Annotated[list[Path] | None, _OUTPUTS]
 MinPassRate = Annotated[
     float | None,
     typer.Option(
-        "--min-pass-rate",
-        metavar="RATE",
-        parser=_fraction,
-        help="Exit 1 if the share of passing cases is below this, from 0 to 1.",
+        metavar="RATE", parser=_fraction, help="Exit 1 if the share of passing cases is below this, from 0 to 1."
     ),
 ]
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        "--fail-on",
-        help="Exit 1 if any case has this label or a worse one; default: fail, or never with --min-pass-rate.",
+        help="Exit 1 if any case has this label or a worse one; default: fail, or never with --min-pass-rate."
     ),
 ]
 Confidence = Annotated[
     float | None,
     typer.Option(
-        "--confidence",
         metavar="SHARE",
         parser=_fraction,
-        help="Confidence level, such as 0.95: the lower end of the rate's interval must reach the RATE.",
+        help="Confidence level, such as 0.95: the lower end of the rate's interval must reach RATE.",
     ),
 ]
 Explained = Annotated[
@@ -90,8 +83,7 @@ IncludeText = Annotated[
     bool, typer.Option("--include-text", help="Quote outputs in explanations; they may contain patient data.")
 ]
 OnDuplicateOption = Annotated[
-    OnDuplicate | None,
-    typer.Option("--on-duplicate", help="Which output counts if a test_id has two; without this, two are an error."),
+    OnDuplicate | None, typer.Option(help="Which output counts if a test_id has two; without this, two are an error.")
 ]
 
 
@@ -156,30 +148,22 @@ Letters = Annotated[
 Reasons = Annotated[
     list[str] | None,
     typer.Option(
-        "--reason",
-        metavar="REASON",
-        parser=_reason,
-        help=f"Only with this reason; can be repeated. One of {', '.join(REASONS)}.",
+        metavar="REASON", parser=_reason, help=f"Only with this reason; can be repeated. One of {', '.join(REASONS)}."
     ),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option(
-        "--partition", metavar="N", min=0, help="Only from this partition of the source topic; can be repeated."
-    ),
+    typer.Option(metavar="N", min=0, help="Only from this partition of the source topic; can be repeated."),
 ]
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since",
-        metavar="TIME",
-        help="Only failures at this time or later: 2026-03-02T08:00:00Z, or 2h for two hours ago.",
+        metavar="TIME", help="Only failures at this time or later: 2026-03-02T08:00:00Z, or 2h for two hours ago."
     ),
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Only failures before this time; written as for --since.")
+    str | None, typer.Option(metavar="TIME", help="Only failures before this time; written as for --since.")
 ]
 After = Annotated[
-    str | None,
-    typer.Option("--after", metavar="PARTITION/OFFSET", help="Only dead letters after this one, to continue a list."),
+    str | None, typer.Option(metavar="PARTITION/OFFSET", help="Only dead letters after this one, to continue a list.")
 ]
