@@ -658,7 +658,7 @@ def _load_for_kafka(**flags: object) -> "Loaded":
 
 
 def _ask(question: str) -> None:
-    """Ask at the terminal; typer's own way would write to standard output, too."""
+    """Ask at the terminal; typer.confirm would write to standard output, too."""
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise typer.Abort
@@ -751,12 +751,12 @@ def _explain(error: Exception) -> None:
     if isinstance(error, SafeError):
         sentence = str(error)
     elif isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG}:
-        # A file that cannot be written is named where it is written; what is left is what the shell has opened.
+        # Code that writes a file names it in its error; what is left is the output that the shell has opened.
         sentence = f"standard output cannot be written: {error.strerror}"
         sys.stdout = None  # else the interpreter would complain once more when it ends
     elif isinstance(error, typer.TyperException):
         sentence = _usage_problem(error)
-    else:  # a defect, whose words may quote an input: only its type and its frames are shown
+    else:  # a defect, whose message may quote an input: only its type and its frames are shown
         sentence = f"unexpected {describe(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows the traceback"
         more = exception_lines(error) if debug_is_asked_for() else []
     with suppress(OSError, ValueError):  # an stderr that is full or closed must not turn 3 into the shell's 1
@@ -764,7 +764,7 @@ def _explain(error: Exception) -> None:
 
 
 def _usage_problem(error: typer.TyperException) -> str:
-    # typer exports no name for the subclasses that know their command and have words for people.
+    # typer exports no name for the subclasses that know their command and format their message.
     problem: str = getattr(error, "format_message", error.__str__)()
     problem = " ".join(problem.split()).replace(": Value error, ", ": ").replace(": Input should be ", ": must be ")
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")

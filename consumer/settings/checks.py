@@ -25,7 +25,7 @@ def validated(given: Layer) -> Settings:
         problems = {str(problem["loc"][0]): problem.get("ctx", {}).get("error") for problem in reversed(found)}
         raise ConfigurationError(
             "; ".join(_unusable(name, given[name], problem) for name, problem in reversed(problems.items()))
-        ) from None  # pydantic's words may quote a secret
+        ) from None  # pydantic's message may quote a secret
 
 
 def _unusable(name: str, entry: Given, problem: object) -> str:
@@ -34,7 +34,7 @@ def _unusable(name: str, entry: Given, problem: object) -> str:
 
 
 def _named(name: str, settings: Settings, given: Layer, *, default: str) -> str:
-    """Name a setting with its value, by its origin where it has one; `default` names it where it has none."""
+    """Name a setting by its origin, with its value; by the words in `default` if no source gave it."""
     value = quoted(name, getattr(settings, name), hidden=name in given and given[name].hidden)
     return f"{given[name].origin}={value}" if name in given else f"{default} {value} (default)"
 
@@ -129,6 +129,6 @@ def _remedy(problem: str) -> str:
         return ""
     if problem.endswith("not an object"):
         return "; write { … } there"
-    # The last one: the name of an override, which precedes it, may hold any word.
+    # The last match: the name of an override, which comes before it, may contain any word.
     named = re.findall("|".join(_POLICY_EXPECTS), problem)
     return f"; write {_POLICY_EXPECTS[named[-1]] if named else 'a name of 1 to 256 printable characters'}"

@@ -1,4 +1,4 @@
-"""The settings themselves: what each may be, its default, and what it is called in each place."""
+"""The settings themselves: the values each may have, its default, and its name in each source."""
 
 import ipaddress
 import re
@@ -18,7 +18,7 @@ from safe_core import CRITERIA
 PREFIX: Final = "SAFE_V0_"
 
 
-# --- what a value may be; each validator's words complete the sentence "SAFE_V0_X=value …"
+# --- what a value may be; the message of a validator completes the sentence "SAFE_V0_X=value …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ _ADDRESS: Final = r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]]+)):([0-9]{1,5})"
 
 
 def _pattern(expression: str) -> WithJsonSchema:
-    """Tell editors what a validator checks; they see the form alone, not every rule."""
+    """Describe the form of a text to editors; the validators check more than this."""
     return WithJsonSchema({"type": "string", "pattern": f"^{expression}$"})
 
 
@@ -81,7 +81,7 @@ def _topic_name(value: str) -> str:
 
 
 def _group_id(value: str) -> str:
-    # It stands in ce_source, a URI reference; and `<group>.aggregator` is the name of the aggregator's group.
+    # It is part of ce_source, a URI reference; and `<group>.aggregator` is the name of the aggregator's group.
     if not re.fullmatch(_GROUP_ID, value) or value.endswith(".aggregator"):
         raise ValueError("is not a usable group id")
     return value
@@ -128,7 +128,7 @@ def _base_url(value: str) -> None:
     try:
         url = urlsplit(value)
         usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
-    except ValueError as error:  # its words quote the address, and with it a password
+    except ValueError as error:  # its message quotes the address, which may hold a password
         raise ValueError("is not a usable URL") from error
     if not usable:
         raise ValueError("is not a usable URL")
@@ -197,7 +197,7 @@ class Settings(BaseModel):
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
     """Where safe score writes Markdown and, if several formats are asked for, JSON."""
 
-    # "" where none is given: `Loaded.require` asks for it where a command cannot do without.
+    # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
         str,
         AfterValidator(_servers),
@@ -314,7 +314,7 @@ class Settings(BaseModel):
     log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None
     """If unset: console on a terminal, else json."""
 
-    # From the configuration file alone, as are `weights` and `overrides`, which only the policy knows.
+    # Only in the configuration file, like `weights` and `overrides`, which only the policy knows.
     report_formats: Annotated[
         tuple[ReportFormat, ...],
         AfterValidator(_some_and_distinct),
@@ -330,7 +330,7 @@ class Settings(BaseModel):
 
     @property
     def expectations_folder(self) -> Path | None:
-        """The folder that `expectations` names, None where it names a service, a topic or nothing."""
+        """The folder that `expectations` names; None if it is a service, a topic or unset."""
         if self.expectations is None or "://" in self.expectations or self.expectations.startswith("topic:"):
             return None
         return Path(self.expectations)

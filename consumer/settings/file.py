@@ -33,7 +33,7 @@ _STRING: Final = r'"(?:[^"\\\r\n]|\\.)*"'
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """The configuration file as parsed, {} where there is none; thresholds by dotted keys."""
+    """The entries of the configuration file by their dotted keys; none if there is no file."""
 
     name: str
     entries: Mapping[str, object]
@@ -65,7 +65,7 @@ def read_configuration_file(path: str | None, folder: Path) -> ConfigurationFile
 
 
 def without_comments(text: str) -> str:
-    """Blank out // comments, so that lines and columns stay; what stands in a string stays too."""
+    """Replace // comments by blanks, which keeps lines and columns; strings are left as they are."""
     pattern = rf"{_STRING}|//[^\r\n]*"
     return re.sub(pattern, lambda found: found[0] if found[0].startswith('"') else " " * len(found[0]), text)
 
@@ -96,7 +96,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_constant(text: str, constant: str) -> object:
-    """Refuse NaN and Infinity, which JSON does not have, where the first one stands outside of strings."""
+    """Refuse NaN and Infinity, which JSON does not have, with the position of the first one outside strings."""
     found = re.finditer(f"{_STRING}|{constant}", text)
     place = next(each.start() for each in found if each[0] == constant)
     raise json.JSONDecodeError(f"{constant} is not a number of JSON (write a finite one)", text, place)

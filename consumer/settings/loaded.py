@@ -28,7 +28,7 @@ class SettingRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force, the origin of each by its field's name, and the policy that they make."""
+    """The settings in force, the origin of each by its field's name, and the policy made from them."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -43,14 +43,14 @@ class Loaded:
                 raise ConfigurationError(f"{VARIABLES[name]} is not set; {ways}")
 
     def notes(self) -> Iterator[str]:
-        """Say what no single row can say of precedence."""
+        """Explain what takes precedence, where a single row cannot show it."""
         if self.policy.metric_id or self.policy.archetype:
             yield "Overrides beat the default layer, wherever that was set: archetype over metric_id over default."
         if self.strict_everywhere:
             yield "--strict-ah beats all: AH is strict for every case, whatever an override says."
 
     def rows(self) -> Iterator[SettingRow]:
-        """Name every setting by its variable, or, where it has none, by its key in the configuration file."""
+        """Name every setting by its variable or, if it has none, by its key in the configuration file."""
         for name in Settings.model_fields:
             value = without_secrets(name, getattr(self.settings, name))
             yield SettingRow(VARIABLES.get(name, FILE_KEYS[name]), value, self.origins[name])

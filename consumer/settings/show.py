@@ -10,7 +10,7 @@ _SECRETS: Final = frozenset({"kafka_sasl_password", "expectations_token"})
 
 
 def without_secrets(name: str, value: object) -> object:
-    """Give a value as JSON can hold it, without its secrets: passwords, tokens, what an address holds of them."""
+    """Convert a value to one for JSON, without passwords and tokens, even those within an address."""
     if value is None or value == "":
         return None
     if name in _SECRETS:
@@ -23,7 +23,7 @@ def without_secrets(name: str, value: object) -> object:
 
 
 def _is_address(name: str, value: str) -> bool:
-    """Tell an address from a path, which may hold an @ of its own; one with a slip in its scheme is an address, too."""
+    """Distinguish an address, even with a typo in its scheme, from a path, which may contain an @ too."""
     holds_user = name == "expectations" and ":" in value.partition("@")[0]
     return name in {"kafka_bootstrap_servers", "http_address"} or "://" in value or holds_user
 
@@ -35,7 +35,7 @@ def _address_without_secrets(address: str) -> str:
 
 
 def quoted(name: str, value: object, *, hidden: bool = False) -> str:
-    """A value as an error repeats it: on one line, not too long, and `hidden` where it may be a secret."""
+    """A value as an error quotes it: on one line, not too long, and `hidden` if it may be a secret."""
     value = "" if value == "" else HIDDEN if hidden else without_secrets(name, value)
     plain = isinstance(value, str) and re.fullmatch(r"[!-~]+", value)
     text = str(value) if plain else json.dumps(value, default=lambda other: type(other).__name__)

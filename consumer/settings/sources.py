@@ -1,4 +1,4 @@
-"""Where settings come from: flags, the environment, secret files and the file, each value with the words that name it.
+"""Where settings come from: flags, the environment, secret files and the file, each value with the name of its origin.
 
 The only module that reads the environment.
 """
@@ -19,7 +19,7 @@ from safe_core import CRITERIA
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as a source gave it, unread, and where it stands there; `hidden` if no error may repeat it."""
+    """A value as a source gave it, not yet checked, and its name there; `hidden` if no error may quote it."""
 
     value: object = field(repr=False)
     origin: str
@@ -66,7 +66,7 @@ def _secret(path: Path) -> str:
     except UnicodeDecodeError:
         raise ConfigurationError(
             f"{path} is not UTF-8 text; write it again as UTF-8"
-        ) from None  # the error holds the secret
+        ) from None  # the error quotes the secret
 
 
 _WITHOUT_VARIABLE: Final = {
@@ -82,7 +82,7 @@ def _refuse_unknown(names: Iterable[str], what: str) -> None:
         elif name in _WITHOUT_VARIABLE:
             advice = f"write it as {_WITHOUT_VARIABLE[name]} in {FILE_NAME}"
         else:
-            # Without the prefix, which makes all of them look alike.
+            # Without the prefix, which makes all names look alike.
             advice = suggestion(name.removeprefix(PREFIX), {other.removeprefix(PREFIX): other for other in known})
         raise ConfigurationError(f"{name} is not a {what} that SAFE knows; {advice}")
 
@@ -94,14 +94,14 @@ def from_file(file: ConfigurationFile) -> Layer:
     }
 
 
-# --- what others than SAFE's users put into the environment
+# --- variables that are not SAFE's own
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What others than SAFE's users put into the environment.
+    """Variables that are not SAFE's own: those of build tools and of GitHub Actions.
 
-    `source_date_epoch` is the moment of a reproducible build, in seconds since 1970; `github_actions` tells that GitHub
+    `source_date_epoch` is the time of a reproducible build, in seconds since 1970; `github_actions` is whether GitHub
     Actions runs the command, and `step_summary` is the file that it shows on the page of a run.
     """
 
@@ -114,7 +114,7 @@ _LAST_SECOND_OF_9999: Final = 253_402_300_799
 
 
 def surroundings(environ: Mapping[str, str] | None = None) -> Surroundings:
-    """Read what surrounds a command; raises ConfigurationError for a moment that is none."""
+    """Read these variables; raises ConfigurationError if SOURCE_DATE_EPOCH is not a time."""
     variables = os.environ if environ is None else environ
     moment = variables.get("SOURCE_DATE_EPOCH", "").strip()
     if moment and not (re.fullmatch(r"[0-9]{1,12}", moment) and int(moment) <= _LAST_SECOND_OF_9999):

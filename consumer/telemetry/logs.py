@@ -63,7 +63,7 @@ def configure(level: LogLevel, format: LogFormat | None) -> None:  # noqa: A002 
 
 
 def describe(error: BaseException) -> str:
-    """Name an exception: with its own words where those are known not to quote an input, else by its type."""
+    """Name an exception: with its message if that is known not to quote an input, else only by its type."""
     name = type(error).__name__
     if isinstance(error, SafeError) or type(error).__module__.partition(".")[0] in _CLIENTS:
         return printable(f"{name}: {error}")
@@ -77,7 +77,7 @@ def describe(error: BaseException) -> str:
 
 
 def exception_lines(error: BaseException) -> list[str]:
-    """Describe an exception, its frames and its causes; never source lines, variables or the words of a library."""
+    """Describe an exception, its frames and its causes; never source lines, variables or a library's messages."""
     return list(islice(_lines(error, ""), 200))  # causes can form a circle
 
 
@@ -137,7 +137,7 @@ def _with_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> E
         error = sys.exc_info()[1]
     if isinstance(error, BaseException):
         event["exception"] = exception_lines(error)
-    # Further lines of asyncio hold the repr of a task, and with it its exception's words; of a warning, source code.
+    # Further lines of asyncio contain the repr of a task, which quotes its exception; those of a warning, source code.
     if event["logger"] in {"asyncio", "py.warnings"}:
         event["event"] = str(event["event"]).partition("\n")[0]
     return event
@@ -251,7 +251,7 @@ class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the
 
     @override
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say that a record was lost; logging's own way would print its arguments."""
+        """Report that a record was lost; logging's own handler would print its arguments."""
         with contextlib.suppress(OSError, ValueError):
             self.stream.write(
                 '{"level": "error", "event": "a record could not be logged", "logger": "consumer.telemetry.logs"}\n'

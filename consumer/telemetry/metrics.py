@@ -1,4 +1,4 @@
-"""What Prometheus sees (contract.md, "Gauges"): names, types and labels stand in one table each.
+"""What Prometheus sees (contract.md, "Gauges"): tables of names, types, help texts and labels.
 
 Gauges of batches follow committed state and are worked out when asked for; everything else is counted after the commit.
 """
@@ -162,7 +162,7 @@ class BatchGauges:
         self._partitions.get(partition, {}).pop(key, None)
 
     def show(self, partition: int, restored: Mapping[str, ExportedBatch] | None = None) -> None:
-        """The partition is served; what it held when it was restored is told once."""
+        """The partition is served; `restored` gives the batches that it had when it was restored, once."""
         if restored is not None:
             self._partitions[partition] = dict(restored)
         self._visible.add(partition)
@@ -263,7 +263,7 @@ class Metrics:
         shown_concerns: set[str] = set()
         series: dict[tuple[str, str], ExportedBatch] = {}
         for batch in exported:
-            # Two batches of one name may both be of `other` concerns: Prometheus refuses a series that comes twice.
+            # Two batches of one name may both be of `other` concerns: Prometheus refuses the same series twice.
             labels = _bounded(batch.concern_id, shown_concerns), batch.batch_id
             series[labels] = _together(series[labels], batch) if labels in series else batch
         families = {name: _family(name, ()) for name in _BATCH_GAUGES}
