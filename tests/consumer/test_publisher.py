@@ -25,7 +25,7 @@ from consumer.settings import Settings
 from tests.support.producer import RecordingProducer
 
 NOWHERE = Connection("127.0.0.1:1", {})
-SETTINGS = Settings(_env_file=None, kafka_bootstrap_servers="127.0.0.1:1")
+SETTINGS = Settings(kafka_bootstrap_servers="127.0.0.1:1")
 ROWS = [TableRecord(0, b"c/b/1", b"{}"), TableRecord(1, b"c/b/2", None)]
 
 
