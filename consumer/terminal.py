@@ -1,6 +1,10 @@
 """Where a command prints for people."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
+from rich.progress import Progress
 from typing_extensions import override
 
 
@@ -10,3 +14,20 @@ class PipedConsole(Console):
     @override
     def on_broken_pipe(self) -> None:
         raise  # noqa: PLE0704 - called while the BrokenPipeError is being treated
+
+
+def message_console() -> Console:
+    """Standard error for messages: each is one line, printed as it is."""
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(
+    console: Console, text: str, total: int, *, is_hidden: bool = False
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar while something is done, if the console is a terminal; gives the function that advances it."""
+    # Without redirect_stdout=False, what is printed to standard output would go to the bar's console.
+    disable = is_hidden or not console.is_terminal
+    with Progress(console=console, disable=disable, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task(text, total=total)
+        yield lambda steps: progress.advance(task, steps)

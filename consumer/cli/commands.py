@@ -169,17 +169,18 @@ def publish(
       safe publish events.jsonl --run nightly-7
     """
     loaded = _load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
-    from consumer.files.publish_outputs import publish_files
+    from consumer.files.outputs import open_all
+    from consumer.files.publish_outputs import Destination, plan, publish_events
 
-    return publish_files(
-        loaded.settings,
-        paths,
-        batch=batch,
-        test_dir=test_dir or loaded.settings.expectations_folder,
+    planned = plan(
+        open_all(paths),
+        Destination.of(batch, test_dir or loaded.settings.expectations_folder),
         on_duplicate=on_duplicate,
         whole_output=whole_output,
         run=run,
+        max_value_bytes=loaded.settings.max_value_bytes,
     )
+    return publish_events(loaded.settings, planned)
 
 
 @app.command(cls=options.Once, name="publish-cases", short_help="Copy test cases from batch files to their topic.")
@@ -446,7 +447,7 @@ def verify(
 @app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")
 def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
     """See SAFE run: a broker, topics, a worker and sample traffic, without Kafka, Java or containers."""
-    from consumer.demo import run_demo
+    from consumer.demo.run import run_demo
 
     return run_demo(keep=keep)
 
@@ -481,7 +482,7 @@ def list_(
       safe dead-letters list --reason expectations_not_found --format json | jq -r .letter
     """
     from consumer.dead_letters.list import ListRequest, list_letters
-    from consumer.dead_letters.selection import read_selection
+    from consumer.dead_letters.selection import Selection, read_selection
 
     selection = read_selection(
         reasons=reason or (), partitions=partition or (), since=since, until=until, after=after, now_ms=_now_ms()
@@ -562,8 +563,8 @@ def replay(
       safe dead-letters replay --reason expectations_not_found --since 1d --dry-run
       safe dead-letters replay 3/41 3/42
     """
-    from consumer.dead_letters.replay import ReplayRequest, count_letters, replay_letters
-    from consumer.dead_letters.selection import read_selection
+    from consumer.dead_letters.replay import count_letters, replay_letters
+    from consumer.dead_letters.selection import Selection, read_selection
 
     selection = read_selection(
         names=letters or (),
@@ -576,7 +577,7 @@ def replay(
     )
     if letters and every:
         raise ConfigurationError("--all is for all dead letters: leave it out, or the names")
-    if selection.is_everything and not every:
+    if selection == Selection() and not every:
         raise ConfigurationError(
             "which dead letters? Name some, choose by --reason, --since and the like, or give --all"
         )
@@ -584,7 +585,7 @@ def replay(
     if sys.stdin.isatty() and not (yes or dry_run):
         count = asyncio.run(count_letters(loaded.settings, selection))
         _ask(f"Send {count} dead letter{'' if count == 1 else 's'} again?")
-    return asyncio.run(replay_letters(loaded.settings, ReplayRequest(selection, rate, dry_run=dry_run)))
+    return asyncio.run(replay_letters(loaded.settings, selection, per_second=rate, dry_run=dry_run))
 
 
 @config.command(cls=options.Once, short_help="Print each setting and where it came from.")

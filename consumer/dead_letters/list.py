@@ -1,14 +1,16 @@
-"""`safe dead-letters list`: a row for each dead letter, and how many there are of each reason; nothing of an input."""
+"""`safe dead-letters list`: a row for each dead letter, and a count for each reason; nothing of an input."""
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from consumer.dead_letters.progress import reading
 from consumer.dead_letters.selection import Selection
-from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic, spans_of
+from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
+from consumer.kafka.reader import TopicScan
 from consumer.settings import Settings
 from consumer.text import printable
 from consumer.wire.dead_letter import Letter
@@ -16,10 +18,15 @@ from consumer.wire.times import rfc_3339
 
 ListFormat = Literal["table", "json"]
 
+_NUMBERS_WIDTH = 12
+"""Columns for /PARTITION/OFFSET after the name of a topic."""
+
+_ROW = "{:<10}  {:<24}  {:<22}  {:<10}  {:<{source_width}}  {:>9}  {}"
+
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """What of the dead letters is to be listed, and how; `limit` counts rows."""
+    """Which dead letters to list, and how; `limit` counts rows."""
 
     selection: Selection
     format: ListFormat = "table"
@@ -28,109 +35,74 @@ class ListRequest:
 
 
 @dataclass(slots=True)
-class Tally:
-    """How many dead letters of one reason there are; when the first and the last failed, in ms since 1970."""
-
-    count: int
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
 class Summary:
-    """The dead letters by reason."""
+    """For each reason, how many dead letters there are, and when the first and the last failed, in ms since 1970."""
 
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
 
     def note(self, letter: Letter) -> None:
         """Count one."""
-        tally = self.tallies.setdefault(letter.reason, Tally(0, letter.failed_at, letter.failed_at))
-        tally.count += 1
-        tally.first = min(tally.first, letter.failed_at)
-        tally.last = max(tally.last, letter.failed_at)
-
-    @property
-    def count(self) -> int:
-        """How many there are in all."""
-        return sum(tally.count for tally in self.tallies.values())
+        reason, failed_at = letter.reason, letter.failed_at
+        self.counts[reason] += 1
+        self.first[reason] = min(failed_at, self.first.get(reason, failed_at))
+        self.last[reason] = max(failed_at, self.last.get(reason, failed_at))
 
     def lines(self, format_: ListFormat) -> Iterator[str]:
         """A line for each reason, the most frequent first."""
-        for reason, tally in sorted(self.tallies.items(), key=lambda item: (-item[1].count, item[0])):
-            first, last = rfc_3339(tally.first), rfc_3339(tally.last)
+        for reason, count in sorted(self.counts.items(), key=lambda item: (-item[1], item[0])):
+            first, last = rfc_3339(self.first[reason]), rfc_3339(self.last[reason])
             if format_ == "json":
-                yield json.dumps({"reason": reason, "count": tally.count, "first": first, "last": last})
+                yield json.dumps({"reason": reason, "count": count, "first": first, "last": last})
             else:
-                yield f"{tally.count:>9}  {printable(reason):<22}  {first}  {last}"
+                yield f"{count:>9}  {printable(reason):<22}  {first}  {last}"
 
 
 async def list_letters(settings: Settings, request: ListRequest) -> int:
     """List the topic as it is now and return the exit code, 0; raises ConfigurationError, Transient or Fatal."""
     async with dead_letter_topic(settings) as topic:
-        await print_letters(topic, request, width=len(settings.input_topic) + _NUMBERS)
+        await print_letters(topic, request, source_width=len(settings.input_topic) + _NUMBERS_WIDTH)
     return 0
 
 
-async def print_letters(topic: ReadableTopic, request: ListRequest, *, width: int) -> None:
-    """Print the rows, or the summary alone, on standard output, everything else on standard error."""
-    row, header = _ROWS[request.format](width)
-    spans = await spans_of(topic, request.selection)
-    summary, strangers = Summary(), Strangers()
-    with reading(spans, quiet=not request.summary_alone) as advance:
-        async with chosen_letters(topic, spans, request.selection, strangers, advance) as letters:
-            async for letter in letters:
-                if not request.summary_alone:
-                    print(*([] if summary.tallies else header), row(letter), sep="\n")
-                summary.note(letter)
-                if summary.count == request.limit:
-                    break
-    for line in summary.lines(request.format if request.summary_alone else "table"):
-        print(line, file=sys.stdout if request.summary_alone else sys.stderr)
-    _print_remarks(summary, strangers, request)
-
-
-def _print_remarks(summary: Summary, strangers: Strangers, request: ListRequest) -> None:
-    remarks = [strangers.sentence()]
-    if summary.count == 0:
-        remarks.append("there are no dead letters" + ("" if request.selection.is_everything else " of this choice"))
-    if summary.count == request.limit:
-        remarks.append(f"these are the first {request.limit}: there may be more (--after shows the next ones)")
-    for remark in filter(None, remarks):
+async def print_letters(topic: TopicScan, request: ListRequest, *, source_width: int) -> None:
+    """Print the rows, or the summary alone, to standard output, and everything else to standard error."""
+    summary, foreign = Summary(), ForeignRecords()
+    has_rows = not request.summary_alone
+    async with aclosing(chosen_letters(topic, request.selection, foreign, prints_rows=has_rows)) as letters:
+        async for letter in letters:
+            if has_rows and request.format == "table" and not summary.counts:
+                names = ("LETTER", "FAILED_AT", "REASON", "STAGE", "SOURCE", "BYTES", "DETAIL")
+                print(_ROW.format(*names, source_width=source_width))
+            if has_rows:  # json.dumps escapes all that a terminal would obey
+                print(_row(letter, source_width) if request.format == "table" else json.dumps(as_document(letter)))
+            summary.note(letter)
+            if summary.counts.total() == request.limit:
+                break
+    for line in summary.lines("table" if has_rows else request.format):
+        print(line, file=sys.stderr if has_rows else sys.stdout)
+    for remark in _remarks(summary, foreign, request):
         print(f"safe: {remark}", file=sys.stderr)
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
-
-_NUMBERS = 12
-"""Room for /PARTITION/OFFSET behind the name of a topic."""
-
-_Row = Callable[[Letter], str]
+def _row(letter: Letter, source_width: int) -> str:
+    texts = (letter.reason, letter.stage, str(letter.source))
+    cells = (str(letter.place), rfc_3339(letter.failed_at), *map(printable, texts), letter.value_bytes)
+    return _ROW.format(*cells, printable(letter.detail), source_width=source_width)
 
 
-def _table_row(width: int) -> tuple[_Row, list[str]]:
-    def row(letter: Letter) -> str:
-        return (
-            f"{letter.place!s:<10}  {rfc_3339(letter.failed_at)}  {printable(letter.reason):<22}  "
-            f"{printable(letter.stage):<10}  {printable(str(letter.source)):<{width}}  {letter.value_bytes:>9}  "
-            f"{printable(letter.detail)}"
-        )
-
-    names = (
-        f"{'LETTER':<10}  {'FAILED_AT':<24}  {'REASON':<22}  {'STAGE':<10}  {'SOURCE':<{width}}  {'BYTES':>9}  DETAIL"
-    )
-    return row, [names]
+def _remarks(summary: Summary, foreign: ForeignRecords, request: ListRequest) -> Iterator[str]:
+    if remark := foreign.remark():
+        yield remark
+    if not summary.counts:
+        yield "there are no dead letters" + ("" if request.selection == Selection() else " that these options choose")
+    if summary.counts.total() == request.limit:
+        yield f"these are the first {request.limit}: there may be more (--after shows the next ones)"
 
 
-def _json_row(_width: int) -> tuple[_Row, list[str]]:
-    # Escaped throughout: nothing is left for a terminal to obey.
-    return lambda letter: json.dumps(described(letter)), []
-
-
-_ROWS: dict[ListFormat, Callable[[int], tuple[_Row, list[str]]]] = {"table": _table_row, "json": _json_row}
-
-
-def described(letter: Letter) -> dict[str, Any]:
-    """What a letter's own headers say, as JSON has it; nothing of the record that failed but its size."""
+def as_document(letter: Letter) -> dict[str, Any]:
+    """What a letter's own headers say, for JSON; of the record that failed only its size."""
     return {
         "letter": str(letter.place),
         "failed_at": rfc_3339(letter.failed_at),

@@ -1,6 +1,6 @@
 """`safe dead-letters replay`: sends dead letters again to where they came from, once their cause has been fixed.
 
-It may be done twice: the same record again has the same event time and content, so that no summary moves.
+It may be done twice: the same record has the same event time and content each time, so no summary changes.
 """
 
 import asyncio
@@ -8,295 +8,233 @@ import hashlib
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
 
-from consumer.dead_letters.progress import reading
-from consumer.dead_letters.routes import Routes
 from consumer.dead_letters.selection import Selection
-from consumer.dead_letters.topic import ReadableTopic, Strangers, chosen_letters, dead_letter_topic, described, spans_of
-from consumer.kafka import Connection, Copy, Refused, Span, read_record, republishing
+from consumer.dead_letters.targets import Targets
+from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
+from consumer.kafka import Connection, Refused, read_record, republishing
+from consumer.kafka.publisher import Republisher
+from consumer.kafka.reader import TopicScan
+from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
-from consumer.text import named, printable
-from consumer.wire.dead_letter import Letter, Name, Place, Source, sha256_of
+from consumer.text import count_of, named, printable
+from consumer.wire.dead_letter import Letter, Name, Place, sha256_of
+from consumer.wire.record import Record
+from consumer.wire.times import now_ms
 
 _MOST_UNACKNOWLEDGED = 1_000
 _CATCH_UP_SECONDS = 0.1
 
-SourceReader = Callable[[Source], Awaitable[bytes | None]]
-"""Reads the value of a record where it stood; None if it is not there any more."""
-
-
-class Publisher(Protocol):
-    """Takes copies into its buffer, in order within a partition."""
-
-    async def publish(self, copy: Copy) -> "asyncio.Task[None]":
-        """Take one, waiting for room; the task ends with the acknowledgement, or raises Refused."""
-        ...
-
-
-class Pace:
-    """Limits how many pass per second; `clock` is monotonic, in seconds."""
-
-    def __init__(
-        self,
-        per_second: int,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._seconds = 1 / per_second
-        self._clock = clock
-        self._sleep = sleep
-        self._next = clock()
-
-    async def wait(self) -> None:
-        """Return when it is the next one's turn; a short delay is caught up with, a long one is not."""
-        now = self._clock()
-        self._next = max(self._next, now - _CATCH_UP_SECONDS)
-        if self._next > now:
-            await self._sleep(self._next - now)
-        self._next += self._seconds
-
-
-class Repeats:
-    """Tells which letters hold the same record again.
-
-    The same source comes twice in `at_least_once`; and what was sent again and failed again, once more each time. All
-    of them stand in one partition of the topic: only that one's are remembered, 100 bytes for each.
-    """
-
-    def __init__(self) -> None:
-        self._partition = -1
-        self._seen: set[bytes] = set()
-
-    def has_seen(self, letter: Letter) -> bool:
-        """Whether its record came before in this partition."""
-        if letter.place.partition != self._partition:
-            self._partition = letter.place.partition
-            self._seen.clear()
-        identity = _identity(letter)
-        if identity in self._seen:
-            return True
-        self._seen.add(identity)
-        return False
-
-
-def _identity(letter: Letter) -> bytes:
-    source = letter.source
-    told = (source.topic, source.partition, letter.timestamp, letter.record.key, letter.headers, letter.value_sha256)
-    return hashlib.sha256(repr(told).encode("utf-8", "backslashreplace")).digest()
+ReadRecord = Callable[[str, int, int], Awaitable[Record | None]]
+"""Reads the record at a topic, partition and offset; None if it is not there any more."""
 
 
 @dataclass(slots=True)
-class Tried:
+class Pace:
+    """Limits how many pass per second; `clock` is monotonic, in seconds."""
+
+    per_second: int
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _next: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._next = self.clock()
+
+    async def wait(self) -> None:
+        """Return when the next one may pass; of a delay, at most a tenth of a second is made up for."""
+        now = self.clock()
+        self._next = max(self._next, now - _CATCH_UP_SECONDS)
+        if self._next > now:
+            await self.sleep(self._next - now)
+        self._next += 1 / self.per_second
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Recognises letters that hold a record which an earlier letter holds already.
+
+    With `at_least_once` a source may become a dead letter twice, and what was sent again and failed again does. All
+    letters of a record are in one partition of the topic, so only one partition's are remembered, in 100 bytes each.
+    """
+
+    _partition: int = -1
+    _seen: set[bytes] = field(default_factory=set)
+
+    def has_seen(self, letter: Letter) -> bool:
+        """Whether an earlier letter of this partition holds the same record."""
+        if letter.place.partition != self._partition:
+            self._partition = letter.place.partition
+            self._seen.clear()
+        record, source = letter.record, letter.source
+        content = (source.topic, source.partition, letter.timestamp, record.key, letter.headers, letter.value_sha256)
+        identity = hashlib.sha256(repr(content).encode("utf-8", "backslashreplace")).digest()
+        is_repeated = identity in self._seen
+        self._seen.add(identity)
+        return is_repeated
+
+
+@dataclass(slots=True)
+class Outcome:
     """What has become of the letters so far.
 
-    `acknowledged` counts; `reached` is the last letter before which none is left to do.
+    The numbers count letters, and every letter up to `reached` is done. `found` are the selected names that exist.
     """
 
     chosen: int = 0
     acknowledged: int = 0
     repeated: int = 0
-    hopeless: int = 0
+    failed: int = 0
     reached: Place | None = None
-    is_warned: bool = False
     topics: dict[str, None] = field(default_factory=dict)
-    others: Counter[str] = field(default_factory=Counter)
-    named: set[Name] = field(default_factory=set)
+    other_groups: Counter[str] = field(default_factory=Counter)
+    found: set[Name] = field(default_factory=set)
 
 
+@dataclass(slots=True)
 class Replay:
-    """Sends letters again, each when it is its turn; without a publisher it only says what would be sent."""
+    """Sends letters again, at the given pace; without a publisher it only prints what would be sent."""
 
-    def __init__(
-        self,
-        selection: Selection,
-        routes: Routes,
-        publisher: Publisher | None,
-        pace: Pace,
-        read_source: SourceReader,
-        clock_ms: Callable[[], int],
-    ) -> None:
-        self.tried = Tried()
-        self._selection = selection
-        self._routes = routes
-        self._publisher = publisher
-        self._pace = pace
-        self._read_source = read_source
-        self._clock_ms = clock_ms
-        self._repeats = Repeats()
-        self._sent: deque[tuple[Letter, asyncio.Task[None]]] = deque()
+    selection: Selection
+    targets: Targets
+    publisher: Republisher | None
+    pace: Pace
+    read_source: ReadRecord
+    clock_ms: Callable[[], int] = now_ms
+    outcome: Outcome = field(default_factory=Outcome)
+    _repeats: Repeats = field(default_factory=Repeats)
+    _sent: deque[tuple[Letter, asyncio.Task[None]]] = field(default_factory=deque)
+    _has_warned: bool = False
 
-    async def run(self, topic: ReadableTopic, spans: Sequence[Span], advance: Callable[[int], None]) -> None:
-        """Send what there is in these spans: what fails again meanwhile stands behind their ends."""
-        strangers = Strangers()
-        async with chosen_letters(topic, spans, self._selection, strangers, advance) as letters:
-            async for letter in letters:
-                await self._one(letter)
-        await self._settle(leaving=0)
-        sentence = strangers.sentence()
-        if sentence is not None:
-            _say(sentence)
+    async def run(self, topic: TopicScan) -> None:
+        """Send the letters that the topic holds now; if anything stops it, a signal too, say how to continue."""
+        foreign = ForeignRecords()
+        letters = chosen_letters(topic, self.selection, foreign, prints_rows=self.publisher is None)
+        try:
+            async with aclosing(letters):
+                async for letter in letters:
+                    await self._take(letter)
+            await self._settle(leaving=0)
+        except BaseException:  # Ctrl-C too, which then ends the command as usual
+            self._say_how_to_continue()
+            raise
+        if remark := foreign.remark():
+            _say(remark)
 
-    async def _one(self, letter: Letter) -> None:
-        tried = self.tried
-        tried.named |= {name for name in (letter.place, letter.source) if name in self._selection.names}
-        if letter.group != self._routes.group and not self._selection.names:
-            tried.others[letter.group] += 1
+    def _say_how_to_continue(self) -> None:
+        count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
+        after = f"; --after {reached} continues where this one stopped" if reached else ""
+        _say(f"{count} were acknowledged; run it again: sending one twice changes no summary{after}")
+
+    async def _take(self, letter: Letter) -> None:
+        outcome, names = self.outcome, self.selection.names
+        outcome.found |= names & {letter.place, letter.source}
+        if letter.group != self.targets.group and not names:
+            outcome.other_groups[letter.group] += 1
             return
-        objection = self._routes.objection(letter)
+        objection = self.targets.objection(letter)
         if objection is None and self._repeats.has_seen(letter):
-            tried.repeated += 1
+            outcome.repeated += 1
             return
-        tried.chosen += 1
+        outcome.chosen += 1
         if objection is None:
-            await self._try(letter)
+            await self._send(letter)
         else:
             self._give_up(letter, objection)
 
-    async def _try(self, letter: Letter) -> None:
+    async def _send(self, letter: Letter) -> None:
         value = letter.record.value
         if letter.omitted is not None:
-            value = await self._read_source(letter.source)
+            source = await self.read_source(*letter.source) if self.targets.has_partition(letter) else None
+            value = None if source is None else source.value
             if sha256_of(value) != letter.omitted.sha256:
                 self._give_up(letter, f"its value was too large, and it is not in {letter.source} any more")
                 return
-        now_ms = self._clock_ms()
-        copy = self._routes.copy(letter, value, now_ms)
-        if self._routes.is_outlived(copy, now_ms) and not self.tried.is_warned:
-            self.tried.is_warned = True
+        at_ms = self.clock_ms()
+        copy = self.targets.copy(letter, value, at_ms)
+        if not self._has_warned and self.targets.is_expired(letter, at_ms):
+            self._has_warned = True
             _say(
                 f"warning: {letter.place} is older than {copy.topic} keeps records (retention.ms), and others may be: "
                 "the broker may remove them before they are read, so let a worker run"
             )
-        await self._send(letter, copy)
-
-    async def _send(self, letter: Letter, copy: Copy) -> None:
-        self.tried.topics[copy.topic] = None
-        if self._publisher is None:
+        self.outcome.topics[copy.topic] = None
+        if self.publisher is None:
             print(f"{letter.place!s:<10}  {printable(letter.reason):<22}  to {copy.topic}/{copy.partition}")
             return
-        await self._pace.wait()
-        self._sent.append((letter, await self._publisher.publish(copy)))
+        await self.pace.wait()
+        self._sent.append((letter, await self.publisher.publish(copy)))
         await self._settle(leaving=_MOST_UNACKNOWLEDGED)
 
     def _give_up(self, letter: Letter, why: str) -> None:
-        self.tried.hopeless += 1
+        self.outcome.failed += 1
         _say(f"{letter.place} cannot be sent again: {why}")
 
     async def _settle(self, *, leaving: int) -> None:
-        """Take note of the acknowledgements that are there, and wait until no more than this many are outstanding."""
+        """Count the acknowledgements that have arrived, and wait until at most this many are outstanding."""
         while self._sent and (self._sent[0][1].done() or len(self._sent) > leaving):
             letter, acknowledgement = self._sent[0]
             try:
                 await acknowledgement
-                self.tried.acknowledged += 1
+                self.outcome.acknowledged += 1
             except Refused as refusal:
                 self._give_up(letter, str(refusal))
             self._sent.popleft()
-            self.tried.reached = letter.place
+            self.outcome.reached = letter.place
+
+    def conclude(self) -> int:
+        """Say what has become of the letters and give the exit code: 1 if one was not sent or not found."""
+        outcome, is_dry_run = self.outcome, self.publisher is None
+        if outcome.repeated:
+            _say(f"{outcome.repeated} more hold the same record as another letter: it is sent once")
+        if outcome.other_groups:
+            groups = named(f"{group} ({count})" for group, count in outcome.other_groups.most_common())
+            _say(f"left alone: {outcome.other_groups.total()} of other groups, {groups}; --group-id chooses one")
+        missing = sorted(str(name) for name in self.selection.names - outcome.found)
+        if missing:
+            _say(f"there is no dead letter {named(missing)}")
+        done = outcome.chosen - outcome.failed if is_dry_run else outcome.acknowledged
+        where = f" to {' and '.join(outcome.topics)}" if outcome.topics else ""
+        verb = "would replay" if is_dry_run else "replayed"
+        print(f"{verb} {done} of {count_of(outcome.chosen, 'dead letter')}{where}", file=sys.stderr)
+        return 1 if outcome.failed or missing else 0
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayRequest:
-    """Which dead letters are to be sent again, and how many a second."""
+async def replay_letters(settings: Settings, selection: Selection, *, per_second: int, dry_run: bool) -> int:
+    """Send dead letters again and return the exit code: 0, or 1 if some could not be sent.
 
-    selection: Selection
-    per_second: int = 500
-    dry_run: bool = False
-
-
-async def replay_letters(settings: Settings, request: ReplayRequest) -> int:
-    """Send dead letters again and return the exit code: 0, or 1 if some could not be.
-
-    Raises ConfigurationError, Transient or Fatal; what has been acknowledged till then is said before.
+    Raises ConfigurationError, Transient or Fatal, having said how many have been acknowledged by then.
     """
-    selection = request.selection
     connection = Connection.from_settings(settings)
-    routes = Routes.of(settings, await described(settings, [settings.input_topic, settings.scored_topic]))
+    targets = Targets.of(settings, await describe_topics(settings, [settings.input_topic, settings.scored_topic]))
     async with AsyncExitStack() as stack:
         topic = await stack.enter_async_context(dead_letter_topic(settings))
-        # Taken before anything is sent: what fails again is not chased in a circle.
-        spans = await spans_of(topic, selection)
-        publisher = None if request.dry_run else await stack.enter_async_context(republishing(connection))
-        replay = Replay(
-            selection, routes, publisher, Pace(request.per_second), _source_reader(connection, routes), _now_ms
-        )
-        for remark in routes.remarks:
-            _say(f"warning: {remark}")
-        with reading(spans, quiet=request.dry_run) as advance:
-            async with telling_how_to_go_on(replay, selection):
-                await replay.run(topic, spans, advance)
-    return conclude(replay.tried, request)
+        publisher = None if dry_run else await stack.enter_async_context(republishing(connection))
+        replay = Replay(selection, targets, publisher, Pace(per_second), partial(read_record, connection))
+        for warning in targets.warnings():
+            _say(f"warning: {warning}")
+        await replay.run(topic)
+    return replay.conclude()
 
 
 async def count_letters(settings: Settings, selection: Selection) -> int:
-    """How many dead letters a replay would choose, whether or not each can be sent."""
-    routes = Routes(settings.kafka_group_id, {})
-    repeats = Repeats()
-    async with dead_letter_topic(settings) as topic:
-        spans = await spans_of(topic, selection)
-        count = 0
-        with reading(spans) as advance:
-            async with chosen_letters(topic, spans, selection, advance=advance) as letters:
-                async for letter in letters:
-                    count += letter.group == routes.group and not repeats.has_seen(letter)
+    """How many dead letters of the group a replay would choose, whether or not each can be sent."""
+    repeats, count = Repeats(), 0
+    async with (
+        dead_letter_topic(settings) as topic,
+        aclosing(chosen_letters(topic, selection, ForeignRecords())) as letters,
+    ):
+        async for letter in letters:
+            count += letter.group == settings.kafka_group_id and not repeats.has_seen(letter)
     return count
-
-
-def _source_reader(connection: Connection, routes: Routes) -> SourceReader:
-    partitions = {route.topic: route.partitions for route in routes.by_stage.values()}
-
-    async def read(source: Source) -> bytes | None:
-        if source.partition >= partitions[source.topic]:  # asked for, it would be waited for
-            return None
-        record = await read_record(connection, *source)
-        return None if record is None else record.value
-
-    return read
-
-
-@asynccontextmanager
-async def telling_how_to_go_on(replay: Replay, selection: Selection) -> AsyncIterator[None]:
-    """Whatever stops a replay, a signal too: say how far it came."""
-    try:
-        yield
-    except BaseException:  # Ctrl-C too; it goes on its way
-        reached = replay.tried.reached
-        again = "" if reached is None or selection.names else f"; --after {reached} goes on where this one stopped"
-        _say(f"{replay.tried.acknowledged} were acknowledged; start again: to send one twice changes no summary{again}")
-        raise
-
-
-def conclude(tried: Tried, request: ReplayRequest) -> int:
-    """Say what has become of the letters and give the exit code."""
-    missing = sorted(str(name) for name in request.selection.names - tried.named)
-    if tried.repeated:
-        _say(f"{tried.repeated} more hold the same record as another letter: it is sent once")
-    if tried.others:
-        groups = named(f"{group} ({count})" for group, count in tried.others.most_common())
-        _say(f"left alone: {sum(tried.others.values())} of other groups, {groups}; --group-id chooses one")
-    if missing:
-        _say(f"there is no dead letter {named(missing)}")
-    print(_conclusion(tried, dry_run=request.dry_run), file=sys.stderr)
-    return 1 if tried.hopeless or missing else 0
-
-
-def _conclusion(tried: Tried, *, dry_run: bool) -> str:
-    done = tried.chosen - tried.hopeless if dry_run else tried.acknowledged
-    verb = "would replay" if dry_run else "replayed"
-    letters = f"{tried.chosen} dead letter{'' if tried.chosen == 1 else 's'}"
-    return f"{verb} {done} of {letters}" + (f" to {' and '.join(tried.topics)}" if tried.topics else "")
 
 
 def _say(sentence: str) -> None:
     print(f"safe: {printable(sentence)}", file=sys.stderr)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Which dead letters are meant: by what failed, where, when, or by name."""
+"""Which dead letters a command is about: by reason, source partition, time of failure, or by name."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,21 +8,18 @@ from typing import Final
 from consumer.errors import ConfigurationError, Poison
 from consumer.kafka import Span
 from consumer.text import shown
-from consumer.wire.dead_letter import Letter, Name, Place, read_name
+from consumer.wire.dead_letter import Letter, Name, Place, Source, read_name
 from consumer.wire.times import milliseconds_of
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-_SLICE_MS: Final = 3_600_000
-"""More than a slice ever takes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A choice of dead letters; what is empty or None does not restrict it.
+    """A choice of dead letters; what is empty or None does not restrict it: Selection() is all of them.
 
     `partitions` are those of the source; `since` (included) and `until` (not included) bound the time of the failure,
-    in ms since 1970; `after` is the last letter that is not wanted, in the order of partition and offset.
+    in ms since 1970; `after` excludes that letter and all before it, in the order of partition and offset.
     """
 
     names: frozenset[Name] = frozenset()
@@ -32,20 +29,10 @@ class Selection:
     until: int | None = None
     after: Place | None = None
 
-    @property
-    def is_everything(self) -> bool:
-        """Whether it restricts nothing."""
-        return self == Selection()
-
-    @property
-    def stamped_from(self) -> int | None:
-        """From which record timestamp on the topic must be read: a letter is stamped when its slice was begun."""
-        return None if self.since is None else self.since - _SLICE_MS
-
     def takes(self, letter: Letter) -> bool:
-        """Whether a letter is meant."""
+        """Whether a letter is chosen."""
         if self.names:
-            return letter.place in self.names or letter.source in self.names
+            return not self.names.isdisjoint((letter.place, letter.source))
         return (
             (not self.reasons or letter.reason in self.reasons)
             and (not self.partitions or letter.source.partition in self.partitions)
@@ -55,24 +42,19 @@ class Selection:
         )
 
     def narrowed(self, spans: Iterable[Span]) -> list[Span]:
-        """What of the topic's partitions must be read, the partitions in order."""
-        narrow = [self._named_part(self._later_part(span)) for span in sorted(spans)]
+        """The part of each partition that must be read, in the order of partitions; those with none are left out."""
+        narrow = [self._narrowed(span) for span in sorted(spans)]
         return [span for span in narrow if span.first < span.end]
 
-    def _later_part(self, span: Span) -> Span:
-        if self.after is None or span.partition > self.after.partition:
-            return span
-        begins = self.after.offset + 1 if span.partition == self.after.partition else span.end
-        return span._replace(first=max(span.first, begins))
-
-    def _named_part(self, span: Span) -> Span:
+    def _narrowed(self, span: Span) -> Span:
+        first, end = span.first, span.end
+        if self.after is not None and span.partition <= self.after.partition:
+            first = max(first, self.after.offset + 1) if span.partition == self.after.partition else end
         places = [name for name in self.names if isinstance(name, Place)]
-        if len(places) < len(self.names) or not places:
-            return span  # by its source, a letter may stand anywhere
-        offsets = [place.offset for place in places if place.partition == span.partition]
-        if not offsets:
-            return span._replace(end=span.first)
-        return span._replace(first=max(span.first, min(offsets)), end=min(span.end, max(offsets) + 1))
+        if places and len(places) == len(self.names):  # a letter that is named by its source may be anywhere
+            offsets = [place.offset for place in places if place.partition == span.partition]
+            first, end = max(first, min(offsets, default=end)), min(end, max(offsets, default=first) + 1)
+        return Span(span.partition, first, end)
 
 
 def read_selection(
@@ -86,24 +68,20 @@ def read_selection(
     now_ms: int,
 ) -> Selection:
     """Read the options of a command; raises ConfigurationError."""
+    after_letter = None if after is None else read_name(after)
+    if isinstance(after_letter, Source):
+        raise ConfigurationError(f"--after {shown(str(after_letter))} is not PARTITION/OFFSET of the dead-letter topic")
     chosen = Selection(
         names=frozenset(map(read_name, names)),
         reasons=frozenset(reasons),
         partitions=frozenset(partitions),
         since=None if since is None else moment_of("--since", since, now_ms),
         until=None if until is None else moment_of("--until", until, now_ms),
-        after=None if after is None else _place_of("--after", after),
+        after=after_letter,
     )
     if names and chosen != Selection(names=chosen.names):
-        raise ConfigurationError("a dead letter is named by itself: leave the other options that choose some out")
+        raise ConfigurationError("choose dead letters by name or by options, not by both: leave one of them out")
     return chosen
-
-
-def _place_of(flag: str, text: str) -> Place:
-    name = read_name(text)
-    if not isinstance(name, Place):
-        raise ConfigurationError(f"{flag} {shown(text)} is not PARTITION/OFFSET of the dead-letter topic")
-    return name
 
 
 def moment_of(flag: str, text: str, now_ms: int) -> int:

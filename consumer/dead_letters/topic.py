@@ -1,34 +1,30 @@
 """The dead-letter topic as it is now."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+
+from rich.console import Console
 
 from consumer.dead_letters.selection import Selection
 from consumer.errors import ConfigurationError
-from consumer.kafka import Connection, Span, TopicDescription, scanning
-from consumer.kafka.topics import connected_cluster, no_leader
+from consumer.kafka import Connection, scanning
+from consumer.kafka.reader import TopicScan
+from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
+from consumer.terminal import progress_bar
+from consumer.text import count_of
 from consumer.wire.dead_letter import Letter, Place, read_letter
 from consumer.wire.record import Record
 
-
-class ReadableTopic(Protocol):
-    """A topic whose committed records can be read, partition by partition."""
-
-    async def spans(self, since_ms: int | None = None) -> list[Span]:
-        """What there is at this moment of every partition, from its first record stamped so or later."""
-        ...
-
-    def read(self, span: Span) -> AsyncGenerator[Sequence[Record], None]:
-        """Yield the records of a span in order; raises Transient."""
-        ...
+_SLICE_MS = 3_600_000
+"""Longer than any slice takes."""
 
 
 @dataclass(slots=True)
-class Strangers:
-    """Records of the topic that are no dead letters of SAFE's."""
+class ForeignRecords:
+    """Counts the records of the topic that SAFE did not write as dead letters."""
 
     count: int = 0
     first: Place | None = None
@@ -38,78 +34,49 @@ class Strangers:
         self.count += 1
         self.first = self.first or Place(record.partition, record.offset)
 
-    def sentence(self) -> str | None:
-        """What is to be said of them, None for none."""
-        if self.count == 0:
+    def remark(self) -> str | None:
+        """The sentence about them, None if there are none."""
+        if not self.count:
             return None
-        records = "record is no dead letter" if self.count == 1 else "records are no dead letters"
-        return f"{self.count} {records} of SAFE's (the first is {self.first}): the safe.dlq headers are not there"
+        return f"ignored {count_of(self.count, 'record')} without the safe.dlq headers (the first is {self.first})"
 
 
-async def spans_of(topic: ReadableTopic, selection: Selection) -> list[Span]:
-    """What of the topic as it is now must be read for a selection, the partitions in order."""
-    return selection.narrowed(await topic.spans(selection.stamped_from))
-
-
-def _unheard(_offsets: int) -> None:
-    """Nobody waits long enough for a bar."""
-
-
-@asynccontextmanager
 async def chosen_letters(
-    topic: ReadableTopic,
-    spans: Iterable[Span],
-    selection: Selection,
-    strangers: Strangers | None = None,
-    advance: Callable[[int], None] = _unheard,
-) -> AsyncIterator[AsyncIterator[Letter]]:
-    """Read the letters of a selection in order of partition and offset; `advance` hears how many offsets are read."""
-    async with aclosing(_chosen(topic, spans, selection, strangers or Strangers(), advance)) as letters:
-        yield letters
-
-
-async def _chosen(
-    topic: ReadableTopic,
-    spans: Iterable[Span],
-    selection: Selection,
-    strangers: Strangers,
-    advance: Callable[[int], None],
+    topic: TopicScan, selection: Selection, foreign: ForeignRecords, *, prints_rows: bool = False
 ) -> AsyncGenerator[Letter, None]:
-    for span in spans:
-        next_offset = span.first
-        async with aclosing(topic.read(span)) as blocks:
-            async for records in blocks:
-                for record in records:
-                    letter = read_letter(record)
-                    if letter is None:
-                        strangers.note(record)
-                    elif selection.takes(letter):
-                        yield letter
-                if records:
-                    advance(records[-1].offset + 1 - next_offset)
-                    next_offset = records[-1].offset + 1
-        advance(span.end - next_offset)
+    """Yield the letters of a selection, by partition and offset, with a progress bar on a terminal.
+
+    Only what the topic holds when this begins is read, so a letter that fails again meanwhile does not come back.
+    Rows that are printed to the same terminal (`prints_rows`) replace the bar.
+    """
+    # A letter carries the time when its slice began, which is before the failure.
+    since_ms = None if selection.since is None else selection.since - _SLICE_MS
+    spans = selection.narrowed(await topic.spans(since_ms))
+    total = sum(span.end - span.first for span in spans)
+    is_hidden = prints_rows and sys.stdout.isatty()
+    with progress_bar(Console(stderr=True), "dead letters", total, is_hidden=is_hidden) as advance:
+        for span in spans:
+            next_offset = span.first
+            async with aclosing(topic.read(span)) as blocks:
+                async for records in blocks:
+                    for record in records:
+                        letter = read_letter(record)
+                        if letter is None:
+                            foreign.note(record)
+                        elif selection.takes(letter):
+                            yield letter
+                    if records:
+                        advance(records[-1].offset + 1 - next_offset)
+                        next_offset = records[-1].offset + 1
+            advance(span.end - next_offset)
 
 
 @asynccontextmanager
-async def dead_letter_topic(settings: Settings) -> AsyncIterator[ReadableTopic]:
+async def dead_letter_topic(settings: Settings) -> AsyncIterator[TopicScan]:
     """Open the configured topic; raises ConfigurationError if it does not exist or no broker answers."""
     name = settings.dead_letter_topic
-    found = await described(settings, [name])
+    found = await describe_topics(settings, [name])
     if name not in found:
         raise ConfigurationError(f"there is no topic {name} (SAFE_V0_DEAD_LETTER_TOPIC); `safe topics create` makes it")
     async with scanning(Connection.from_settings(settings), name, found[name].partitions) as scan:
         yield scan
-
-
-async def described(settings: Settings, topics: Sequence[str]) -> dict[str, TopicDescription]:
-    """What the cluster knows of some topics, those that it does not have left out.
-
-    Raises ConfigurationError if a partition has no leader: nothing could be read from it or written to it.
-    """
-    async with connected_cluster(settings) as cluster:
-        found = await cluster.describe(topics)
-        leaderless = (await cluster.look(topics)).leaderless
-    if leaderless:
-        raise ConfigurationError("; ".join(no_leader(topic, partitions) for topic, partitions in leaderless.items()))
-    return found

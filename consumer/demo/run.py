@@ -7,25 +7,17 @@ import signal
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
+from rich.live import Live
 from rich.text import Text
 
-from consumer.demo.processes import (
-    Child,
-    ChildEnded,
-    broker_binary,
-    free_ports,
-    is_ready,
-    start_broker,
-    start_worker,
-    until_listening,
-)
+from consumer.demo.processes import Child, broker_binary, free_ports, is_ready, start_broker, start_worker
 from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
-from consumer.demo.screen import Screen, closing, tell
+from consumer.demo.screen import Screen, closing, print_line
 from consumer.errors import Fatal, SafeError
 from consumer.kafka import Connection, following, install_patches, publishing_events
 from consumer.kafka.topics import create_topics
@@ -36,11 +28,11 @@ _TIMEOUT_SECONDS = 60.0
 _SECONDS_BETWEEN_EVENTS = 0.22
 _LOOK_SECONDS = 0.1
 _LAST_LOOK_SECONDS = 0.7
+_LAST_LOG_LINES = 8
 _PARTITIONS = 2
 _SESSION_SECONDS = 4
-"""The embedded broker waits half a session timeout for members before it deals partitions."""
+"""The embedded broker waits half a session timeout for members before it assigns partitions."""
 
-_EXIT_OK = 0
 _EXIT_SIGNALLED = 128
 
 NEXT_STEPS = (
@@ -52,13 +44,13 @@ NEXT_STEPS = (
 
 def run_demo(*, keep: bool) -> int:
     """Run the demo and return the exit code; raises ConfigurationError if it cannot run here, Fatal if it fails."""
-    # A client that loses its broker comments on it at length; here one sentence of ours says so.
+    # A client that loses its broker logs much about it; here one sentence of ours says so.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     return asyncio.run(_until_signalled(keep=keep))
 
 
 async def _until_signalled(*, keep: bool) -> int:
-    """Run until the end or the first signal; a second one changes nothing, for everything is ending already."""
+    """Run until the end or the first signal; a second one changes nothing, because everything is ending already."""
     received: list[int] = []
     running = asyncio.ensure_future(_demo(keep=keep))
 
@@ -74,7 +66,7 @@ async def _until_signalled(*, keep: bool) -> int:
     except asyncio.CancelledError:
         if not received:
             raise
-    return _EXIT_SIGNALLED + received[0] if received and not keep else _EXIT_OK
+    return _EXIT_SIGNALLED + received[0] if received and not keep else 0
 
 
 async def _demo(*, keep: bool) -> None:
@@ -83,7 +75,7 @@ async def _demo(*, keep: bool) -> None:
     try:
         await _Demo(folder, binary, keep=keep).run()
     except SafeError:
-        raise  # the logs are part of the answer: the folder stays
+        raise  # the error points to the logs: the folder stays
     except BaseException:  # a signal, a closed pipe or a defect: nothing stays behind
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -98,7 +90,7 @@ class _Demo:
         self._binary = binary
         self._keep = keep
         self._samples = Samples.load()
-        self._broker_port, self._http_port = free_ports(2)
+        self._broker_port, self._http_port = free_ports()
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
         install_patches(self._settings)
         self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
@@ -107,36 +99,40 @@ class _Demo:
 
     async def run(self) -> None:
         """Start, publish, watch, close; every process is gone afterwards, whatever happens."""
-        with ExitStack() as cleanup:
-            try:
-                async with asyncio.timeout(_TIMEOUT_SECONDS):
-                    await self._watched(cleanup)
-                self._close()
-                while self._keep:
-                    self._check()
-                    await asyncio.sleep(_LOOK_SECONDS)
-            except TimeoutError as error:
-                raise self._failed(f"not all was scored within {_TIMEOUT_SECONDS:g} s") from error
-            except SafeError as error:
-                raise self._failed(str(error), error.child if isinstance(error, ChildEnded) else None) from error
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                await self._watched()
+            self._close()
+            while self._keep:
+                self._check()
+                await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError as error:
+            raise self._failed(f"not all was scored within {_TIMEOUT_SECONDS:g} s") from error
+        except SafeError as error:
+            raise self._failed(str(error)) from error
+        finally:
+            for child in reversed(self._children):
+                child.stop()
 
-    async def _watched(self, cleanup: ExitStack) -> None:
+    async def _watched(self) -> None:
         # Not console.is_terminal: FORCE_COLOR makes that true of a pipe, where nothing may move.
-        live = sys.stdout.isatty() and not self._console.is_dumb_terminal
-        with Screen(self._console, self._card, live=live) as screen:
-            screen.status("starting a broker in memory and a worker")
-            await self._start(cleanup)
-            await self._until_ready(screen)
+        can_move = sys.stdout.isatty() and not self._console.is_dumb_terminal
+        live = Live(console=self._console, auto_refresh=False, transient=True) if can_move else None
+        with live or nullcontext():
+            screen = Screen(self._console, self._card, live)
+            await self._start(screen)
             await self._traffic(screen)
-            if live:
+            if live is not None:
                 await asyncio.sleep(_LAST_LOOK_SECONDS)
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
-    async def _start(self, cleanup: ExitStack) -> None:
+    async def _start(self, screen: Screen) -> None:
+        screen.status("starting a broker in memory and a worker")
         self._samples.write_batch_files(self._folder / "cases")
-        broker = self._started(start_broker(self._binary, self._broker_port, self._folder), cleanup)
-        await until_listening(broker, self._broker_port)
+        broker = start_broker(self._binary, self._broker_port, self._folder)
+        self._children.append(broker)
+        await broker.until_listening(self._broker_port)
         await create_topics(self._settings, _PARTITIONS, 1)
         worker_settings = {
             "KAFKA_BOOTSTRAP_SERVERS": self._settings.kafka_bootstrap_servers,
@@ -146,14 +142,7 @@ class _Demo:
             "HTTP_ADDRESS": f"127.0.0.1:{self._http_port}",
             "LOG_FORMAT": "console",
         }
-        self._started(start_worker(worker_settings, self._folder), cleanup)
-
-    def _started(self, child: Child, cleanup: ExitStack) -> Child:
-        cleanup.callback(child.stop)
-        self._children.append(child)
-        return child
-
-    async def _until_ready(self, screen: Screen) -> None:
+        self._children.append(start_worker(worker_settings, self._folder))
         screen.status("the worker joins its consumer group")
         while not await is_ready(self._http_port):
             self._check()
@@ -167,10 +156,10 @@ class _Demo:
     # --- traffic ------------------------------------------------------------------------------------------------------
 
     async def _traffic(self, screen: Screen) -> None:
-        """Publish the samples slowly enough to be watched, and show what comes out, until all has."""
+        """Publish the samples slowly enough to be watched, and show what comes out, until everything has come out."""
         settings, card = self._settings, self._card
         topics = (settings.result_topic, settings.report_topic, settings.dead_letter_topic)
-        waiting = list(self._samples.events)
+        waiting, events = list(self._samples.events), len(self._samples.events)
         async with (
             following(Connection.from_settings(settings), topics) as arrivals,
             publishing_events(settings) as publisher,
@@ -178,49 +167,43 @@ class _Demo:
             due_at = time.monotonic()
             while not card.is_complete:
                 if waiting and time.monotonic() >= due_at:
-                    event = waiting.pop(0)
-                    await publisher.publish(settings.input_topic, event.key, event.value)
+                    await publisher.publish(settings.input_topic, *waiting.pop(0))
                     due_at += _SECONDS_BETWEEN_EVENTS
                 for record in await arrivals(_LOOK_SECONDS):
                     arrival = card.note(record)
                     if arrival is not None:
                         screen.note(arrival)
                 self._check()
-                self._tell(screen, len(waiting))
-
-    def _tell(self, screen: Screen, waiting: int) -> None:
-        events = len(self._samples.events)
-        published = f"{events - waiting} of {events} outputs published"
-        screen.status(f"{published}, worker on 127.0.0.1:{self._http_port}", once=False)
+                published = f"{events - len(waiting)} of {events} outputs published"
+                screen.status(f"{published}, worker on 127.0.0.1:{self._http_port}", once=False)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _close(self) -> None:
-        console = self._console
-        closing(console, self._card)
-        metrics = f"http://127.0.0.1:{self._http_port}/metrics"
-        lines = ["", "Next, with a cluster, test cases and outputs of your own:", *(f"  {step}" for step in NEXT_STEPS)]
+        closing(self._console, self._card)
+        lines = ["", "Next, with a cluster, test cases and outputs of your own:"]
+        lines += [*(f"  {step}" for step in NEXT_STEPS), ""]
         if self._keep:
             lines += [
-                "",
                 "Still running, until Ctrl-C:",
-                f"  metrics     {metrics}",
+                f"  metrics     http://127.0.0.1:{self._http_port}/metrics",
                 f"  broker      {self._settings.kafka_bootstrap_servers}",
                 f"  test cases  {self._folder / 'cases'}",
             ]
         else:
-            lines += ["", "`safe demo --keep` keeps it running, with the worker's /metrics to look at."]
+            lines += ["`safe demo --keep` keeps it running, with the worker's /metrics to look at."]
         for line in lines:
             if line.startswith("  "):
-                console.print(Text(line), soft_wrap=True)  # to be copied in one piece
+                self._console.print(Text(line), soft_wrap=True)  # one line, to be copied
             else:
-                tell(console, Text(line))
+                print_line(self._console, Text(line))
 
-    def _failed(self, why: str, culprit: Child | None = None) -> Fatal:
-        """The error to end with; the last lines of the log that tells most go to stderr before it."""
-        child = culprit or (self._children[-1] if self._children else None)
-        if child is None:
+    def _failed(self, why: str) -> Fatal:
+        """The error to end with; the last log lines of the process that ended, or started last, go to stderr before."""
+        if not self._children:
             return Fatal(f"the demo failed: {why}")
-        for line in child.last_lines():
+        ended = [child for child in self._children if child.process.poll() is not None]
+        child = ended[0] if ended else self._children[-1]
+        for line in child.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LOG_LINES:]:
             Console(stderr=True, highlight=False).print(Text(f"  {child.name}: {line}"), soft_wrap=True)
         return Fatal(f"the demo failed: {why}; the log of the {child.name}, which ends as above, is {child.log}")

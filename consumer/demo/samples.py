@@ -1,7 +1,7 @@
 """The sample traffic: three batches of test cases as factory-cli writes them, and outputs that answer them.
 
 The cases are invented; the outputs were written to show every label, a forbidden term, an empty output, one output that
-is replaced by a better one, and one that no test case knows.
+is replaced by a better one, and one that no test case expects.
 """
 
 from collections.abc import Mapping
@@ -11,15 +11,8 @@ from pathlib import Path
 
 import orjson
 
+from consumer.files.publish_outputs import OutgoingEvent
 from consumer.wire.keys import event_key
-
-
-@dataclass(frozen=True, slots=True)
-class SampleEvent:
-    """An input event, ready to be published."""
-
-    key: bytes
-    value: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +21,7 @@ class Samples:
 
     batch_files: Mapping[str, bytes]
     cases: Mapping[str, int]
-    events: tuple[SampleEvent, ...]
+    events: tuple[OutgoingEvent, ...]
 
     @classmethod
     def load(cls) -> "Samples":
@@ -49,6 +42,6 @@ class Samples:
             (folder / f"{name}.json").write_bytes(raw)
 
 
-def _event(line: bytes) -> SampleEvent:
+def _event(line: bytes) -> OutgoingEvent:
     document = orjson.loads(line)
-    return SampleEvent(event_key(document["batch_id"], document["test_id"]), line)
+    return OutgoingEvent(event_key(document["batch_id"], document["test_id"]), line)

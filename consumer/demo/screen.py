@@ -4,8 +4,7 @@ Colour only repeats what a word or a number says.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
+from dataclasses import dataclass
 from typing import Literal
 
 from rich.console import Console, Group, RenderableType
@@ -25,55 +24,45 @@ _WIDEST = 96
 """Columns beyond which a row is hard to follow."""
 
 
+@dataclass(slots=True)
 class Screen:
-    """Where the demo shows what happens; show() after each change, note() for each arrival."""
+    """Where the demo shows what happens: on a live screen or, without one, line by line."""
 
-    def __init__(self, console: Console, card: Scorecard, *, live: bool) -> None:
-        self._console = console
-        self._card = card
-        self._status = ""
-        self._live = Live(console=console, auto_refresh=False, transient=True) if live else None
-
-    def __enter__(self) -> "Screen":
-        self._entered: AbstractContextManager[object] = self._live or nullcontext()
-        self._entered.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._entered.__exit__(kind, error, trace)
+    console: Console
+    card: Scorecard
+    live: Live | None
+    _status: str = ""
 
     def status(self, text: str, *, once: bool = True) -> None:
-        """Say what is going on; without a terminal only what is said `once` becomes a line."""
+        """Say what is going on; without a live screen, only what is said `once` becomes a line."""
         self._status = text
-        if self._live is None and once:
-            tell(self._console, Text(text))
+        if self.live is None and once:
+            print_line(self.console, Text(text))
         self.show()
 
     def note(self, arrival: Arrival) -> None:
-        """Tell of one arrival, where there is no live screen to show it."""
-        if self._live is None:
-            tell(self._console, _told(arrival))
+        """Print one arrival, unless there is a live screen, which shows it with the next status()."""
+        if self.live is None:
+            print_line(self.console, _plain_line(arrival))
 
     def show(self) -> None:
         """Redraw the live screen."""
-        if self._live is not None:
-            self._live.update(_live_screen(self._console, self._card, self._status), refresh=True)
+        if self.live is not None:
+            self.live.update(_live_screen(self.console, self.card, self._status), refresh=True)
 
 
 def closing(console: Console, card: Scorecard) -> None:
     """Print the final scorecard of each batch."""
     console.print()
     console.print(_final_table(card))
-    tell(console, Text("Rate: the share labelled Pass. CR, AH, AC: mean scores.", "dim"))
+    print_line(console, Text("Rate: the share labelled Pass. CR, AH, AC: mean scores.", "dim"))
     for line in _closing_lines(card):
-        tell(console, line)
+        print_line(console, line)
 
 
-def tell(console: Console, text: Text) -> None:
+def print_line(console: Console, text: Text) -> None:
     """Print a line of prose."""
-    # Readers of a pipe want one line for one thing, readers of a screen want whole words.
+    # A pipe gets one line for each thing; on a screen a long line is wrapped between words.
     console.print(text, soft_wrap=not console.is_terminal)
 
 
@@ -82,14 +71,14 @@ def tell(console: Console, text: Text) -> None:
 
 def _live_screen(console: Console, card: Scorecard, status: str) -> RenderableType:
     title = Text.assemble(("SAFE demo", "bold"), "  ", status, no_wrap=True, overflow="ellipsis")
-    shown = max(3, min(8, console.height - _OTHER_LINES))
+    rows = max(3, min(8, console.height - _OTHER_LINES))
     width = min(console.width, _WIDEST)
     return Group(
         title,
         Text(),
         _batches(console, card, width),
         Text(),
-        _last_results(card.arrivals[-shown:], shown, width),
+        _last_results(card.arrivals[-rows:], rows, width),
         Text(),
         _terms(card, width),
         *(Text(remark, style="dim", no_wrap=True, overflow="ellipsis") for remark in _footnotes(card)),
@@ -97,7 +86,7 @@ def _live_screen(console: Console, card: Scorecard, status: str) -> RenderableTy
 
 
 def _table(width: int, *columns: tuple[str, Literal["left", "right"], int | None]) -> Table:
-    """A table without lines; each column with its heading, its side and its width, None for what is left."""
+    """A table without lines; each column has a heading, an alignment and a width, None for the rest of the line."""
     table = Table(box=None, padding=(0, 1, 0, 0), width=width, show_edge=False, header_style="bold")
     for heading, side, cells in columns:
         ratio = 1 if cells is None else None
@@ -138,7 +127,7 @@ def _bar(console: Console, batches: Sequence[BatchCard], cells: int) -> Text:
     return Text.assemble(" ", (full * filled, "green"), (rest * (cells - filled), "dim"), " ", number)
 
 
-def _last_results(arrivals: Sequence[Arrival], shown: int, width: int) -> Table:
+def _last_results(arrivals: Sequence[Arrival], rows: int, width: int) -> Table:
     table = _table(
         width,
         ("Result", "left", 6), ("Test case", "left", 12), ("Archetype", "left", None),
@@ -146,7 +135,7 @@ def _last_results(arrivals: Sequence[Arrival], shown: int, width: int) -> Table:
     )  # fmt: skip
     for arrival in arrivals:
         table.add_row(*_cells(arrival))
-    for _missing in range(shown - len(arrivals)):
+    for _missing in range(rows - len(arrivals)):
         table.add_row("")
     return table
 
@@ -184,7 +173,7 @@ def _footnotes(card: Scorecard) -> list[str]:
 # --- without a terminal -----------------------------------------------------------------------------------------------
 
 
-def _told(arrival: Arrival) -> Text:
+def _plain_line(arrival: Arrival) -> Text:
     if arrival.scores is None:
         return Text(f"-       {printable(arrival.test_id):12}  dead letter, {printable(arrival.reason or '')}")
     scores = "  ".join(f"{name} {score:.2f}" for name, score in zip(("CR", "AH", "AC"), arrival.scores, strict=True))

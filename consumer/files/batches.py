@@ -2,23 +2,16 @@
 
 import hashlib
 import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from consumer.expectations.cases import Row, TwiceDifferently, expect_the_same, parse_document, rows_of
 from consumer.expectations.folder import SUFFIX, list_folder, read_whole
-from consumer.expectations.port import ExpectationsKey
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
-from safe_core import (
-    Batch,
-    InvalidBatch,
-    TestCase,
-    narrative_of,
-    parse_batch,
-)
+from safe_core import Batch, InvalidBatch, TestCase, narrative_of, parse_batch
 from safe_core.testcases import PLANS
 
 
@@ -71,7 +64,7 @@ def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
 
 
 def batch_names(test_dir: Path) -> list[str]:
-    """The names of a folder's batches, in the order of their files; a report that SAFE wrote there is none of them."""
+    """The names of a folder's batches, in the order of their files; a report that SAFE wrote there is not a batch."""
     with readable(test_dir):
         files = sorted(list_folder(test_dir).files)
         return [name.removesuffix(SUFFIX) for name in files if not is_own_report(test_dir / name)]
@@ -80,11 +73,9 @@ def batch_names(test_dir: Path) -> list[str]:
 def load_batch(test_dir: Path, name: str) -> LoadedBatch:
     """Load one batch of a folder; raises ConfigurationError naming what cannot be used."""
     path = test_dir / (name + SUFFIX)
-    try:
+    with readable(path):
         raw, document = read_document(path)
         batch = parse_batch(document)
-    except InvalidBatch as error:
-        raise unusable(path, str(error)) from error
     return LoadedBatch(name, path, hashlib.sha256(raw).hexdigest(), _batch_index(document), batch, rows_of(batch))
 
 
@@ -100,16 +91,14 @@ def read_document(path: Path) -> tuple[bytes, object]:
 
 
 def narratives_of(batch: LoadedBatch) -> dict[str, str]:
-    """The narratives of a batch's test cases that have one, by test_id; where that stands twice, the first one's.
+    """The narratives of a batch's test cases that have one, by test_id; the first one if a test_id appears twice.
 
-    They are read separately, since scoring does not need them; raises ConfigurationError if the file has changed.
+    They are read separately because scoring does not need them; raises ConfigurationError if the file has changed.
     """
-    try:
+    with readable(batch.path):
         raw, document = read_document(batch.path)
-    except InvalidBatch as error:
-        raise unusable(batch.path, str(error)) from error
     if hashlib.sha256(raw).hexdigest() != batch.sha256:
-        raise unusable(batch.path, "has changed while it was being read; try again when nobody writes it")
+        raise unusable(batch.path, "has changed while it was being read; try again when nothing writes to it")
     narratives: dict[str, str] = {}
     for case in document["test_cases"] if isinstance(document, dict) else ():
         text = narrative_of(case)
@@ -119,45 +108,24 @@ def narratives_of(batch: LoadedBatch) -> dict[str, str]:
 
 
 def _batch_index(document: object) -> int | None:
-    for plan in PLANS:
-        within = document.get(plan) if isinstance(document, dict) else None
-        index = within.get("batch_index") if isinstance(within, dict) else None
-        if isinstance(index, int) and not isinstance(index, bool):
-            return index
-    return None
+    plans = [document.get(name) for name in PLANS] if isinstance(document, dict) else []
+    indexes = [plan.get("batch_index") for plan in plans if isinstance(plan, dict)]
+    return next((index for index in indexes if type(index) is int), None)  # true is no index
 
 
 def has_wildcard(pattern: str) -> bool:
-    """Tell whether a pattern is more than a name."""
+    """Whether a pattern is more than a name."""
     return "*" in pattern or "?" in pattern
 
 
 def chosen(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names of batches, or of their files, that match by `*` and `?`; all else, brackets too, is as it stands."""
-    signs = {"*": ".*", "?": "."}
-    expression = re.compile("".join(signs.get(sign, re.escape(sign)) for sign in pattern), re.DOTALL)
-    return [name for name in names if expression.fullmatch(name) or expression.fullmatch(name + SUFFIX)]
+    """The names of batches that match a pattern of `*` and `?`, themselves or as files; brackets mean themselves."""
+    literal = pattern.replace("[", "[[]")
+    return [name for name in names if fnmatchcase(name, literal) or fnmatchcase(name + SUFFIX, literal)]
 
 
 def differ(rows: Iterable[Row]) -> bool:
-    """Tell whether what batches say of one test_id leaves open what is expected; unusable test cases say nothing."""
-    said = list(rows)
-    if any(isinstance(row, TwiceDifferently) for row in said):
-        return True
-    return not expect_the_same([row for row in said if isinstance(row, TestCase)])
-
-
-def answers_by_case(
-    entries: Iterable[Entry], batch_ids: Callable[[Entry], Iterable[str]]
-) -> dict[ExpectationsKey, list[Entry]]:
-    """The entries that answer each case, in their order; more than one is a case answered twice."""
-    answers: dict[ExpectationsKey, list[Entry]] = {}
-    for entry in entries:
-        for batch_id in batch_ids(entry):
-            answers.setdefault(ExpectationsKey(batch_id, entry.test_id), []).append(entry)
-    return answers
-
-
-def answered_twice(answers: Mapping[ExpectationsKey, Sequence[Entry]]) -> list[str]:
-    """The test_ids that a file answers more than once, each named once, in order."""
-    return list(dict.fromkeys(key.test_id for key, entries in answers.items() if len(entries) > 1))
+    """Whether batches disagree on what is expected of one test_id; test cases that cannot be used do not count."""
+    known = list(rows)
+    is_open = any(isinstance(row, TwiceDifferently) for row in known)
+    return is_open or not expect_the_same([row for row in known if isinstance(row, TestCase)])

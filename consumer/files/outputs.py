@@ -1,25 +1,20 @@
-"""What was generated, as files hold it: factory-cli reports and JSONL of input events; and the batches it answers.
+"""Files of outputs: factory-cli reports, and JSONL of input events.
 
-Everything here is for people with files at hand: what cannot be used raises ConfigurationError naming file and entry.
+This is for people who name files: one that cannot be used raises ConfigurationError naming the file and the entry.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypedDict, TypeVar
+from typing import Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.text import shown
 from consumer.wire.input import parse_json
-from safe_core import (
-    InvalidOutput,
-    Output,
-    id_problem,
-    known_archetype,
-)
+from safe_core import InvalidBatch, InvalidOutput, Output, id_problem, known_archetype
 
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
@@ -27,18 +22,12 @@ OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
 _OWN_REPORT = re.compile(rb'\s*\{\s*"report_type"\s*:\s*"SAFE_v0"')
 
 _BLOCK = 1 << 20
-_TEXTS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at")
 _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
 
 OnDuplicate = Literal["first", "last"]
 """Which of several answers to one test case counts."""
 
 _Value = TypeVar("_Value")
-
-
-class _Outputs(TypedDict):
-    engine_output: Mapping[str, object] | None
-    output: Output
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
@@ -48,7 +37,7 @@ class _Outputs(TypedDict):
 class Entry:
     """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
 
-    `place` is where it stands, in words; `engine_output` what the engine wrote, untouched, `output` what scoring reads.
+    `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads.
     """
 
     place: str
@@ -66,9 +55,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file of outputs; `sha256` in hex. In a report a test case is answered once, of events the latest stands.
+    """A file of outputs; `sha256` in hex. A report answers a test case once; of several events the latest counts.
 
-    `lines` counts the lines of a file of events, the last one too where nothing ends it; `size` is in bytes.
+    `lines` counts the lines of a file of events, the last one too if it does not end in a newline; `size` is in bytes.
     """
 
     path: Path
@@ -83,13 +72,13 @@ class OutputFile:
         Raises it at the end, too, if the bytes were not those of `sha256`: what is reported must be what was read.
         """
         digest = hashlib.sha256()
-        yield from (_report_entries if self.kind == "report" else _event_entries)(self.path, digest)
+        yield from (_report_entries if self.kind == "report" else _event_entries)(self.path, digest.update)
         if digest.hexdigest() != self.sha256:
-            raise unusable(self.path, "has changed while it was being read; try again when nobody writes it")
+            raise unusable(self.path, "has changed while it was being read; try again when nothing writes to it")
 
 
 def output_files(path: Path) -> list[Path]:
-    """The files that a path stands for: itself, or those of a folder that may hold outputs, by name.
+    """The files that a path names: itself or, of a folder, those that may hold outputs, sorted by name.
 
     A report that SAFE wrote into the folder holds no outputs.
     """
@@ -104,7 +93,7 @@ def output_files(path: Path) -> list[Path]:
 
 
 def is_own_report(path: Path) -> bool:
-    """Tell whether a file begins as the JSON reports do that SAFE writes; one that cannot be read does not."""
+    """Whether a file begins like the JSON reports that SAFE writes; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return _OWN_REPORT.match(file.read(256)) is not None
@@ -113,7 +102,7 @@ def is_own_report(path: Path) -> bool:
 
 
 def open_outputs(path: Path) -> OutputFile:
-    """Look what a file is and hash it; raises ConfigurationError unless it is a file that can be read twice."""
+    """Find out what a file is, and hash it; raises ConfigurationError unless it can be read twice."""
     with readable(path):
         if path.exists() and not path.is_file():
             raise unusable(path, "is not a regular file: name a file, or save the stream to one first")
@@ -132,12 +121,12 @@ def open_outputs(path: Path) -> OutputFile:
 
 
 def open_all(paths: Iterable[Path]) -> list[OutputFile]:
-    """Open what each path stands for, as output_files() and open_outputs() do."""
+    """Open the files that each path names."""
     return [open_outputs(file) for path in paths for file in output_files(path)]
 
 
 def _is_event(line: bytes) -> bool:
-    """Tell whether a first line is a whole event, and no report or other document written on one line."""
+    """Whether a first line is a whole event, not a report or another document on one line."""
     try:
         document = parse_json(line)
     except Poison:
@@ -145,20 +134,16 @@ def _is_event(line: bytes) -> bool:
     return isinstance(document, dict) and "test_id" in document
 
 
-class _Digest(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-
-
-def _report_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
+def _report_entries(path: Path, note: Callable[[bytes], None]) -> Iterator[Entry]:
     with readable(path):
         raw = path.read_bytes()
-    digest.update(raw)
+    note(raw)
     document = _parsed(raw, path, "the file")
     results = document.get("raw_results")
     if not isinstance(results, list):
         if document.get("report_type") == "SAFE_v0":
             raise unusable(path, "is a report of SAFE, not the outputs that were scored")
-        raise unusable(path, "is no factory-cli report (it has no list raw_results), and no JSONL of events")
+        raise unusable(path, "is neither a factory-cli report (it has no list raw_results) nor JSONL of events")
     for position, result in enumerate(results):
         place = f"raw_results[{position}]"
         if not isinstance(result, dict):
@@ -168,52 +153,49 @@ def _report_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
         yield _entry(path, place, {**result, **inherited}, "engine_output")
 
 
-def _event_entries(path: Path, digest: _Digest) -> Iterator[Entry]:
+def _event_entries(path: Path, note: Callable[[bytes], None]) -> Iterator[Entry]:
     with readable(path), path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            digest.update(line)
+            note(line)
             if line.strip():
                 place = f"line {number}"
                 yield _entry(path, place, _parsed(line, path, place), "output")
 
 
 def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str) -> Entry:
-    texts = {name: _member(path, place, document, name, str) for name in _TEXTS}
+    texts = {name: _member(path, place, document, name, str) for name in (*_OPTIONAL_IDS, "generated_at")}
     if output_name == "engine_output":
-        # A report says "" where it knows nothing; in an event that is a bad id.
+        # In a report "" means that it is not known; in an event it is a bad id.
         texts = {name: text if text and text.strip() else None for name, text in texts.items()}
     test_id = _member(path, place, document, "test_id", str)
     if test_id is None:
         raise unusable(path, f"{place} has no test_id")
     for name, identifier in [("test_id", test_id), *((name, texts[name]) for name in _OPTIONAL_IDS)]:
-        problem = None if identifier is None else id_problem(identifier)
-        if problem is not None:
+        if identifier is not None and (problem := id_problem(identifier)):
             raise unusable(path, f"{place}: {name} {problem}")
-    return Entry(
-        place=place,
-        test_id=test_id,
-        batch_index=_member(path, place, document, "batch_index", int),
-        **(texts | {"archetype": known_archetype(texts["archetype"])}),
-        **_outputs(path, place, document, output_name),
-    )
-
-
-def _outputs(path: Path, place: str, document: Mapping[str, object], name: str) -> _Outputs:
-    if name not in document:
-        raise unusable(path, f"{place} has no {name}")
-    engine_output = document[name]
+    batch_index = _member(path, place, document, "batch_index", int)
+    if output_name not in document:
+        raise unusable(path, f"{place} has no {output_name}")
+    engine_output = document[output_name]
     try:
         output = Output.parse(engine_output)
     except InvalidOutput as error:
         raise unusable(path, f"{place}: {error}") from error
-    return {"engine_output": engine_output if isinstance(engine_output, dict) else None, "output": output}
+    return Entry(
+        place=place,
+        test_id=test_id,
+        batch_index=batch_index,
+        **(texts | {"archetype": known_archetype(texts["archetype"])}),
+        engine_output=engine_output if isinstance(engine_output, dict) else None,
+        output=output,
+    )
 
 
 def _member(path: Path, place: str, document: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
     value = document.get(name)
     if value is None:
         return None
-    # True is an int to Python, but no batch's index.
+    # True is an int in Python, but not the index of a batch.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise unusable(path, f"{place}: {name} is not a {'text' if kind is str else 'whole number'}")
     return value
@@ -230,16 +212,16 @@ def _parsed(raw: bytes, path: Path, place: str) -> dict[str, object]:
 
 
 def unusable(path: Path, why: str) -> ConfigurationError:
+    """The error for a file that cannot be used."""
     return ConfigurationError(f"{shown(str(path))}: {why}")
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Make what the file system refuses a ConfigurationError that names the path."""
+    """Make a ConfigurationError that names the path, if the file system refuses it or it is not a batch file."""
     try:
         yield
     except OSError as error:
         raise unusable(path, f"cannot be read ({error.strerror})") from error
-
-
-# --- the batches they answer ------------------------------------------------------------------------------------------
+    except InvalidBatch as error:
+        raise unusable(path, str(error)) from error

@@ -1,36 +1,31 @@
 """`safe publish`: the bridge from files of outputs to the input topic.
 
-Everything is planned, and refused, before anything is sent: prepare() knows nothing of Kafka.
+Everything is checked, and refused if need be, before anything is sent: plan() needs no broker.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import orjson
 from rich.console import Console
-from rich.progress import Progress
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.batches import (
-    Batches,
-    LoadedBatch,
-    answered_twice,
-    answers_by_case,
-    differ,
-    has_wildcard,
-    load_batches,
-)
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile, open_all
+from consumer.files.batches import Batches, LoadedBatch, differ, has_wildcard, load_batches
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile, unusable
+from consumer.kafka import publishing_events
 from consumer.settings import Settings
+from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of, named, shown
 from consumer.wire.input import InputRules, decode
 from consumer.wire.keys import event_key
 from safe_core import MAX_ID_LENGTH, BadTestCase, id_problem
 
 _NAMED = 10
+_SENT_FIELDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "generated_at", "run_id")
 _SCORED_FIELDS = ("signals", "summary", "followup_questions")
 
 
@@ -46,9 +41,9 @@ class OutgoingEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where entries go: to the case of `batches` that they answer or, if a batch is `given`, to the batch of that name.
+    """Where entries go: to the case in `batches` that they answer or, if a batch is `given`, to the batch of that name.
 
-    Without batches (None) nobody can tell which test_ids there are: then nothing is asked of them.
+    Without batches (None) it is not known which test_ids exist, so none is refused for being unknown.
     """
 
     batches: Batches | None
@@ -56,12 +51,12 @@ class Destination:
 
     @classmethod
     def of(cls, batch: str | None, test_dir: Path | None) -> "Destination":
-        """Read `--batch` and `--test-dir`: a glob over the folder's batches, or the name of one that is not there."""
-        pattern = "*" if batch is None else batch
-        if test_dir is None and batch is not None and has_wildcard(batch):
-            raise ConfigurationError("--batch is a pattern, but over which batches? Give --test-dir")
+        """Read `--batch` and `--test-dir`: a glob over the folder's batches, or the name of one that it lacks."""
         if test_dir is None:
+            if has_wildcard(batch or ""):
+                raise ConfigurationError("--batch is a pattern, but over which batches? Give --test-dir")
             return cls(None, _good_id("--batch", batch))
+        pattern = "*" if batch is None else batch
         chosen = load_batches(test_dir, pattern)
         if chosen.all:
             return cls(chosen)
@@ -85,55 +80,25 @@ class Destination:
     def refusal(self, entry: Entry) -> str | None:
         """Why an entry cannot be sent, as the end of a sentence about its test_id."""
         if self.batches is None:
-            return None if self.batch_ids(entry) else HOMELESS
+            return None if self.batch_ids(entry) else "without a batch (give --batch or --test-dir)"
         rows = [batch.rows[entry.test_id] for batch in self.cases(entry)]
         if not rows:
-            return UNKNOWN
+            return "held by no batch that --batch and --test-dir select"
         if any(isinstance(row, BadTestCase) for row in rows):
-            return INVALID
-        return AMBIGUOUS if differ(rows) else None
+            return "with a test case that is invalid"
+        return "held more than once with different expectations (choose by --batch)" if differ(rows) else None
 
 
 def _good_id(flag: str, text: str | None) -> str | None:
-    problem = None if text is None else id_problem(text)
-    if problem is not None:
+    if text is not None and (problem := id_problem(text)):
         raise ConfigurationError(f"{flag} {problem}")
     return text
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Refusals:
-    """The test_ids, by file, for which nothing is sent at all."""
-
-    by_kind: dict[tuple[Path, str], dict[str, None]] = field(default_factory=dict)
-
-    def add(self, path: Path, kind: str, test_ids: Iterable[str]) -> None:
-        """Note test_ids, each once."""
-        refused = self.by_kind.setdefault((path, kind), {})
-        refused.update(dict.fromkeys(test_ids))
-
-    def raise_if_any(self) -> None:
-        """Raise ConfigurationError naming at most ten test_ids of each kind."""
-        sentences = [
-            f"{shown(str(path))}: {count_of(len(test_ids), 'test_id')} {kind}: {named(test_ids, _NAMED, MAX_ID_LENGTH)}"
-            for (path, kind), test_ids in self.by_kind.items()
-            if test_ids
-        ]
-        if sentences:
-            raise ConfigurationError("nothing was published. " + "; ".join(sentences))
-
-
-UNKNOWN = "held by no batch that --batch and --test-dir leave"
-HOMELESS = "without a batch (give --batch or --test-dir)"
-INVALID = "with a test case that is invalid"
-AMBIGUOUS = "held more than once with different expectations (choose by --batch)"
-TWICE = "answered more than once (choose by --on-duplicate first or last)"
-
-
 # --- the plan ---------------------------------------------------------------------------------------------------------
+
+Refusals = defaultdict[tuple[Path, str], dict[str, None]]
+"""The test_ids for which nothing is sent, by file and reason; each once, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +125,25 @@ class Plan:
                 yield self._event(planned, entry, batch_id)
 
     def _event(self, planned: PlannedFile, entry: Entry, batch_id: str) -> OutgoingEvent:
+        sent = replace(entry, batch_id=batch_id, run_id=entry.run_id or planned.run_id)
+        known = {name: text for name in _SENT_FIELDS if (text := getattr(sent, name)) is not None}
+        output = entry.engine_output
+        if output is not None and not self.whole_output:
+            output = {name: output[name] for name in _SCORED_FIELDS if name in output}
         try:
-            value = orjson.dumps(_document(entry, batch_id, planned.run_id, whole_output=self.whole_output))
-            # Whatever the scorer would refuse is refused here, where someone reads why.
-            decode(_Unsent(value), InputRules(max_value_bytes=self.max_value_bytes))
+            value = orjson.dumps(known | {"output": output})
+            # What the scorer would refuse is refused here, where someone reads why.
+            decode(_UnsentRecord(value), InputRules(max_value_bytes=self.max_value_bytes))
         except Poison as error:
-            raise ConfigurationError(f"{_place(planned, entry)} can never be scored: {error.detail}") from error
+            raise unusable(planned.file.path, f"{entry.place} can never be scored: {error.detail}") from error
         except orjson.JSONEncodeError as error:
-            raise ConfigurationError(f"{_place(planned, entry)} cannot be written as JSON") from error
+            raise unusable(planned.file.path, f"{entry.place} cannot be written as JSON") from error
         return OutgoingEvent(event_key(batch_id, entry.test_id), value)
 
 
 @dataclass(slots=True)
-class _Unsent:
-    """A value as decode() takes it."""
+class _UnsentRecord:
+    """A record that exists only to be checked by decode()."""
 
     value: bytes | None
     key: bytes | None = None
@@ -182,30 +152,6 @@ class _Unsent:
     offset: int = 0
     timestamp: int = 0
     headers: Sequence[tuple[str, bytes | None]] = ()
-
-
-def _place(planned: PlannedFile, entry: Entry) -> str:
-    return f"{shown(str(planned.file.path))}: {entry.place}"
-
-
-def _document(entry: Entry, batch_id: str, run_id: str, *, whole_output: bool) -> dict[str, object]:
-    document = {
-        "test_id": entry.test_id,
-        "batch_id": batch_id,
-        "concern_id": entry.concern_id,
-        "archetype": entry.archetype,
-        "metric_id": entry.metric_id,
-        "generated_at": entry.generated_at,
-        "run_id": entry.run_id or run_id,
-    }
-    known: dict[str, object] = {name: text for name, text in document.items() if text is not None}
-    return known | {"output": _sent_output(entry.engine_output, whole_output=whole_output)}
-
-
-def _sent_output(engine_output: Mapping[str, object] | None, *, whole_output: bool) -> Mapping[str, object] | None:
-    if engine_output is None or whole_output:
-        return engine_output
-    return {name: engine_output[name] for name in _SCORED_FIELDS if name in engine_output}
 
 
 def plan(
@@ -222,116 +168,86 @@ def plan(
     Files of events are read twice, now to check and again while they are sent: they may be larger than memory.
     """
     _good_id("--run", run)
-    refusals = Refusals()
+    refusals: Refusals = defaultdict(dict)
     planned = tuple(
         PlannedFile(file, run or _default_run(file), _addressed(file, destination, on_duplicate, refusals))
         for file in files
     )
-    refusals.raise_if_any()
+    if refusals:
+        sentences = [
+            f"{shown(str(path))}: {count_of(len(ids), 'test_id')} {reason}: {named(ids, _NAMED, MAX_ID_LENGTH)}"
+            for (path, reason), ids in refusals.items()
+        ]
+        raise ConfigurationError("nothing was published. " + "; ".join(sentences))
     unchecked = Plan(planned, 0, whole_output, max_value_bytes)
-    return Plan(planned, sum(1 for _event in unchecked), whole_output, max_value_bytes)
+    return replace(unchecked, count=sum(1 for _event in unchecked))
 
 
 def _default_run(file: OutputFile) -> str:
     run = f"{file.path.name}-{file.sha256[:8]}"
-    problem = id_problem(run)
-    if problem is not None:
-        raise ConfigurationError(f"{shown(str(file.path))}: the file's name {problem}, name the run with --run")
+    if problem := id_problem(run):
+        raise unusable(file.path, f"the file's name {problem}: name the run with --run")
     return run
 
 
 def _addressed(
     file: OutputFile, destination: Destination, on_duplicate: OnDuplicate | None, refusals: Refusals
 ) -> Callable[[], Iterable[tuple[Entry, str]]]:
+    entries = file.entries() if file.kind == "events" else list(file.entries())
+    for entry in entries:
+        if reason := destination.refusal(entry):
+            refusals[file.path, reason][entry.test_id] = None
     if file.kind == "events":
-        _refuse(file, file.entries(), destination, refusals)
         return lambda: ((entry, destination.batch_ids(entry)[0]) for entry in file.entries())
-    entries = list(file.entries())
-    _refuse(file, entries, destination, refusals)
-    answers = answers_by_case(entries, destination.batch_ids)
-    if on_duplicate is None:
-        refusals.add(file.path, TWICE, answered_twice(answers))
+    answers: dict[tuple[str, str], list[Entry]] = {}  # to each case, by batch_id and test_id
+    for entry in entries:
+        for batch_id in destination.batch_ids(entry):
+            answers.setdefault((batch_id, entry.test_id), []).append(entry)
+    twice = dict.fromkeys(test_id for (_, test_id), candidates in answers.items() if len(candidates) > 1)
+    if twice and on_duplicate is None:
+        refusals[file.path, "answered more than once (choose by --on-duplicate first or last)"] = twice
     chosen = 0 if on_duplicate == "first" else -1
     # An entry that answers a case in several batches is sent once, to the first of them.
     addressed: dict[str, tuple[Entry, str]] = {}
-    for key, candidates in answers.items():
-        addressed.setdefault(candidates[chosen].place, (candidates[chosen], key.batch_id))
+    for (batch_id, _), candidates in answers.items():
+        addressed.setdefault(candidates[chosen].place, (candidates[chosen], batch_id))
     return addressed.values
-
-
-def _refuse(file: OutputFile, entries: Iterable[Entry], destination: Destination, refusals: Refusals) -> None:
-    for entry in entries:
-        refusal = destination.refusal(entry)
-        if refusal is not None:
-            refusals.add(file.path, refusal, [entry.test_id])
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
-def publish_files(
-    settings: Settings,
-    paths: Sequence[Path],
-    *,
-    batch: str | None,
-    test_dir: Path | None,
-    on_duplicate: OnDuplicate | None,
-    whole_output: bool,
-    run: str | None,
-) -> int:
-    """Publish files of outputs as input events and return the exit code, 0; what it says goes to stderr.
+def publish_events(settings: Settings, planned: Plan) -> int:
+    """Publish the events of a plan and return the exit code, 0; messages go to standard error.
 
-    Files are read before the event loop begins, so that Ctrl-C ends it at once while nothing has been sent.
+    The plan is made before the event loop begins, so that Ctrl-C ends it at once while nothing has been sent.
 
-    Raises ConfigurationError, nothing having been sent, or Fatal where the broker fails.
+    Raises Fatal if the broker fails, or ConfigurationError if a file has changed since it was planned.
     """
-    files = open_all(paths)
-    planned = plan(
-        files,
-        Destination.of(batch, test_dir),
-        on_duplicate=on_duplicate,
-        whole_output=whole_output,
-        run=run,
-        max_value_bytes=settings.max_value_bytes,
-    )
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console = message_console()
     try:
-        asyncio.run(_send_all(planned, settings, console))
+        asyncio.run(send(planned, settings, console))
     except KeyboardInterrupt:
         console.print(
-            f"safe: interrupted: some of the {planned.count} events may have been published; to publish all of them "
-            "again changes no score, each output counts once"
+            f"safe: interrupted: some of the {planned.count} events may have been published; publishing all of them "
+            "again changes no score, because each output counts once"
         )
         raise
-    console.print(published(planned, settings.input_topic))
+    console.print(summary_line(planned, settings.input_topic))
     return 0
 
 
-async def _send_all(planned: Plan, settings: Settings, console: Console) -> None:
-    from consumer.kafka import publishing_events  # noqa: PLC0415 - planning, and its tests, need no Kafka client
-
+async def send(planned: Plan, settings: Settings, console: Console) -> None:
+    """Send all events of a plan, with a progress bar if the console is a terminal."""
+    topic = settings.input_topic
     async with publishing_events(settings) as publisher:
-        await send(planned, publisher, settings.input_topic, console)
+        with progress_bar(console, f"to {topic}", planned.count) as advance:
+            for event in planned:
+                await publisher.publish(topic, *event)
+                advance(1)
 
 
-class Publisher(Protocol):
-    """Takes records into its buffer, in order."""
-
-    async def publish(self, topic: str, key: bytes, value: bytes) -> None:
-        """Take one record, waiting for room; raises Fatal once the broker has refused one."""
-        ...
-
-
-async def send(planned: Plan, publisher: Publisher, topic: str, console: Console) -> None:
-    """Hand all events of a plan to a publisher, with a progress bar where the console is a terminal."""
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(f"to {topic}", total=planned.count)
-        for event in planned:
-            await publisher.publish(topic, event.key, event.value)
-            progress.advance(task)
-
-
-def published(planned: Plan, topic: str) -> str:
+def summary_line(planned: Plan, topic: str) -> str:
     """The line that says what was published."""
     events, files = count_of(planned.count, "event"), count_of(len(planned.files), "file")
     runs = dict.fromkeys(file.run_id for file in planned.files)

@@ -326,6 +326,19 @@ async def connected_cluster(settings: Settings) -> AsyncIterator[Cluster]:
         await cluster.stop()
 
 
+async def describe_topics(settings: Settings, topics: Sequence[str]) -> dict[str, TopicDescription]:
+    """What the cluster knows of some topics; those that do not exist are left out.
+
+    Raises ConfigurationError if a partition has no leader: nothing could be read from it or written to it.
+    """
+    async with connected_cluster(settings) as cluster:
+        found = await cluster.describe(topics)
+        leaderless = (await cluster.look(topics)).leaderless
+    if leaderless:
+        raise ConfigurationError("; ".join(no_leader(topic, partitions) for topic, partitions in leaderless.items()))
+    return found
+
+
 MOST_NAMED = 20
 
 

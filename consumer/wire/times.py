@@ -1,6 +1,7 @@
-"""RFC 3339 times to milliseconds since 1970, and back."""
+"""The time now, and RFC 3339 times to milliseconds since 1970 and back."""
 
 import re
+import time
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -17,6 +18,11 @@ _RFC_3339 = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def milliseconds_of(text: object) -> int:

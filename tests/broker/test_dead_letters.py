@@ -279,7 +279,7 @@ def test_records_of_strangers_are_counted_and_named(desk: Desk) -> None:
     )
     done = desk.safe("list")
     assert len(done.stdout.splitlines()) == 2
-    assert f"2 records are no dead letters of SAFE's (the first is 0/{letter.offset + 1})" in done.stderr
+    assert f"ignored 2 records without the safe.dlq headers (the first is 0/{letter.offset + 1})" in done.stderr
     assert CANARY not in done.stdout + done.stderr
 
 

@@ -12,15 +12,16 @@ import pytest
 from typing_extensions import override
 
 from consumer.cli.commands import main
-from consumer.dead_letters import topic as topic_module
 from consumer.dead_letters.list import ListRequest, print_letters
-from consumer.dead_letters.replay import Pace, Repeats, Replay, ReplayRequest, conclude, telling_how_to_go_on
-from consumer.dead_letters.routes import Routes
+from consumer.dead_letters.replay import Pace, Repeats, Replay
 from consumer.dead_letters.selection import Selection, moment_of, read_selection
 from consumer.dead_letters.show import ShowRequest, find_letter, print_letter
+from consumer.dead_letters.targets import Targets
 from consumer.errors import ConfigurationError, Poison, Reason, Transient
 from consumer.kafka import Cluster, Copy, Refused, Span, TopicDescription, TopicsSeen
-from consumer.kafka import topics as topics_module
+from consumer.kafka import topics as kafka_topics
+from consumer.kafka.publisher import Republisher
+from consumer.kafka.reader import TopicScan
 from consumer.settings import load
 from consumer.wire.dead_letter import Letter, Place, Source, dead_letter_headers, read_letter, read_name, value_omitted
 from consumer.wire.times import rfc_3339
@@ -78,13 +79,14 @@ def letter_of(record: Kept) -> Letter:
 
 
 @dataclass
-class Shelf:
+class Shelf(TopicScan):
     """A topic in memory; it hands out two records at a time, and remembers what it was asked."""
 
     records: list[Kept]
     since: list[int | None] = field(default_factory=list)
     asked: list[Span] = field(default_factory=list)
 
+    @override
     async def spans(self, since_ms: int | None = None) -> list[Span]:
         """Everything, whatever the time: the commands must look for themselves."""
         self.since.append(since_ms)
@@ -92,6 +94,7 @@ class Shelf:
         ends = {p: max((r.offset + 1 for r in self.records if r.partition == p), default=0) for p in partitions}
         return [Span(partition, 0, end) for partition, end in ends.items()]
 
+    @override
     async def read(self, span: Span) -> AsyncGenerator[Sequence[Kept], None]:
         """Yield the records of a span in pairs, with empty blocks between."""
         self.asked.append(span)
@@ -103,7 +106,7 @@ class Shelf:
 
 async def listed(records: list[Kept], capsys: pytest.CaptureFixture[str], **request: Any) -> tuple[list[str], str]:
     """The lines on standard output, and standard error."""
-    await print_letters(Shelf(records), ListRequest(request.pop("selection", Selection()), **request), width=40)
+    await print_letters(Shelf(records), ListRequest(request.pop("selection", Selection()), **request), source_width=40)
     printed = capsys.readouterr()
     return printed.out.splitlines(), printed.err
 
@@ -237,7 +240,7 @@ def test_a_letter_is_chosen_by_what_all_options_say(given: dict[str, Any], taken
 
 
 def test_names_and_other_choices_are_not_given_together() -> None:
-    with pytest.raises(ConfigurationError, match="named by itself"):
+    with pytest.raises(ConfigurationError, match="by name or by options, not by both"):
         read_selection(names=["3/41"], since="2h", now_ms=NOW)
 
 
@@ -262,7 +265,7 @@ def test_no_more_is_read_than_the_choice_needs(given: dict[str, Any], spans: lis
 async def test_a_choice_by_time_reads_from_well_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     """A letter is stamped when its slice is begun, and tells when it failed."""
     shelf = Shelf([buried()])
-    await print_letters(shelf, ListRequest(Selection(since=NOW)), width=40)
+    await print_letters(shelf, ListRequest(Selection(since=NOW)), source_width=40)
     assert len(capsys.readouterr().out.splitlines()) == 2
     [asked] = shelf.since
     assert asked is not None
@@ -334,14 +337,17 @@ async def test_a_limit_stops_the_reading_and_says_that_there_may_be_more(capsys:
 async def test_strangers_are_counted_and_never_shown(capsys: pytest.CaptureFixture[str]) -> None:
     lines, errors = await listed([Kept("dead", 0, 7, NOW, b"k", CANARY.encode()), buried(8)], capsys)
     assert len(lines) == 2
-    assert "1 record is no dead letter of SAFE's (the first is 0/7)" in errors
+    assert "ignored 1 record without the safe.dlq headers (the first is 0/7)" in errors
     assert CANARY not in errors
 
 
 async def test_where_there_is_none_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert await listed([], capsys) == ([], "safe: there are no dead letters\n")
     none = Selection(reasons=frozenset(["not_utf8"]))
-    assert await listed([buried()], capsys, selection=none) == ([], "safe: there are no dead letters of this choice\n")
+    assert await listed([buried()], capsys, selection=none) == (
+        [],
+        "safe: there are no dead letters that these options choose\n",
+    )
 
 
 HOSTILE = "\x1b[2J\r\n\x9b\u202e"
@@ -418,7 +424,7 @@ def test_a_time_that_no_calendar_has_is_shown_as_it_is(capsys: pytest.CaptureFix
 
 REFUSED_REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"raw": True}, "--include-value"),
-    ({"raw": True, "include_value": True, "format": "json"}, "no JSON"),
+    ({"raw": True, "include_value": True, "format": "json"}, "not JSON"),
 ]
 
 
@@ -461,11 +467,11 @@ class Torn(Cluster):
 
 async def test_a_partition_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load({}, {"SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}, Path("/nonexistent")).settings
-    monkeypatch.setattr(topics_module, "Cluster", lambda _connection: Torn({"letters": frozenset({2, 3})}))
+    monkeypatch.setattr(kafka_topics, "Cluster", lambda _connection: Torn({"letters": frozenset({2, 3})}))
     with pytest.raises(ConfigurationError, match="partitions 2, 3 of letters have no leader: too few"):
-        await topic_module.described(settings, ["letters"])
-    monkeypatch.setattr(topics_module, "Cluster", lambda _connection: Torn({}))
-    assert list(await topic_module.described(settings, ["letters"])) == ["letters"]
+        await kafka_topics.describe_topics(settings, ["letters"])
+    monkeypatch.setattr(kafka_topics, "Cluster", lambda _connection: Torn({}))
+    assert list(await kafka_topics.describe_topics(settings, ["letters"])) == ["letters"]
 
 
 # --- replay -----------------------------------------------------------------------------------------------------------
@@ -480,18 +486,19 @@ def described(**changes: Any) -> dict[str, TopicDescription]:
     return plain | changes
 
 
-def routes_over(**changes: Any) -> Routes:
+def targets_over(**changes: Any) -> Targets:
     """Where letters of the default settings go."""
-    return Routes.of(load({}, {}, Path("/nonexistent")).settings, described(**changes))
+    return Targets.of(load({}, {}, Path("/nonexistent")).settings, described(**changes))
 
 
 @dataclass
-class Post:
+class Post(Republisher):
     """Takes copies; refuses those whose value it is told to, and fails at the one whose value is `broken`."""
 
     refuses: frozenset[bytes] = frozenset()
     taken: list[Copy] = field(default_factory=list)
 
+    @override
     async def publish(self, copy: Copy) -> "asyncio.Task[None]":
         """Take one; the acknowledgement comes a turn later."""
         self.taken.append(copy)
@@ -527,22 +534,22 @@ def replay_of(
     *,
     pace: Pace | None = None,
     sources: Mapping[Source, bytes] | None = None,
-    routes: Routes | None = None,
+    targets: Targets | None = None,
 ) -> Replay:
     """A replay at NOW; what stands in the source topics is given."""
     watch = Watch()
 
-    async def read(source: Source) -> bytes | None:
-        return (sources or {}).get(source)
+    async def read(topic: str, partition: int, offset: int) -> Kept | None:
+        value = (sources or {}).get(Source(topic, partition, offset))
+        return None if value is None else Kept(topic, partition, offset, NOW - HOUR, None, value)
 
     given = pace or Pace(500, watch, watch.sleep)
-    return Replay(selection or Selection(), routes or routes_over(), post, given, read, lambda: NOW)
+    return Replay(selection or Selection(), targets or targets_over(), post, given, read, lambda: NOW)
 
 
 async def replayed(records: list[Kept], replay: Replay) -> None:
     """Run a replay over a topic."""
-    shelf = Shelf(records)
-    await replay.run(shelf, replay._selection.narrowed(await shelf.spans()), lambda _: None)
+    await replay.run(Shelf(records))
 
 
 async def test_a_letter_is_sent_as_it_came_to_where_it_stood() -> None:
@@ -550,7 +557,7 @@ async def test_a_letter_is_sent_as_it_came_to_where_it_stood() -> None:
     headers = [("trace", CANARY.encode()), ("trace", None)]
     await replayed([buried(2, partition=3, headers=headers, source=(INPUT, 3, 9))], replay := replay_of(post))
     assert post.taken == [Copy(INPUT, 3, NOW - HOUR, CANARY.encode(), CANARY.encode(), headers)]
-    assert (replay.tried.chosen, replay.tried.acknowledged, replay.tried.hopeless) == (1, 1, 0)
+    assert (replay.outcome.chosen, replay.outcome.acknowledged, replay.outcome.failed) == (1, 1, 0)
 
 
 async def test_a_header_that_a_stranger_has_added_under_a_name_that_is_no_text_is_not_sent() -> None:
@@ -607,7 +614,7 @@ async def test_what_cannot_be_sent_is_named_and_the_others_are_sent(
     post = Post()
     await replayed([buried(0, **letter), buried(1)], replay := replay_of(post))
     assert len(post.taken) == 1
-    assert conclude(replay.tried, ReplayRequest(Selection())) == 1
+    assert replay.conclude() == 1
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith("safe: 0/0 cannot be sent again: ")
     assert words in errors[0]
@@ -619,13 +626,13 @@ async def test_letters_of_other_groups_are_left_alone_unless_one_is_named(capsys
     post = Post()
     theirs = [buried(0, group="theirs"), buried(1)]
     await replayed(theirs, replay := replay_of(post))
-    assert conclude(replay.tried, ReplayRequest(Selection())) == 0
+    assert replay.conclude() == 0
     assert "left alone: 1 of other groups, theirs (1)" in capsys.readouterr().err
     assert len(post.taken) == 1
 
     selection = Selection(names=frozenset([Place(0, 0)]))
     await replayed(theirs, replay := replay_of(post, selection))
-    assert conclude(replay.tried, ReplayRequest(selection)) == 1
+    assert replay.conclude() == 1
     assert "0/0 cannot be sent again: the group theirs wrote it" in capsys.readouterr().err
 
 
@@ -641,7 +648,7 @@ async def test_a_record_that_stands_there_several_times_is_sent_once(capsys: pyt
     ]
     await replayed(records, replay := replay_of(post))
     assert len(post.taken) == 4
-    assert conclude(replay.tried, ReplayRequest(Selection())) == 0
+    assert replay.conclude() == 0
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1] == f"replayed 4 of 4 dead letters to {INPUT}"
     assert errors[0].startswith("safe: 2 more hold the same record as another letter")
@@ -673,21 +680,24 @@ async def test_an_omitted_value_is_fetched_and_compared(sources: dict[Source, by
     post = Post()
     await replayed([omitted(b"large")], replay := replay_of(post, sources=sources))
     assert [copy.value for copy in post.taken] == sent
-    assert replay.tried.hopeless == 1 - len(sent)
+    assert replay.outcome.failed == 1 - len(sent)
 
 
 async def test_what_the_broker_refuses_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     post = Post(refuses=frozenset([b"large"]))
     await replayed([buried(0, value=b"large"), buried(1)], replay := replay_of(post))
-    assert conclude(replay.tried, ReplayRequest(Selection())) == 1
+    assert replay.conclude() == 1
     errors = capsys.readouterr().err
     assert "0/0 cannot be sent again: the broker refuses it" in errors
     assert errors.splitlines()[-1] == f"replayed 1 of 2 dead letters to {INPUT}"
 
 
 GOING_ON: list[tuple[list[str], str]] = [
-    ([], "2 were acknowledged; start again: to send one twice changes no summary; --after 0/1 goes on where this one"),
-    (["0/0", "0/1", "0/2"], "2 were acknowledged; start again: to send one twice changes no summary\n"),
+    (
+        [],
+        "2 were acknowledged; run it again: sending one twice changes no summary; --after 0/1 continues where this one",
+    ),
+    (["0/0", "0/1", "0/2"], "2 were acknowledged; run it again: sending one twice changes no summary\n"),
 ]
 
 
@@ -699,14 +709,13 @@ async def test_a_failure_stops_it_and_tells_what_was_acknowledged_and_how_to_go_
     replay = replay_of(Post(), selection)
     records = [buried(0), buried(1, value=b"2"), buried(2, value=b"broken"), buried(3, value=b"4")]
     with pytest.raises(Transient):
-        async with telling_how_to_go_on(replay, selection):
-            await replayed(records, replay)
+        await replayed(records, replay)
     assert words in capsys.readouterr().err
 
 
 async def test_a_dry_run_prints_what_it_would_send(capsys: pytest.CaptureFixture[str]) -> None:
     await replayed([buried(0, partition=1), buried(3, partition=2, value=b"2")], replay := replay_of(None))
-    assert conclude(replay.tried, ReplayRequest(Selection(), dry_run=True)) == 0
+    assert replay.conclude() == 0
     printed = capsys.readouterr()
     assert [line.split() for line in printed.out.splitlines()] == [
         ["1/0", "invalid_json", "to", f"{INPUT}/1"],
@@ -719,7 +728,7 @@ async def test_a_name_that_no_letter_has_is_told(capsys: pytest.CaptureFixture[s
     post = Post()
     selection = read_selection(names=["0/0", "0/9", f"{INPUT}/0/1001", f"{INPUT}/0/77"], now_ms=NOW)
     await replayed([buried(0), buried(1, value=b"2"), buried(2)], replay := replay_of(post, selection))
-    assert conclude(replay.tried, ReplayRequest(selection)) == 1
+    assert replay.conclude() == 1
     assert len(post.taken) == 2
     assert f"there is no dead letter 0/9, {INPUT}/0/77" in capsys.readouterr().err
 
@@ -766,16 +775,16 @@ async def test_what_is_older_than_its_topic_keeps_records_is_warned_of_once(
     post = Post()
     short = TopicDescription(INPUT, 4, 1, {"retention.ms": retention})
     records = [buried(at, timestamp=timestamp, value=str(at).encode()) for at in range(3)]
-    await replayed(records, replay_of(post, routes=routes_over(**{INPUT: short})))
+    await replayed(records, replay_of(post, targets=targets_over(**{INPUT: short})))
     assert len(post.taken) == 3
     assert capsys.readouterr().err.count("warning: 0/0 is older than") == warned
 
 
 def test_a_topic_that_stamps_records_itself_is_warned_of() -> None:
-    assert routes_over().remarks == []
+    assert targets_over().warnings() == []
     stamping = TopicDescription(INPUT, 4, 1, {"message.timestamp.type": "LogAppendTime"})
-    [remark] = routes_over(**{INPUT: stamping}).remarks
-    assert remark.startswith(f"{INPUT} has message.timestamp.type=LogAppendTime")
+    [warning] = targets_over(**{INPUT: stamping}).warnings()
+    assert warning.startswith(f"{INPUT} has message.timestamp.type=LogAppendTime")
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -792,7 +801,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["show", "3/41", "--raw"], "--include-value"),
     (["replay"], "which dead letters?"),
     (["replay", "--dry-run"], "which dead letters?"),
-    (["replay", "3/41", "--reason", "not_utf8"], "named by itself"),
+    (["replay", "3/41", "--reason", "not_utf8"], "by name or by options, not by both"),
     (["replay", "--all", "--rate", "0"], "must be greater than or equal to 1"),
     (["list"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"),
 ]

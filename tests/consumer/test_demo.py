@@ -214,7 +214,7 @@ def test_a_process_that_dies_ends_the_demo_with_its_last_lines(tmp_path: Path, c
     (folder,) = tmp_path.iterdir()
     assert demo.returncode == 3
     assert last == (
-        f"safe: error: the demo failed: the {child} was killed by signal 9 before its time; "
+        f"safe: error: the demo failed: the {child} was killed by signal 9; "
         f"the log of the {child}, which ends as above, is {folder}/{child}.log"
     )
     assert any(line.startswith(f"  {child}: ") and last_words in line for line in complaints.splitlines())

@@ -4,18 +4,22 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
 import orjson
 import pytest
 from rich.console import Console
+from typing_extensions import override
 
 from consumer.cli.commands import EXIT_INTERRUPTED, main
 from consumer.errors import ConfigurationError
 from consumer.files import publish_outputs as publish
 from consumer.files.outputs import OnDuplicate, open_outputs
-from consumer.files.publish_outputs import Destination, OutgoingEvent, plan, published, send
+from consumer.files.publish_outputs import Destination, OutgoingEvent, plan, send, summary_line
+from consumer.kafka.publisher import EventPublisher
+from consumer.settings import Settings
 from consumer.wire.keys import event_key
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}
@@ -220,7 +224,7 @@ def test_without_test_cases_one_name_serves_all(tmp_path: Path) -> None:
 
 REFUSED = [
     # nobody holds it
-    (None, [result("A-2"), result("A-9")], "1 test_id held by no batch that --batch and --test-dir leave: A-9"),
+    (None, [result("A-2"), result("A-9")], "1 test_id held by no batch that --batch and --test-dir select: A-9"),
     # nobody left holds it
     ("golden", [result("A-2")], "1 test_id held by no batch"),
     # two that are left expect different things
@@ -283,6 +287,15 @@ def test_one_of_two_answers_is_chosen_where_asked(tmp_path: Path, cases: Path) -
         ("A-2", "last"),
         ("A-1", ANSWER["summary"]),
     ]
+
+
+def test_a_test_id_is_answered_twice_where_two_entries_answer_the_same_case(tmp_path: Path, cases: Path) -> None:
+    apart = report(tmp_path, result("A-1", batch_index=1), result("A-1", batch_index=6), result("A-2"))
+    assert keys(planned(apart, test_dir=cases)) == ["asthma_1/A-1", "golden/A-1", "asthma_1/A-2"]
+
+    twice = report(tmp_path, result("A-2"), result("A-1"), result("A-1", batch_index=6), result("A-2"))
+    with pytest.raises(ConfigurationError, match=r"2 test_ids answered more than once \(.*\): A-2, A-1$"):
+        planned(twice, test_dir=cases)
 
 
 def test_an_entry_that_answers_several_cases_is_sent_once(tmp_path: Path, cases: Path) -> None:
@@ -348,25 +361,27 @@ def test_a_file_name_that_makes_no_run_id_asks_for_one(tmp_path: Path, cases: Pa
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
-class Buffer:
+class Buffer(EventPublisher):
     """A publisher that keeps what it was given."""
 
     def __init__(self) -> None:
         self.records: list[tuple[str, bytes, bytes]] = []
 
+    @override
     async def publish(self, topic: str, key: bytes, value: bytes) -> None:
         self.records.append((topic, key, value))
 
 
 @pytest.mark.parametrize(("is_terminal", "says"), [(False, False), (True, True)])
 async def test_events_are_sent_in_order_and_a_bar_is_drawn_on_a_terminal_alone(
-    tmp_path: Path, *, is_terminal: bool, says: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, says: bool
 ) -> None:
     events = ({"test_id": f"A-{number}", "batch_id": "b", "output": None} for number in range(5))
     made = plan([open_outputs(jsonl(tmp_path, *events))], Destination.of(None, None))
     publisher, written = Buffer(), io.StringIO()
 
-    await send(made, publisher, "in", Console(file=written, force_terminal=is_terminal))
+    monkeypatch.setattr(publish, "publishing_events", lambda _settings: nullcontext(publisher))
+    await send(made, Settings(input_topic="in"), Console(file=written, force_terminal=is_terminal))
 
     assert publisher.records == [("in", event.key, event.value) for event in made]
     assert ("100%" in written.getvalue()) is says
@@ -377,8 +392,8 @@ def test_the_last_line_says_what_was_published_where_and_as_which_run(tmp_path: 
     two = jsonl(tmp_path, {"test_id": "A-1", "batch_id": "b", "output": {}}, name="more.jsonl")
     destination = Destination.of(None, None)
 
-    first = published(plan([open_outputs(one)], destination, run="r7"), "in")
-    both = published(plan([open_outputs(one), open_outputs(two)], destination), "in")
+    first = summary_line(plan([open_outputs(one)], destination, run="r7"), "in")
+    both = summary_line(plan([open_outputs(one), open_outputs(two)], destination), "in")
 
     assert first == "published 1 event of 1 file to in (run r7)"
     assert re.fullmatch(
@@ -390,7 +405,7 @@ def test_the_last_line_says_what_was_published_where_and_as_which_run(tmp_path: 
     ("while_", "said"),
     [
         ("plan", ""),
-        ("_send_all", "safe: interrupted: some of the 1 events may have been published; to publish all of them again"),
+        ("send", "safe: interrupted: some of the 1 events may have been published; publishing all of them again"),
     ],
 )
 def test_ctrl_c_ends_it_at_once_and_says_whether_something_may_have_been_sent(

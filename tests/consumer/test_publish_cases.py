@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from typing_extensions import override
 
 from consumer.cli.commands import EXIT_ERROR, main
 from consumer.errors import ConfigurationError, Fatal
@@ -20,14 +21,15 @@ from consumer.expectations.topic_index import TopicIndex
 from consumer.files.publish_cases import (
     CasesPlan,
     Changes,
-    Standing,
+    StoredCases,
     changes_of,
     plan_cases,
-    said,
     send_changes,
-    standing_in,
+    stored_cases,
+    summary_line,
 )
 from consumer.kafka import TableRecord, partition_for
+from consumer.kafka.publisher import TableWriter
 from safe_core import TestCase
 from tests.support.case_files import a_case, write_batch
 from tests.support.tables import InMemoryTopic, StoredRecord
@@ -55,11 +57,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def keys(plan: CasesPlan) -> list[str]:
-    return [case.key.decode() for batch in plan.batches for case in batch.cases]
+    return [case.key.decode() for case in plan.cases]
 
 
 def values(plan: CasesPlan) -> list[Any]:
-    return [orjson.loads(case.value) for batch in plan.batches for case in batch.cases]
+    return [orjson.loads(case.value) for case in plan.cases]
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ def test_a_record_holds_what_scoring_reads_and_nothing_else(folder: Path) -> Non
     plan = plan_cases(folder)
 
     assert keys(plan) == ["K07/asthma_1/A-1", "K07/asthma_1/A-2", "K07/asthma_1/A%2F3", "K%2F08%25/golden/A-1"]
-    assert plan.count == 4
+    assert len(plan.cases) == 4
     first, second, third, _ = values(plan)
     assert list(first.items()) == [
         ("test_id", "A-1"),
@@ -94,8 +96,8 @@ def test_the_narrative_is_sent_only_where_it_is_asked_for(folder: Path) -> None:
 def test_a_pattern_chooses_batches_and_all_of_the_folder_are_known(folder: Path) -> None:
     plan = plan_cases(folder, "gold*")
 
-    assert [batch.name for batch in plan.batches] == ["golden"]
-    assert plan.held == {"asthma_1", "golden"}
+    assert list(plan.batches) == ["golden"]
+    assert plan.in_folder == {"asthma_1", "golden"}
 
 
 def test_a_test_case_that_stands_twice_alike_is_sent_once(tmp_path: Path) -> None:
@@ -127,8 +129,7 @@ def test_what_is_sent_is_read_as_the_test_case_of_the_file(cases: list[Any]) -> 
         plans = [plan_cases(Path(folder), with_narrative=narrative) for narrative in (False, True)]
     index = TopicIndex()
     for plan in plans:
-        (batch,) = plan.batches
-        index.fold(StoredRecord(0, 0, case.key, case.value) for case in batch.cases)
+        index.fold(StoredRecord(0, 0, case.key, case.value) for case in plan.cases)
         for case in cases:
             found = index.find(ExpectationsKey("b%x", case["test_id"]))
             assert isinstance(found, TestCase)
@@ -151,7 +152,7 @@ REFUSED: list[tuple[object, str]] = [
     ([a_case("A-1", concern_id=None)], "b.json, test_cases[0] has no concern_id, which its key needs"),
     (
         [a_case("A-1"), a_case("A-2"), a_case("A-1", ["other"])],
-        "b.json, test_cases[2] has the test_id of [0] and other expectations",
+        "b.json, test_cases[2] has the test_id of [0] but different expectations",
     ),
 ]
 
@@ -192,7 +193,7 @@ def test_what_json_cannot_hold_is_refused_where_it_would_be_sent(tmp_path: Path)
 
 def test_a_record_over_the_limit_of_the_topic_is_refused(folder: Path) -> None:
     plan = plan_cases(folder, with_narrative=True)
-    largest = max(len(case.key) + len(case.value) for batch in plan.batches for case in batch.cases)
+    largest = max(len(case.key) + len(case.value) for case in plan.cases)
     plan.check_sizes(ROOMY)
     plan.check_sizes(largest + 128)
 
@@ -217,11 +218,11 @@ def test_a_folder_without_such_a_batch_is_refused(folder: Path) -> None:
 # --- what changes -----------------------------------------------------------------------------------------------------
 
 
-def standing_of(*records: tuple[str, bytes | None]) -> Standing:
-    standing = Standing(1)
+def stored_of(*records: tuple[str, bytes | None]) -> StoredCases:
+    stored = StoredCases(1)
     for key, value in records:
-        standing.note(0, key.encode(), value)
-    return standing
+        stored.note(0, key.encode(), value)
+    return stored
 
 
 def counts(changes: Iterable[Changes]) -> list[tuple[int, int, int, int]]:
@@ -234,8 +235,8 @@ def records(changes: Iterable[Changes]) -> dict[str, bytes | None]:
 
 def test_only_what_differs_is_written_batch_by_batch(folder: Path) -> None:
     plan = plan_cases(folder)
-    first, second, *_ = plan.batches[0].cases
-    standing = standing_of(
+    first, second, *_ = plan.batches["asthma_1"]
+    stored = stored_of(
         (first.key.decode(), first.value),
         (second.key.decode(), b"{}"),
         ("K07/asthma_1/A-9", b"{}"),  # no longer in the file
@@ -247,13 +248,13 @@ def test_only_what_differs_is_written_batch_by_batch(folder: Path) -> None:
         ("rubbish", b"{}"),
     )
 
-    changes = changes_of(plan, standing, prune=False)
-    pruned = changes_of(plan, standing, prune=True)
+    changes = changes_of(plan, stored, prune=False)
+    pruned = changes_of(plan, stored, prune=True)
 
     assert counts(changes) == [(1, 1, 1, 3), (1, 0, 0, 0)]
     assert records(changes[:1]) == {
         "K07/asthma_1/A-2": second.value,
-        "K07/asthma_1/A%2F3": plan.batches[0].cases[2].value,
+        "K07/asthma_1/A%2F3": plan.batches["asthma_1"][2].value,
         "K07/asthma_1": None,
         "K07/asthma_1/A-9": None,
         "K08/asthma_1/A-1": None,
@@ -263,9 +264,9 @@ def test_only_what_differs_is_written_batch_by_batch(folder: Path) -> None:
 
 
 def test_a_batch_that_a_pattern_leaves_out_is_not_pruned(folder: Path) -> None:
-    standing = standing_of(("K07/asthma_1/A-1", b"{}"), ("K07/sepsis/S-1", b"{}"))
+    stored = stored_of(("K07/asthma_1/A-1", b"{}"), ("K07/sepsis/S-1", b"{}"))
 
-    changes = changes_of(plan_cases(folder, "golden"), standing, prune=True)
+    changes = changes_of(plan_cases(folder, "golden"), stored, prune=True)
 
     assert [key for key, value in records(changes).items() if value is None] == ["K07/sepsis/S-1"]
 
@@ -274,9 +275,9 @@ def test_records_go_where_every_producer_puts_them_and_are_taken_away_where_they
     plan = plan_cases(folder)
     home = partition_for("K07/asthma_1/A-1", 8)
     stray = (home + 3) % 8
-    standing = Standing(8)
-    standing.note(stray, b"K07/asthma_1/A-1", plan.batches[0].cases[0].value)
-    (changes, _) = changes_of(plan, standing, prune=False)
+    stored = StoredCases(8)
+    stored.note(stray, b"K07/asthma_1/A-1", plan.batches["asthma_1"][0].value)
+    (changes, _) = changes_of(plan, stored, prune=False)
 
     places = {(record.key, record.partition): record.value for record in changes.records}
     assert places[b"K07/asthma_1/A-1", home] is not None
@@ -292,9 +293,9 @@ async def test_what_stands_is_read_to_the_end_with_what_is_committed() -> None:
     aborted.put("K07/b/B-1", b"{}")
     aborted.abort()
 
-    standing = await standing_in(topic.table(), "cases")
+    stored = await stored_cases(topic.table(), "cases")
 
-    assert standing.by_batch["b"].keys() == {(0, f"K07/b/A-{number}".encode()) for number in range(1, 10)}
+    assert stored.by_batch["b"].keys() == {(0, f"K07/b/A-{number}".encode()) for number in range(1, 10)}
 
 
 async def test_an_open_transaction_of_somebody_else_is_not_waited_for_for_ever() -> None:
@@ -302,19 +303,20 @@ async def test_an_open_transaction_of_somebody_else_is_not_waited_for_for_ever()
     topic.begin().put("K07/b/B-1", b"{}")
 
     with pytest.raises(Fatal, match="a transaction is open"):
-        await standing_in(topic.table(), "cases")
+        await stored_cases(topic.table(), "cases")
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
-class Written:
+class Written(TableWriter):
     """A writer that keeps what it is given; fails at the batch of that number."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.batches: list[tuple[Sequence[TableRecord], int]] = []
         self._fails_at = fails_at
 
+    @override
     async def write(self, records: Iterable[TableRecord], now_ms: int) -> None:
         if len(self.batches) == self._fails_at:
             raise Fatal("another writer has taken over")
@@ -323,8 +325,8 @@ class Written:
 
 async def test_each_batch_is_written_at_once_and_one_without_changes_not_at_all(folder: Path) -> None:
     plan = plan_cases(folder)
-    golden = plan.batches[1].cases[0]
-    changes = changes_of(plan, standing_of((golden.key.decode(), golden.value)), prune=False)
+    golden = plan.batches["golden"][0]
+    changes = changes_of(plan, stored_of((golden.key.decode(), golden.value)), prune=False)
     writer = Written()
 
     await send_changes(changes, writer, Console(file=io.StringIO()), "cases", lambda: 42)
@@ -334,7 +336,7 @@ async def test_each_batch_is_written_at_once_and_one_without_changes_not_at_all(
 
 async def test_progress_is_shown_on_a_terminal(folder: Path) -> None:
     screen = io.StringIO()
-    changes = changes_of(plan_cases(folder), standing_of(), prune=False)
+    changes = changes_of(plan_cases(folder), stored_of(), prune=False)
 
     await send_changes(changes, Written(), Console(file=screen, force_terminal=True), "cases", lambda: 42)
 
@@ -346,12 +348,14 @@ def test_the_last_line_says_what_was_done(folder: Path) -> None:
     changes = [Changes((), 12, 3, 35, 1), Changes((), 1, 0, 0, 0)]
 
     still = [Changes((), 0, 0, 4, 0)]
-    assert said(plan, still, "cases", dry_run=False) == "cases is up to date: 4 test cases of 2 batches"
+    assert summary_line(plan, still, "cases", dry_run=False) == "cases is up to date: 4 test cases of 2 batches"
     counted = "4 test cases of 2 batches to cases: 13 new, 3 changed, 35 unchanged, 1 removed"
-    assert said(plan, changes, "cases", dry_run=False) == f"published {counted}"
-    assert said(plan, changes, "cases", dry_run=True) == f"would have published {counted}"
+    assert summary_line(plan, changes, "cases", dry_run=False) == f"published {counted}"
+    assert summary_line(plan, changes, "cases", dry_run=True) == f"would have published {counted}"
     one = plan_cases(folder, "golden")
-    assert said(one, changes[1:], "cases", dry_run=False).startswith("published 1 test case of 1 batch to cases: ")
+    assert summary_line(one, changes[1:], "cases", dry_run=False).startswith(
+        "published 1 test case of 1 batch to cases: "
+    )
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 
 from consumer.errors import ConfigurationError
-from consumer.expectations.port import ExpectationsKey
-from consumer.files.batches import (
-    Batches,
-    answered_twice,
-    answers_by_case,
-    chosen,
-    differ,
-    load_batch,
-    load_batches,
-    read_document,
-)
+from consumer.files.batches import Batches, chosen, differ, load_batch, load_batches, read_document
 from consumer.files.outputs import Entry, open_outputs, output_files
 from safe_core import EMPTY_OUTPUT, InvalidBatch, Output
 from tests.support.case_files import a_case, write_batch
@@ -123,8 +113,8 @@ UNUSABLE = [
     ("no JSON", "run.json", "{", "the file cannot be read: not valid JSON at character 1"),
     ("an empty file", "run.json", "", "the file cannot be read: not valid JSON"),
     ("not an object", "run.json", "[]", "the file is not a JSON object"),
-    ("some other JSON", "run.json", '{\n"x": 1}', "is no factory-cli report (it has no list raw_results)"),
-    ("a batch file", "run.json", '{\n"test_cases": []}', "is no factory-cli report"),
+    ("some other JSON", "run.json", '{\n"x": 1}', "is neither a factory-cli report (it has no list raw_results)"),
+    ("a batch file", "run.json", '{\n"test_cases": []}', "is neither a factory-cli report"),
     ("a result that is no object", "run.json", [GOOD, "x"], "raw_results[1] is not an object"),
     ("no test_id", "run.json", [{"engine_output": None}], "raw_results[0] has no test_id"),
     (
@@ -302,23 +292,6 @@ WHOSE = [
 @pytest.mark.parametrize(("asked", "names"), WHOSE)
 def test_whose_case_an_entry_answers(batches: Batches, asked: Entry, names: list[str]) -> None:
     assert [each.name for each in batches.answered_by(asked)] == names
-
-
-def test_a_test_id_is_answered_twice_where_two_entries_answer_the_same_case(batches: Batches) -> None:
-    def twice(*entries: Entry) -> list[str]:
-        answers = answers_by_case(entries, lambda each: [batch.name for batch in batches.answered_by(each)])
-        return answered_twice(answers)
-
-    assert twice(entry("A-1", batch_index=1), entry("A-1", batch_index=6), entry("A-2")) == []
-    assert twice(entry("A-2"), entry("A-1"), entry("A-1", batch_index=6), entry("A-2")) == ["A-2", "A-1"]
-
-
-def test_answers_are_gathered_by_case_in_their_order() -> None:
-    first, second = entry("A-1", batch_index=1), entry("A-1")
-
-    answers = answers_by_case([first, second], lambda each: ["a"] if each.batch_index else ["a", "b"])
-
-    assert answers == {ExpectationsKey("a", "A-1"): [first, second], ExpectationsKey("b", "A-1"): [second]}
 
 
 def test_holders_differ_where_any_expects_something_else(tmp_path: Path) -> None:
