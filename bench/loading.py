@@ -29,7 +29,9 @@ from consumer.errors import Transient
 from consumer.expectations.folder import FolderSource, list_folder
 from consumer.expectations.port import ExpectationsKey, ExpectationsSource
 from consumer.expectations.topic import TopicSource
-from consumer.kafka import Connection, TableReader, install_patches
+from consumer.kafka.connection import Connection
+from consumer.kafka.patches import install_patches
+from consumer.kafka.table import TableReader
 from consumer.settings import load
 from tests.support.cases import WrittenCase, make_batches
 from tests.support.outside import Outside

@@ -16,6 +16,11 @@ class PipedConsole(Console):
         raise  # noqa: PLE0704 - called while the BrokenPipeError is being treated
 
 
+def result_console() -> Console:
+    """Standard output for what a command was asked for; nothing in it is coloured by guess."""
+    return PipedConsole(highlight=False)
+
+
 def message_console() -> Console:
     """Standard error for messages: each is one line, printed as it is."""
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -23,7 +28,7 @@ def message_console() -> Console:
 
 @contextmanager
 def progress_bar(
-    console: Console, text: str, total: int, *, is_hidden: bool = False
+    console: Console, text: str, total: int | None, *, is_hidden: bool = False
 ) -> Iterator[Callable[[int], None]]:
     """Show a bar while something is done, if the console is a terminal; gives the function that advances it."""
     # Without redirect_stdout=False, what is printed to standard output would go to the bar's console.

@@ -8,7 +8,7 @@ _NAMED = 3
 _LONGEST_NAME = 60
 
 
-def shown(text: str) -> str:
+def visible(text: str) -> str:
     """Escape whatever nobody could see in a text, for a message that must show exactly what was there."""
     return "".join(character if character.isprintable() else escaped(character) for character in text)
 
@@ -41,7 +41,7 @@ def is_utf8(name: str) -> bool:
 def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:
     """A few names, cut to their `longest` first characters, and how many more there are."""
     listed = list(names)
-    texts = [shown(name if len(name) <= longest else name[: longest - 1] + "…") for name in listed[:most]]
+    texts = [visible(name if len(name) <= longest else name[: longest - 1] + "…") for name in listed[:most]]
     return ", ".join(texts) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 

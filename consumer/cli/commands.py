@@ -482,7 +482,7 @@ def list_(
       safe dead-letters list --reason expectations_not_found --format json | jq -r .letter
     """
     from consumer.dead_letters.list import ListRequest, list_letters
-    from consumer.dead_letters.selection import Selection, read_selection
+    from consumer.dead_letters.selection import read_selection
 
     selection = read_selection(
         reasons=reason or (), partitions=partition or (), since=since, until=until, after=after, now_ms=_now_ms()
@@ -648,7 +648,7 @@ def _load(**flags: object) -> "Loaded":
 
 def _load_for_kafka(**flags: object) -> "Loaded":
     """Load settings that name a cluster, patch the client, and configure logging before the client logs anything."""
-    from consumer.kafka import install_patches
+    from consumer.kafka.patches import install_patches
     from consumer.telemetry import logs
 
     loaded = _load(**flags)

@@ -16,9 +16,9 @@ from functools import partial
 from consumer.dead_letters.selection import Selection
 from consumer.dead_letters.targets import Targets
 from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
-from consumer.kafka import Connection, Refused, read_record, republishing
-from consumer.kafka.publisher import Republisher
-from consumer.kafka.reader import TopicScan
+from consumer.kafka.connection import Connection
+from consumer.kafka.publisher import Refused, Republisher, republishing
+from consumer.kafka.reader import TopicScan, read_record
 from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
 from consumer.text import count_of, named, printable

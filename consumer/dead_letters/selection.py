@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.kafka import Span
-from consumer.text import shown
+from consumer.kafka.reader import Span
+from consumer.text import visible
 from consumer.wire.dead_letter import Letter, Name, Place, Source, read_name
 from consumer.wire.times import milliseconds_of
 
@@ -70,7 +70,9 @@ def read_selection(
     """Read the options of a command; raises ConfigurationError."""
     after_letter = None if after is None else read_name(after)
     if isinstance(after_letter, Source):
-        raise ConfigurationError(f"--after {shown(str(after_letter))} is not PARTITION/OFFSET of the dead-letter topic")
+        raise ConfigurationError(
+            f"--after {visible(str(after_letter))} is not PARTITION/OFFSET of the dead-letter topic"
+        )
     chosen = Selection(
         names=frozenset(map(read_name, names)),
         reasons=frozenset(reasons),
@@ -93,6 +95,6 @@ def moment_of(flag: str, text: str, now_ms: int) -> int:
         return milliseconds_of(text)
     except Poison as error:
         raise ConfigurationError(
-            f"{flag} {shown(text)} is neither a time with a zone, such as 2026-03-02T08:00:00Z, nor how long ago, "
+            f"{flag} {visible(text)} is neither a time with a zone, such as 2026-03-02T08:00:00Z, nor how long ago, "
             "such as 90s, 30m, 2h or 7d"
         ) from error

@@ -14,7 +14,7 @@ from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_let
 from consumer.errors import ConfigurationError
 from consumer.kafka.reader import TopicScan
 from consumer.settings import Settings
-from consumer.text import printable, shown
+from consumer.text import printable, visible
 from consumer.wire.dead_letter import Letter, Name
 from consumer.wire.times import rfc_3339
 
@@ -41,7 +41,7 @@ async def show_letter(settings: Settings, request: ShowRequest) -> int:
         letter = await find_letter(topic, request.name)
     if letter is None:
         raise ConfigurationError(
-            f"there is no dead letter {shown(str(request.name))} in {settings.dead_letter_topic}: "
+            f"there is no dead letter {visible(str(request.name))} in {settings.dead_letter_topic}: "
             "retention has removed it, or it never existed"
         )
     print_letter(letter, request)

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from consumer.kafka import Copy, TopicDescription, partition_of_key
+from consumer.kafka.cluster import TopicDescription
+from consumer.kafka.partitioner import partition_of_key
+from consumer.kafka.publisher import Copy
 from consumer.settings import Settings
-from consumer.text import shown
+from consumer.text import visible
 from consumer.wire.dead_letter import Letter
 
 
@@ -35,12 +37,12 @@ class Targets:
     def objection(self, letter: Letter) -> str | None:
         """Why a letter cannot be sent again."""
         if letter.group != self.group:
-            return f"the group {shown(letter.group)} wrote it: choose that with --group-id"
+            return f"the group {visible(letter.group)} wrote it: choose that with --group-id"
         topic = self.by_stage.get(letter.stage)
         if topic is None:
-            return f"there is no topic for the stage {shown(letter.stage)} to read it from"
+            return f"there is no topic for the stage {visible(letter.stage)} to read it from"
         if topic.name != letter.source.topic:
-            return f"it came from {shown(letter.source.topic)}, and the {letter.stage} reads {topic.name}"
+            return f"it came from {visible(letter.source.topic)}, and the {letter.stage} reads {topic.name}"
         # The partition of a scored record decides which aggregator counts it; an input may go to any.
         if letter.stage == "aggregator" and not self.has_partition(letter):
             return f"{topic.name} has no partition {letter.source.partition} any more"

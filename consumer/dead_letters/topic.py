@@ -5,15 +5,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from rich.console import Console
-
 from consumer.dead_letters.selection import Selection
 from consumer.errors import ConfigurationError
-from consumer.kafka import Connection, scanning
-from consumer.kafka.reader import TopicScan
+from consumer.kafka.connection import Connection
+from consumer.kafka.reader import TopicScan, scanning
 from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
-from consumer.terminal import progress_bar
+from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of
 from consumer.wire.dead_letter import Letter, Place, read_letter
 from consumer.wire.record import Record
@@ -54,7 +52,7 @@ async def chosen_letters(
     spans = selection.narrowed(await topic.spans(since_ms))
     total = sum(span.end - span.first for span in spans)
     is_hidden = prints_rows and sys.stdout.isatty()
-    with progress_bar(Console(stderr=True), "dead letters", total, is_hidden=is_hidden) as advance:
+    with progress_bar(message_console(), "dead letters", total, is_hidden=is_hidden) as advance:
         for span in spans:
             next_offset = span.first
             async with aclosing(topic.read(span)) as blocks:

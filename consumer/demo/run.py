@@ -10,7 +10,6 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
@@ -19,10 +18,13 @@ from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
 from consumer.demo.screen import Screen, closing, print_line
 from consumer.errors import Fatal, SafeError
-from consumer.kafka import Connection, following, install_patches, publishing_events
+from consumer.kafka.connection import Connection
+from consumer.kafka.patches import install_patches
+from consumer.kafka.publisher import publishing_events
+from consumer.kafka.reader import following
 from consumer.kafka.topics import create_topics
 from consumer.settings import Settings
-from consumer.terminal import PipedConsole
+from consumer.terminal import message_console, result_console
 
 _TIMEOUT_SECONDS = 60.0
 _SECONDS_BETWEEN_EVENTS = 0.22
@@ -94,7 +96,7 @@ class _Demo:
         self._settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{self._broker_port}")
         install_patches(self._settings)
         self._card = Scorecard(self._samples.cases, len(self._samples.events), self._settings)
-        self._console = PipedConsole(highlight=False)
+        self._console = result_console()
         self._children: list[Child] = []
 
     async def run(self) -> None:
@@ -205,5 +207,5 @@ class _Demo:
         ended = [child for child in self._children if child.process.poll() is not None]
         child = ended[0] if ended else self._children[-1]
         for line in child.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LOG_LINES:]:
-            Console(stderr=True, highlight=False).print(Text(f"  {child.name}: {line}"), soft_wrap=True)
+            message_console().print(Text(f"  {child.name}: {line}"))
         return Fatal(f"the demo failed: {why}; the log of the {child.name}, which ends as above, is {child.log}")

@@ -35,7 +35,7 @@ from consumer.expectations.cases import (
     without_unused,
 )
 from consumer.expectations.port import Answer, ExpectationsKey
-from consumer.text import named, shown
+from consumer.text import named, visible
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
@@ -336,7 +336,7 @@ class FolderSource(IndexedSource):
                 f"{self._doubt}: let SAFE_V0_EXPECTATIONS name a folder of batch files (<batch_id>.json)"
             )
         if not self._index.files:
-            _log.warning("the expectations folder holds no batch file", folder=shown(str(self._path)))
+            _log.warning("the expectations folder holds no batch file", folder=visible(str(self._path)))
 
     def trouble(self) -> str | None:
         """Say why look-ups cannot be answered; to be called in the event loop, where it has an old view renewed."""
@@ -389,17 +389,19 @@ class FolderSource(IndexedSource):
         for name, problem in index.problems().items():
             if known.get(name) != problem:
                 kept = "its last good version stays" if name in before.files else "its test cases are not there"
-                _log.warning("a batch file cannot be used", file=shown(name), why=problem[0], until_it_is_repaired=kept)
+                _log.warning(
+                    "a batch file cannot be used", file=visible(name), why=problem[0], until_it_is_repaired=kept
+                )
         if index.holders is not before.holders:
             self._known.clear()
             _log_unusable(before, index)
             _log.info("batch files were read", files=len(index.files), test_ids=len(index.holders))
         if self._doubt is not None:
             self._doubt = None
-            _log.info("the expectations folder is back", folder=shown(str(self._path)))
+            _log.info("the expectations folder is back", folder=visible(str(self._path)))
 
     def _note_doubt(self, what: str) -> None:
-        doubt = f"{self._store} {shown(str(self._path))} {what}"
+        doubt = f"{self._store} {visible(str(self._path))} {what}"
         if doubt != self._doubt and self._finished:  # at the start, start() itself reports it
             _log.error("look-ups wait for the expectations folder", why=doubt)
         self._doubt = doubt
@@ -410,7 +412,7 @@ def _log_unusable(before: FolderIndex, index: FolderIndex) -> None:
     changed = [name for name, file in index.files.items() if file.unusable and before.differs(name, index.files)]
     for name in sorted(changed)[:NAMED_AT_ONCE]:
         _log.warning(
-            "test cases cannot be used: safe lint says why", file=shown(name), test_cases=index.files[name].unusable
+            "test cases cannot be used: safe lint says why", file=visible(name), test_cases=index.files[name].unusable
         )
     if len(changed) > NAMED_AT_ONCE:
         _log.warning("more files have test cases that cannot be used", files=len(changed) - NAMED_AT_ONCE)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.text import shown
+from consumer.text import visible
 from consumer.wire.input import parse_json
 from safe_core import InvalidBatch, InvalidOutput, Output, id_problem, known_archetype
 
@@ -88,7 +88,7 @@ def output_files(path: Path) -> list[Path]:
         found = sorted(file for file in path.iterdir() if file.suffix in OUTPUT_SUFFIXES and file.is_file())
         found = [file for file in found if not is_own_report(file)]
     if not found:
-        raise ConfigurationError(f"{shown(str(path))} holds neither reports (.json) nor events (.jsonl)")
+        raise ConfigurationError(f"{visible(str(path))} holds neither reports (.json) nor events (.jsonl)")
     return found
 
 
@@ -213,7 +213,7 @@ def _parsed(raw: bytes, path: Path, place: str) -> dict[str, object]:
 
 def unusable(path: Path, why: str) -> ConfigurationError:
     """The error for a file that cannot be used."""
-    return ConfigurationError(f"{shown(str(path))}: {why}")
+    return ConfigurationError(f"{visible(str(path))}: {why}")
 
 
 @contextmanager

@@ -19,12 +19,14 @@ from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
 from consumer.files.batches import batch_names, chosen, read_document
-from consumer.kafka import Connection, TableReader, TableRecord, partition_of_key, writing_table
-from consumer.kafka.publisher import TableWriter
+from consumer.kafka.connection import Connection
+from consumer.kafka.partitioner import partition_of_key
+from consumer.kafka.publisher import TableRecord, TableWriter, writing_table
+from consumer.kafka.table import TableReader
 from consumer.kafka.topics import cases_topic, describe_topics
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
-from consumer.text import count_of, named, shown
+from consumer.text import count_of, named, visible
 from consumer.wire.keys import case_key
 from consumer.wire.times import now_ms
 from safe_core import BadTestCase, InvalidBatch, TestCase, id_problem, parse_batch
@@ -80,7 +82,7 @@ def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False
     in_folder = batch_names(folder)
     names = chosen(pattern, in_folder)
     if not names:
-        raise ConfigurationError(f"{shown(str(folder))} holds no batch file {shown(pattern)}{SUFFIX}")
+        raise ConfigurationError(f"{visible(str(folder))} holds no batch file {visible(pattern)}{SUFFIX}")
     problems: list[str] = []
     batches = {name: list(_planned_cases(folder, name, problems, with_narrative=with_narrative)) for name in names}
     if problems:
@@ -91,7 +93,7 @@ def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False
 
 def _planned_cases(folder: Path, name: str, problems: list[str], *, with_narrative: bool) -> Iterator[PlannedCase]:
     """Give the record of each distinct test case of a batch; what is wrong with others is added to `problems`."""
-    where = shown(str(folder / (name + SUFFIX)))
+    where = visible(str(folder / (name + SUFFIX)))
     if problem := id_problem(name):
         problems.append(f"{where}: the batch's name {problem}")
         return

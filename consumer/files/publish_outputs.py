@@ -16,10 +16,10 @@ from rich.console import Console
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.batches import Batches, LoadedBatch, differ, has_wildcard, load_batches
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, unusable
-from consumer.kafka import publishing_events
+from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
-from consumer.text import count_of, named, shown
+from consumer.text import count_of, named, visible
 from consumer.wire.input import InputRules, decode
 from consumer.wire.keys import event_key
 from safe_core import MAX_ID_LENGTH, BadTestCase, id_problem
@@ -61,7 +61,7 @@ class Destination:
         if chosen.all:
             return cls(chosen)
         if has_wildcard(pattern):
-            raise ConfigurationError(f"{shown(str(test_dir))} holds no batch file {shown(pattern)}.json")
+            raise ConfigurationError(f"{visible(str(test_dir))} holds no batch file {visible(pattern)}.json")
         return cls(load_batches(test_dir), _good_id("--batch", batch))
 
     def cases(self, entry: Entry) -> tuple[LoadedBatch, ...]:
@@ -175,7 +175,7 @@ def plan(
     )
     if refusals:
         sentences = [
-            f"{shown(str(path))}: {count_of(len(ids), 'test_id')} {reason}: {named(ids, _NAMED, MAX_ID_LENGTH)}"
+            f"{visible(str(path))}: {count_of(len(ids), 'test_id')} {reason}: {named(ids, _NAMED, MAX_ID_LENGTH)}"
             for (path, reason), ids in refusals.items()
         ]
         raise ConfigurationError("nothing was published. " + "; ".join(sentences))

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from consumer.errors import ConfigurationError, Fatal, Transient
-from consumer.kafka import Cluster, Connection, TopicDescription, unusable
+from consumer.kafka.cluster import Cluster, TopicDescription
+from consumer.kafka.connection import Connection
+from consumer.kafka.reach import unusable
 from consumer.settings import Settings
 from consumer.text import named
 

@@ -2,14 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import orjson
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from consumer.errors import ConfigurationError
 from consumer.files.batches import batch_names
@@ -38,7 +36,7 @@ from consumer.offline.selection import select
 from consumer.offline.stored_report import checked_summary, read_report
 from consumer.offline.verify import lines, verify
 from consumer.settings import Settings, Surroundings
-from consumer.terminal import PipedConsole
+from consumer.terminal import message_console, progress_bar, result_console
 from consumer.text import printable
 from safe_core import Label, Policy
 from safe_core.lint import Ceiling, InvalidCeiling
@@ -116,16 +114,11 @@ def _say(remarks: Iterable[str]) -> None:
             print(f"safe: {printable(remark)}", file=sys.stderr)
 
 
-@contextmanager
-def _progress(files: Sequence[OutputFile]) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr for long inputs, where that is a terminal; its total is known of files of events alone."""
-    console = Console(stderr=True)
-    is_long = sum(file.size for file in files) > _LONG_BYTES
+def _progress(files: Sequence[OutputFile]) -> AbstractContextManager[Callable[[int], None]]:
+    """A bar for long inputs; its total is known of files of events alone."""
+    is_short = sum(file.size for file in files) <= _LONG_BYTES
     lines = sum(file.lines for file in files) if all(file.kind == "events" for file in files) else None
-    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not (is_long and console.is_terminal), transient=True) as progress:
-        task = progress.add_task("scoring", total=lines)
-        yield lambda count: progress.advance(task, count)
+    return progress_bar(message_console(), "scoring", lines, is_hidden=is_short)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -145,7 +138,7 @@ def _print(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) 
     """Print what goes to standard output; after everything else, since a reader may close the pipe at any line."""
     on_stdout = next((each.format for each in asked if each.path is None), None)
     if on_stdout == "console":
-        print_scorecard(run, PipedConsole(highlight=False), verbose=request.verbose)
+        print_scorecard(run, result_console(), verbose=request.verbose)
         return
     if on_stdout is not None:
         print(_text(run, on_stdout, request), end="")

@@ -16,7 +16,7 @@ from consumer.offline.pages import comparison as comparison_text
 from consumer.offline.pages import csv_table as table_csv
 from consumer.offline.pages import html as html_page
 from consumer.offline.pages import junit, markdown
-from consumer.text import shown
+from consumer.text import visible
 
 Format = Literal["json", "console", "markdown", "junit", "csv", "html"]
 
@@ -62,7 +62,7 @@ def destinations(
     named = [_named(output, asked) for output in outputs]
     if asked is not None and asked != "console" and named and asked not in {each.format for each in named}:
         raise ConfigurationError(
-            f"--format {asked}, but --output {shown(outputs[0])} is {named[0].format}; "
+            f"--format {asked}, but --output {visible(outputs[0])} is {named[0].format}; "
             f"name it {_SUFFIX_OF[asked]}, or leave --format out"
         )
     wanted = (asked,) if asked is not None else usual
@@ -104,7 +104,7 @@ def _named(output: str, asked: Format | None) -> Destination:
     if asked is None:
         known = ", ".join(SUFFIXES)
         raise ConfigurationError(
-            f"--output {shown(output)}: its suffix names no format; end it in one of {known}, or give --format"
+            f"--output {visible(output)}: its suffix names no format; end it in one of {known}, or give --format"
         )
     return Destination(asked, path)
 
@@ -114,7 +114,7 @@ def _distinct(asked: Sequence[Destination]) -> tuple[Destination, ...]:
     for each in asked:
         file = None if each.path is None else os.path.realpath(each.path)
         if file in seen:
-            where = "standard output" if each.path is None else shown(str(each.path))
+            where = "standard output" if each.path is None else visible(str(each.path))
             raise ConfigurationError(f"two formats would go to {where}; give one of them an --output of its own")
         seen.add(file)
     return tuple(asked)
@@ -146,7 +146,7 @@ def check_writable(asked: Iterable[Destination], inputs: Sequence[Path], *, forc
 
 def _check_not_an_input(path: Path, inputs: Sequence[Path]) -> None:
     if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
-        raise ConfigurationError(f"--output {shown(str(path))} is an input; did you mean --outputs?")
+        raise ConfigurationError(f"--output {visible(str(path))} is an input; did you mean --outputs?")
 
 
 def _check_own_or_new(path: Path) -> None:
@@ -156,7 +156,7 @@ def _check_own_or_new(path: Path) -> None:
         raise _unwritable(path, error) from error
     if foreign:
         raise ConfigurationError(
-            f"--output {shown(str(path))} is there already, and SAFE did not write it; "
+            f"--output {visible(str(path))} is there already, and SAFE did not write it; "
             "did you mean --outputs? Name another file, or replace it by --force"
         )
 
@@ -179,11 +179,11 @@ def _make_folder(path: Path) -> None:
     except OSError as error:
         raise _unwritable(path, error) from error
     if not os.access(path.parent, os.W_OK):
-        raise ConfigurationError(f"--output {shown(str(path))} cannot be written: its folder is not writable")
+        raise ConfigurationError(f"--output {visible(str(path))} cannot be written: its folder is not writable")
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"--output {shown(str(path))} cannot be written: {error.strerror}")
+    return ConfigurationError(f"--output {visible(str(path))} cannot be written: {error.strerror}")
 
 
 def write_whole(path: Path, text: str) -> None:

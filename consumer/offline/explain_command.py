@@ -23,8 +23,8 @@ from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import Selection, select_batches
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
-from consumer.terminal import PipedConsole
-from consumer.text import named, printable, shown
+from consumer.terminal import result_console
+from consumer.text import named, printable, visible
 from consumer.wire.input import InputEvent, InputRules, decode
 from safe_core import MAX_ID_LENGTH, BadTestCase, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose
@@ -52,7 +52,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     """Explain test cases as files answer them, one after the other; raises ConfigurationError."""
     batches = load_batches(request.test_dir, request.batch)
     files = open_all(request.outputs)
-    console = PipedConsole(highlight=False)
+    console = result_console()
     for number, test_id in enumerate(dict.fromkeys(request.test_ids)):
         if number:
             console.print()
@@ -77,7 +77,7 @@ def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
         raise ConfigurationError(_unknown(test_id, batches, request))
     row = holders[0].rows[test_id]
     if request.concern is None and isinstance(row, TestCase) and row.concern_id is None:
-        raise ConfigurationError(f"the test case {shown(test_id)} names no concern; give --concern")
+        raise ConfigurationError(f"the test case {visible(test_id)} names no concern; give --concern")
     concern = request.concern or (row.concern_id if isinstance(row, TestCase | BadTestCase) else None) or _ANY_CONCERN
     return select_batches(request.test_dir, concern, [batch.name for batch in holders], only=test_id)
 
@@ -85,7 +85,9 @@ def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
 def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
     close = difflib.get_close_matches(test_id, batches.test_ids, n=3)
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
-    return f"no batch {shown(request.batch)} in {shown(str(request.test_dir))} holds --test {shown(test_id)}{advice}"
+    return (
+        f"no batch {visible(request.batch)} in {visible(str(request.test_dir))} holds --test {visible(test_id)}{advice}"
+    )
 
 
 # --- from the input topic ---------------------------------------------------------------------------------------------
@@ -104,13 +106,13 @@ class Coordinates(NamedTuple):
         topic, *numbers = source.split("/")
         if not topic or len(numbers) != 2 or not all(re.fullmatch("[0-9]{1,18}", number) for number in numbers):
             raise ConfigurationError(
-                f"--source {shown(source)} is not TOPIC/PARTITION/OFFSET, such as factory.generation.output/0/41"
+                f"--source {visible(source)} is not TOPIC/PARTITION/OFFSET, such as factory.generation.output/0/41"
             )
         return cls(topic, int(numbers[0]), int(numbers[1]))
 
     @override
     def __str__(self) -> str:
-        return f"{shown(self.topic)}/{self.partition}/{self.offset}"
+        return f"{visible(self.topic)}/{self.partition}/{self.offset}"
 
 
 def explain_record(settings: Settings, policy: Policy, source: Coordinates, test_dir: Path) -> int:
@@ -120,18 +122,19 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     try:
         found = index.find(ExpectationsKey(event.batch_id, event.test_id), time.time())
     except Transient as error:
-        raise ConfigurationError(f"{shown(str(test_dir))}: {error}") from error
+        raise ConfigurationError(f"{visible(str(test_dir))}: {error}") from error
     if isinstance(found, Poison):
-        raise ConfigurationError(f"{source}, test_id {shown(event.test_id)}: {found}")
+        raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
     narrative = _narrative(event, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
-    print_explanation(_case(event, found, policy), explanation, PipedConsole(highlight=False))
+    print_explanation(_case(event, found, policy), explanation, result_console())
     return 0
 
 
 async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
     # Whoever explains files needs no Kafka client.
-    from consumer.kafka import Connection, read_record  # noqa: PLC0415
+    from consumer.kafka.connection import Connection  # noqa: PLC0415
+    from consumer.kafka.reader import read_record  # noqa: PLC0415
 
     try:
         async with asyncio.timeout(_FROM_TOPIC_SECONDS):

@@ -14,7 +14,7 @@ from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.port import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_all
-from consumer.text import count_of, named, shown
+from consumer.text import count_of, named, visible
 from safe_core import (
     CRITERIA,
     Criterion,
@@ -156,7 +156,7 @@ def _files(test_dir: Path, concern: str | None, batch: str) -> list[_LintedFile]
     try:
         listing = list_folder(test_dir)
     except OSError as error:
-        raise ConfigurationError(f"{shown(str(test_dir))}: cannot be read ({error.strerror})") from error
+        raise ConfigurationError(f"{visible(str(test_dir))}: cannot be read ({error.strerror})") from error
     names = [name.removesuffix(SUFFIX) for name in sorted(listing.files.keys() | listing.ignored.keys())]
     files_chosen = [name + SUFFIX for name in chosen(batch, names)]
     read = (
@@ -168,9 +168,11 @@ def _files(test_dir: Path, concern: str | None, batch: str) -> list[_LintedFile]
     files = [file for file in read if file is not None]
     if not files:
         held = named(names, _NAMED) or "no batch files (<batch_id>.json)"
-        raise ConfigurationError(f"no batch matches --batch {shown(batch)} in {shown(str(test_dir))}: it holds {held}")
+        raise ConfigurationError(
+            f"no batch matches --batch {visible(batch)} in {visible(str(test_dir))}: it holds {held}"
+        )
     if concern is not None and not any(file.cases or file.found for file in files):
-        raise ConfigurationError(f"no test case of --concern {shown(concern)} in {shown(str(test_dir))}")
+        raise ConfigurationError(f"no test case of --concern {visible(concern)} in {visible(str(test_dir))}")
     return files
 
 

@@ -18,7 +18,7 @@ from consumer.files.outputs import Entry, OnDuplicate, OutputFile
 from consumer.offline.explaining import explained
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.text import count_of, named, printable, shown
+from consumer.text import count_of, named, printable, visible
 from consumer.wire.input import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
@@ -296,7 +296,7 @@ def _event_time(file: OutputFile, entry: Entry) -> int:
     try:
         return milliseconds_of(entry.generated_at)
     except Poison as error:
-        raise ConfigurationError(f"{shown(str(file.path))}: {entry.place}: {error.detail}") from error
+        raise ConfigurationError(f"{visible(str(file.path))}: {entry.place}: {error.detail}") from error
 
 
 def score_files(

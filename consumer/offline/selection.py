@@ -9,7 +9,7 @@ from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import Row, rows_of, verdict
 from consumer.files.batches import Batches, LoadedBatch, batch_names, chosen, differ, has_wildcard, load_batch
 from consumer.files.outputs import Entry
-from consumer.text import count_of, named, shown
+from consumer.text import count_of, named, visible
 from safe_core import (
     MAX_ID_LENGTH,
     Batch,
@@ -65,7 +65,7 @@ def select(test_dir: Path, concern: str, pattern: str) -> Selection:
     if not selected:
         held = named(names, _NAMED, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
         what = "no batch matches" if has_wildcard(pattern) else "there is no batch"
-        raise ConfigurationError(f"{what} --batch {shown(pattern)} in {shown(str(test_dir))}: it holds {held}")
+        raise ConfigurationError(f"{what} --batch {visible(pattern)} in {visible(str(test_dir))}: it holds {held}")
     return select_batches(test_dir, concern, selected)
 
 
@@ -95,7 +95,7 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: 
 
 def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:
     """Give the name of a batch that may be opened, and whose name may stand in a report."""
-    place = shown(str(test_dir / name))
+    place = visible(str(test_dir / name))
     problem = id_problem(name)
     if problem is not None:
         raise ConfigurationError(f"{place}.json: the file's name {problem}, which no batch's name may; rename it")
@@ -116,9 +116,9 @@ def _refuse_unusable(batches: Iterable[LoadedBatch], rows: Mapping[str, Sequence
     problems: list[str] = []
     for batch in batches:
         for test_id, row in rows[batch.name]:
-            judged = verdict(row, shown(str(batch.path)))
+            judged = verdict(row, visible(str(batch.path)))
             if isinstance(judged, Poison):
-                problems.append(f"{'' if test_id is None else shown(test_id) + ': '}{judged.detail}")
+                problems.append(f"{'' if test_id is None else visible(test_id) + ': '}{judged.detail}")
     if problems:
         more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
         raise ConfigurationError("test cases that cannot be used: " + "; ".join(problems[:_NAMED]) + more)
@@ -138,7 +138,7 @@ def _merged(
         example = named([batch.path.name for batch, _ in holders[torn[0]]], longest=MAX_ID_LENGTH)
         raise ConfigurationError(
             f"{count_of(len(torn), 'test_id')} in several batches with different expectations "
-            f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {shown(torn[0])} is in {example}"
+            f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {visible(torn[0])} is in {example}"
         )
     return {
         test_id: SelectedCase(held[0][1], tuple(batch for batch, _ in held), prepare(held[0][1].expectations))
@@ -161,7 +161,7 @@ def _nothing_selected(batches: Sequence[LoadedBatch], concern: str) -> str:
     })  # fmt: skip
     what = f"they hold {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "they hold no test cases at all"
     names = named([batch.path.name for batch in batches], longest=MAX_ID_LENGTH)
-    return f"no test case of --concern {shown(concern)} in {names}: {what}"
+    return f"no test case of --concern {visible(concern)} in {names}: {what}"
 
 
 def _as_spelled(concern: str, cases: Iterable[SelectedCase]) -> str:

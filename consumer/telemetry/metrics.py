@@ -16,7 +16,7 @@ from prometheus_client.exposition import generate_latest
 from typing_extensions import override
 
 from consumer.errors import REASONS
-from consumer.text import shown
+from consumer.text import visible
 from safe_core import MAX_ID_LENGTH, BatchSnapshot
 
 OTHER = "other"
@@ -254,7 +254,7 @@ class Metrics:
     def _unusable_expectations(self) -> Tally[tuple[str, str]]:
         """Count by source and name; beyond the first few, all are `other`."""
         parts = self.unusable_expectations()
-        tally = Tally((source, shown(name)[:MAX_ID_LENGTH]) for source, name in parts[:MAX_UNUSABLE])
+        tally = Tally((source, visible(name)[:MAX_ID_LENGTH]) for source, name in parts[:MAX_UNUSABLE])
         tally.update((source, OTHER) for source, _ in parts[MAX_UNUSABLE:])
         return tally
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.text import is_utf8, shown
+from consumer.text import is_utf8, visible
 from consumer.wire.headers import KafkaHeaders
 from consumer.wire.record import Record
 from consumer.wire.times import milliseconds_of, rfc_3339
@@ -145,7 +145,7 @@ def read_name(text: str) -> Name:
     numeric = all(re.fullmatch("[0-9]{1,18}", number, re.ASCII) for number in (partition, offset))
     if not numeric or topic == [""]:
         raise ConfigurationError(
-            f"{shown(text)} names no dead letter: give PARTITION/OFFSET, as safe dead-letters list prints it, or its "
+            f"{visible(text)} names no dead letter: give PARTITION/OFFSET, as safe dead-letters list prints it, or its "
             "source as TOPIC/PARTITION/OFFSET"
         )
     return Source(topic[0], int(partition), int(offset)) if topic else Place(int(partition), int(offset))

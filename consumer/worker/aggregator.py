@@ -13,7 +13,9 @@ from sys import intern
 import structlog
 
 from consumer.errors import Fatal, Poison, Transient
-from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription
+from consumer.kafka.group_offsets import Committed
+from consumer.kafka.subscription import Subscription
+from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.telemetry.warnings import RateLimitedWarning

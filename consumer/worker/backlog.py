@@ -5,7 +5,8 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 
-from consumer.kafka import Fetched, size_of
+from consumer.kafka.internals import size_of
+from consumer.kafka.subscription import Fetched
 from consumer.wire.record import Record
 
 _SLICE_RECORDS = 2_000

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from consumer.errors import Poison
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.wire.dead_letter import dead_letter_headers, value_omitted
 from consumer.wire.record import Record
 

@@ -6,7 +6,7 @@ from itertools import islice, takewhile
 import structlog
 from msgspec.structs import replace
 
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.wire.keys import case_key
 from consumer.worker.state import AggregatorSettings, LiveBatch, PartitionState
 

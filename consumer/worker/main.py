@@ -21,19 +21,13 @@ from consumer.expectations.http import HttpSource
 from consumer.expectations.http_client import HttpOptions
 from consumer.expectations.port import ExpectationsSource
 from consumer.expectations.topic import TopicSource
-from consumer.kafka import (
-    Cluster,
-    Connection,
-    PartitionWriter,
-    PlainWriter,
-    Subscription,
-    TableReader,
-    TransactionalWriter,
-    read_partition,
-)
-from consumer.kafka.subscription import Assignor, Membership
+from consumer.kafka.cluster import Cluster
+from consumer.kafka.connection import Connection
+from consumer.kafka.reader import read_partition
+from consumer.kafka.subscription import Assignor, Membership, Subscription
+from consumer.kafka.table import TableReader
 from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
-from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS
+from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
 from consumer.settings import Loaded, Settings, without_secrets
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input import InputRules

@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from consumer.errors import ConfigurationError, SafeError, first_of
-from consumer.kafka import Cluster, Connection, read_tail
+from consumer.kafka.cluster import Cluster
+from consumer.kafka.connection import Connection
+from consumer.kafka.reader import read_tail
 from consumer.kafka.topics import Name, topic_specs
 from consumer.settings import Settings
 from consumer.wire.changelog import ProgressRow

@@ -37,7 +37,9 @@ import structlog
 
 from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
-from consumer.kafka import Committed, Fetched, Outgoing, OutOfGroup, PartitionWriter, ProducerEpoch, Subscription
+from consumer.kafka.group_offsets import Committed, OutOfGroup
+from consumer.kafka.subscription import Fetched, Subscription
+from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker.backlog import Backlog, Shares
 from consumer.worker.condition import Condition

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.wire.headers import ce_source, report_headers
 from consumer.wire.times import rfc_3339
 from consumer.worker.report_size import fit_report

@@ -1,7 +1,7 @@
 """Whether the state and the group's offset belong together, as they must (contract.md, "Take-over")."""
 
 from consumer.errors import Contradiction, Fatal
-from consumer.kafka import Committed
+from consumer.kafka.group_offsets import Committed
 from consumer.wire.changelog import ProgressRow, transactions_of
 from consumer.worker.state import AggregatorSettings
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, Protocol
 
-from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription
+from consumer.kafka.group_offsets import Committed
+from consumer.kafka.subscription import Subscription
+from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 
 RoleName = Literal["scorer", "aggregator"]

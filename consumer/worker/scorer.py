@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.kafka import Committed, Outgoing, PartitionWriter, Subscription, partition_for
+from consumer.kafka.group_offsets import Committed
+from consumer.kafka.partitioner import partition_for
+from consumer.kafka.subscription import Subscription
+from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import Metrics
 from consumer.telemetry.warnings import RateLimitedWarning

@@ -13,7 +13,7 @@ import structlog
 
 from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
-from consumer.kafka import Fetched, OffsetOutOfRange, Subscription
+from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.worker.backlog import Shares
 from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner
 from consumer.worker.role import Role

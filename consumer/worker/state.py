@@ -15,7 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from consumer.errors import Fatal
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow

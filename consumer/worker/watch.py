@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from consumer.errors import Fatal
-from consumer.kafka import TopicsSeen
+from consumer.kafka.cluster import TopicsSeen
 from consumer.kafka.topics import MOST_NAMED
 from consumer.text import named
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.kafka import install_patches
+from consumer.kafka.patches import install_patches
 from consumer.settings import Settings
 from tests.support.outside import Outside
 from tests.support.site import Site

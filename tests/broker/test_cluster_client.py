@@ -4,7 +4,8 @@ import pytest
 from aiokafka.structs import BrokerMetadata
 
 from consumer.errors import Transient
-from consumer.kafka import Cluster, Connection
+from consumer.kafka.cluster import Cluster
+from consumer.kafka.connection import Connection
 from tests.support.kafka_broker import free_port
 from tests.support.outside import Outside
 

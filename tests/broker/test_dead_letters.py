@@ -17,7 +17,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from consumer.errors import REASONS
-from consumer.kafka import Connection, Copy, republishing
+from consumer.kafka.connection import Connection
+from consumer.kafka.publisher import Copy, republishing
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.checker import quoted
 from tests.support.oracle import CaseBook, Oracle, Scored, latest, summary_of

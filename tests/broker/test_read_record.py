@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from consumer.errors import Transient
-from consumer.kafka import Connection, read_record
+from consumer.kafka.connection import Connection
+from consumer.kafka.reader import read_record
 from tests.support.outside import Outgoing, Outside
 from tests.support.waiting import wait_until
 

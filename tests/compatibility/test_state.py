@@ -12,7 +12,9 @@ import pytest
 from typing_extensions import override
 
 from consumer.errors import Fatal
-from consumer.kafka import Committed, Outgoing, Subscription
+from consumer.kafka.group_offsets import Committed
+from consumer.kafka.subscription import Subscription
+from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.headers import SCHEMA
 from consumer.worker import aggregator as aggregator_module

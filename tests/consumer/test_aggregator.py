@@ -19,7 +19,9 @@ from typing_extensions import override
 
 from consumer.errors import Contradiction, Fatal, Transient
 from consumer.expectations.port import FoundExpectations
-from consumer.kafka import Committed, Outgoing, Subscription
+from consumer.kafka.group_offsets import Committed
+from consumer.kafka.subscription import Subscription
+from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import SCHEMA, own_headers

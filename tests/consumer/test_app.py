@@ -15,7 +15,9 @@ from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.expectations.folder import FolderSource
-from consumer.kafka import Cluster, Subscription, TopicsSeen, TurnedAway
+from consumer.kafka.cluster import Cluster, TopicsSeen
+from consumer.kafka.reach import TurnedAway
+from consumer.kafka.subscription import Subscription
 from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
 from consumer.worker import health as health_module

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from consumer.errors import REASONS
 from consumer.expectations.folder import FolderSource
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input import InputRules
 from consumer.worker.dead_letters import DeadLetterTopic

@@ -10,8 +10,8 @@ from aiokafka.errors import NodeNotReadyError
 from typing_extensions import override
 
 from consumer.errors import Transient
-from consumer.kafka import Cluster, TopicDescription, TopicsSeen
 from consumer.kafka import cluster as cluster_module
+from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
 
 NODES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 NO_LEADER, REFUSED, UNKNOWN = -1, 29, 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from consumer.errors import ConfigurationError
-from consumer.kafka import Connection
+from consumer.kafka.connection import Connection
 from consumer.settings import load
 
 PASSPHRASE = "planted-4711"  # noqa: S105 (of a key that lives as long as its test)

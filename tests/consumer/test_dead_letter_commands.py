@@ -18,10 +18,10 @@ from consumer.dead_letters.selection import Selection, moment_of, read_selection
 from consumer.dead_letters.show import ShowRequest, find_letter, print_letter
 from consumer.dead_letters.targets import Targets
 from consumer.errors import ConfigurationError, Poison, Reason, Transient
-from consumer.kafka import Cluster, Copy, Refused, Span, TopicDescription, TopicsSeen
 from consumer.kafka import topics as kafka_topics
-from consumer.kafka.publisher import Republisher
-from consumer.kafka.reader import TopicScan
+from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
+from consumer.kafka.publisher import Copy, Refused, Republisher
+from consumer.kafka.reader import Span, TopicScan
 from consumer.settings import load
 from consumer.wire.dead_letter import Letter, Place, Source, dead_letter_headers, read_letter, read_name, value_omitted
 from consumer.wire.times import rfc_3339

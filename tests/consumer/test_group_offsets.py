@@ -9,8 +9,8 @@ from aiokafka.errors import KafkaConnectionError, NodeNotReadyError
 from aiokafka.protocol.commit import OffsetFetchRequest_v3, OffsetFetchResponse_v3
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka import Committed, OutOfGroup, group_offsets
-from consumer.kafka.group_offsets import GroupOffsets
+from consumer.kafka import group_offsets
+from consumer.kafka.group_offsets import Committed, GroupOffsets, OutOfGroup
 from consumer.kafka.protocol import OffsetFetchRequest_v7, OffsetFetchResponse_v7, StableOffsetsRequest
 from tests.support.coordinator import Answer, Coordinator, committed, offsets
 

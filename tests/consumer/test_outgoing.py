@@ -12,7 +12,8 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError, ProducerFenced, Reque
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from consumer.errors import PartitionLost
-from consumer.kafka import Connection, Outgoing, PlainWriter
+from consumer.kafka.connection import Connection
+from consumer.kafka.writer import Outgoing, PlainWriter
 
 MIB = 1024 * 1024
 

@@ -10,7 +10,8 @@ import pytest
 from typing_extensions import override
 
 from consumer.errors import ConfigurationError, SafeError, Transient
-from consumer.kafka import Cluster, Connection
+from consumer.kafka.cluster import Cluster
+from consumer.kafka.connection import Connection
 from consumer.settings import Settings, load
 from consumer.wire.record import Record
 from consumer.worker import ownership

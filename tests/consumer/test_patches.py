@@ -12,8 +12,10 @@ from aiokafka.record.memory_records import MemoryRecords
 from consumer.cli.commands import EXIT_ERROR, main
 from consumer.demo import run as demo
 from consumer.errors import Fatal
-from consumer.kafka import Connection, install_patches, internals
+from consumer.kafka import internals
+from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression
+from consumer.kafka.patches import install_patches
 from consumer.settings import Settings
 from tests.support.case_files import a_case, write_batch
 

@@ -28,8 +28,8 @@ from consumer.files.publish_cases import (
     stored_cases,
     summary_line,
 )
-from consumer.kafka import TableRecord, partition_for
-from consumer.kafka.publisher import TableWriter
+from consumer.kafka.partitioner import partition_for
+from consumer.kafka.publisher import TableRecord, TableWriter
 from safe_core import TestCase
 from tests.support.case_files import a_case, write_batch
 from tests.support.tables import InMemoryTopic, StoredRecord

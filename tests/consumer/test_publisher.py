@@ -10,17 +10,17 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from typing_extensions import override
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka import (
-    Connection,
+from consumer.kafka import publisher
+from consumer.kafka.connection import Connection
+from consumer.kafka.publisher import (
     Copy,
     Refused,
     TableRecord,
-    publisher,
+    TableWriter,
     publishing_events,
     republishing,
     writing_table,
 )
-from consumer.kafka.publisher import TableWriter
 from consumer.settings import Settings
 from tests.support.producer import RecordingProducer
 

@@ -9,7 +9,9 @@ from aiokafka import TopicPartition
 from aiokafka.errors import CorruptRecordException
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka import Connection, Span, read_partition, read_record, read_tail, reader, scanning
+from consumer.kafka import reader
+from consumer.kafka.connection import Connection
+from consumer.kafka.reader import Span, read_partition, read_record, read_tail, scanning
 
 WHERE = TopicPartition("state", 3)
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from consumer.errors import Poison
 from consumer.expectations.port import FoundExpectations
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
 from consumer.wire.dead_letter import dead_letter_headers
 from consumer.wire.headers import (

@@ -18,7 +18,10 @@ from typing_extensions import override
 from consumer.errors import Poison, Transient
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
 from consumer.files.outputs import open_outputs
-from consumer.kafka import Committed, Outgoing, Subscription, partition_for
+from consumer.kafka.group_offsets import Committed
+from consumer.kafka.partitioner import partition_for
+from consumer.kafka.subscription import Subscription
+from consumer.kafka.writer import Outgoing
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics

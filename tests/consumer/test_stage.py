@@ -16,17 +16,10 @@ from typing_extensions import override
 
 from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
-from consumer.kafka import (
-    Committed,
-    Fetched,
-    OffsetOutOfRange,
-    Outgoing,
-    OutOfGroup,
-    PartitionWriter,
-    ProducerEpoch,
-    Subscription,
-    size_of,
-)
+from consumer.kafka.group_offsets import Committed, OutOfGroup
+from consumer.kafka.internals import size_of
+from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
+from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker import backlog as backlog_module
 from consumer.worker import condition as condition_module

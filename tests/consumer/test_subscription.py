@@ -16,9 +16,10 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from consumer.errors import Fatal
-from consumer.kafka import Connection, OffsetOutOfRange, Subscription, internals, subscription
+from consumer.kafka import internals, subscription
+from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression
-from consumer.kafka.subscription import Membership
+from consumer.kafka.subscription import Membership, OffsetOutOfRange, Subscription
 
 LIMIT = 2 * 1024 * 1024
 ZSTD = 4

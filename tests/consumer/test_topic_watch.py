@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import Fatal
-from consumer.kafka import TopicsSeen
+from consumer.kafka.cluster import TopicsSeen
 from consumer.kafka.topics import no_leader
 from consumer.worker.watch import TopicWatch
 

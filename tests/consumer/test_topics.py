@@ -9,8 +9,9 @@ import pytest
 from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Fatal, Transient
-from consumer.kafka import Cluster, Connection, TopicDescription, TopicsSeen
 from consumer.kafka import topics as topics_module
+from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
+from consumer.kafka.connection import Connection
 from consumer.kafka.topics import cases_topic, connected_cluster, create_topics, topic_specs, verify_topics
 from consumer.settings import Settings
 

@@ -11,7 +11,9 @@ import pytest
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from consumer.errors import PartitionLost
-from consumer.kafka import Connection, PlainWriter, ProducerEpoch, TransactionalWriter, writer
+from consumer.kafka import writer
+from consumer.kafka.connection import Connection
+from consumer.kafka.writer import PlainWriter, ProducerEpoch, TransactionalWriter
 from tests.support.producer import RecordingProducer
 
 WITHIN_SECONDS = 10.0

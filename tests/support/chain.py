@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from consumer.errors import Poison
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input import InputRules
 from consumer.wire.record import Record

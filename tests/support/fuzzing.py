@@ -26,7 +26,7 @@ import safe_core
 from consumer.errors import REASONS, Poison
 from consumer.expectations.cases import nameless_count, parse_document, rows_of, verdict
 from consumer.expectations.port import ExpectationsKey, FoundExpectations
-from consumer.kafka import Outgoing
+from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input import InputRules
 from consumer.wire.keys import parts_of

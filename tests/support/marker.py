@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from consumer.kafka import Outgoing, ProducerEpoch
+from consumer.kafka.writer import Outgoing, ProducerEpoch
 
 Headers = Sequence[tuple[str, bytes | None]]
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from consumer.offline.lint_folder import Lint, Located, lint_folder
 from consumer.offline.pages.sheet import BOLD, RED, YELLOW, Line, Sheet
-from consumer.terminal import PipedConsole
+from consumer.terminal import result_console
 from consumer.text import count_of, printable
 from safe_core import Policy
 from safe_core.lint import SEVERITIES, Ceiling, Severity
@@ -42,7 +42,7 @@ def lint_command(
         # Escaped throughout: what the files hold need not be what an output's encoding can say.
         print(json.dumps(lint.document(), indent=2))
     else:
-        print_table(lint, PipedConsole(highlight=False))
+        print_table(lint, result_console())
     return 0 if lint.is_clean else 1
 
 
