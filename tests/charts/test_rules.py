@@ -94,7 +94,7 @@ def ticket(owner: str, batch: str) -> Json:
         },
         "exp_annotations": {
             "summary": f"Batch {batch}: pass_ratio is below its floor",
-            "description": "The batch (I25) is complete, and its pass_ratio is 0.500.",
+            "description": "The batch (concern I25) is complete, and its pass_ratio is 0.500.",
             "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip

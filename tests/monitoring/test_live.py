@@ -190,7 +190,7 @@ def test_a_bad_batch_in_kafka_becomes_a_ticket_that_ends_once_the_batch_is_bette
     assert told.receiver == "tickets"
     assert told.annotations == {
         "summary": f"Batch {BAD.batch_id}: pass_ratio is below its floor",
-        "description": f"The batch ({concern}) is complete, and its pass_ratio is 0.000.",
+        "description": f"The batch (concern {concern}) is complete, and its pass_ratio is 0.000.",
         "runbook_url": RUNBOOKS + "safebatchbelowfloor",
     }
     used = {"alertname": "SafeForbiddenTermUsed", "batch_id": BAD.batch_id}

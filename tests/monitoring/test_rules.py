@@ -330,7 +330,7 @@ def set_up(*, fires: bool) -> Any:
         },
         "exp_annotations": {
             "summary": f"Batch {NAMED}: pass_ratio is below its floor",
-            "description": "The batch (I25) is complete, and its pass_ratio is 0.500.",
+            "description": "The batch (concern I25) is complete, and its pass_ratio is 0.500.",
             "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip
