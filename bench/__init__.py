@@ -1,1 +1,1 @@
-"""How fast, and at what cost: run by hand, never in the tests."""
+"""Measurements of speed and memory. They are run by hand, never in the tests."""

@@ -1,9 +1,9 @@
-"""How long explaining takes, and how often it says the kind that a person says.
+"""How long it takes to explain misses, and how often the kind of miss is the one that a person chose.
 
 python -m bench.diagnosis                                             the time, on generated cases
 python -m bench.diagnosis --real FOLDER                               the time, on the real reports in FOLDER
-python -m bench.diagnosis --real FOLDER --labels real_misses.json     the agreement, too
-python -m bench.diagnosis --real FOLDER --outputs run.json …          of another run on the test cases in FOLDER
+python -m bench.diagnosis --real FOLDER --labels real_misses.json     also the agreement
+python -m bench.diagnosis --real FOLDER --outputs run.json …          another run on the test cases in FOLDER
 """
 
 import argparse
@@ -21,11 +21,11 @@ from tests.support.cases import make_batches, make_output
 
 ALARMS = ("value", "polarity")
 REPORTS = {"outputs_loop1_report.json": None, "outputs_refinery_v9.json": 12}
-"""The reports whose misses are labelled, and how many of their first entries answer the test cases beside them."""
+"""The reports with labelled misses, and how many of their first entries belong to the test cases in the same folder."""
 
 
 class Case(NamedTuple):
-    """One output with what was expected of it."""
+    """One output and its expectations."""
 
     outputs: str
     test_id: str
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A labelled miss: the kinds that a person allows, best first, and the kind that is said."""
+    """A labelled miss: the kinds that a person accepts, best first, and the kind that SAFE reports."""
 
     allowed: tuple[str, ...]
     said: str
@@ -43,7 +43,7 @@ class Judged(NamedTuple):
 
     @property
     def settled(self) -> str:
-        """Give the kind that counts as true: the one said if it is allowed, else the best."""
+        """Give the kind that counts as true: the reported one if a person accepts it, otherwise the best."""
         return self.said if self.said in self.allowed else self.allowed[0]
 
 
@@ -66,7 +66,7 @@ def real_cases(folder: Path, outputs: Path | None = None) -> list[Case]:
 
 
 def generated_cases() -> list[Case]:
-    """Put cases together where no real ones are at hand; each answer repeats the terms with words between."""
+    """Generate cases for when there are no real ones; each answer repeats the terms with words in between."""
     rng = random.Random(20260302)
     return [
         Case(
@@ -82,7 +82,7 @@ def generated_cases() -> list[Case]:
 
 
 def rewritten(answer: dict[str, Any]) -> dict[str, Any]:
-    """Say the signals otherwise, so that most are missed, and tell the whole story in the summary."""
+    """Reword the signals, so that most are missed, and put the whole story in the summary."""
     signals = [signal.replace(" to ", " at ").replace(" of ", " at ") for signal in answer["signals"]]
     return answer | {
         "signals": signals,
@@ -91,7 +91,7 @@ def rewritten(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def milliseconds_a_case(cases: Sequence[Case], rounds: int = 20) -> float:
-    """Give the mean time of one case over all rounds but the first, which fills caches."""
+    """Give the mean time of one case over all rounds except the first, which fills caches."""
     started = time.perf_counter()
     for number in range(rounds + 1):
         if number == 1:
@@ -102,7 +102,7 @@ def milliseconds_a_case(cases: Sequence[Case], rounds: int = 20) -> float:
 
 
 def judged(cases: Sequence[Case], labels: Sequence[dict[str, Any]]) -> list[Judged]:
-    """Diagnose the labelled cases and put each label beside what is said."""
+    """Diagnose the labelled cases and pair each label with the reported kind."""
     diagnoses: dict[tuple[str, str], Diagnosis] = {
         (case.outputs, case.test_id): diagnose(case.expectations, case.output, case.narrative) for case in cases
     }
@@ -116,7 +116,7 @@ def _judged(diagnosis: Diagnosis, label: dict[str, Any]) -> Judged:
 
 
 def f1_of_kinds(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Give F1 for each kind that occurs among the true ones; the pairs are true and said."""
+    """Give F1 for each kind that occurs among the true ones; each pair is (true, reported)."""
     hits = Counter(true for true, said in pairs if true == said)
     true_count, said_count = Counter(true for true, _ in pairs), Counter(said for _, said in pairs)
     return {
@@ -131,7 +131,7 @@ def mean(scores: dict[str, float]) -> float:
 
 
 def print_agreement(found: Sequence[Judged]) -> None:
-    """Print F1 for each kind beside that of always saying the commonest one, and who is taken for whom."""
+    """Print F1 for each kind, F1 of always reporting the most common kind, and the confusion matrix."""
     pairs = [(each.settled, each.said) for each in found]
     commonest = Counter(each.allowed[0] for each in found).most_common(1)[0][0]
     constant = [(commonest if commonest in each.allowed else each.allowed[0], commonest) for each in found]
@@ -150,7 +150,7 @@ def print_agreement(found: Sequence[Judged]) -> None:
 
 
 def print_confusion(pairs: Sequence[tuple[str, str]]) -> None:
-    """Print a row for each true kind and a column for each that is said."""
+    """Print a row for each true kind and a column for each reported kind."""
     counts = Counter(pairs)
     shown = [kind for kind in KINDS if any(kind in pair for pair in pairs)]
     print("\ntrue, down; said, across\n" + " " * 12 + "".join(f"{kind:>13}" for kind in shown))

@@ -1,11 +1,12 @@
-"""Arbitrary records and expectations through decode → validate → score → encode, for as long as one likes.
+"""Fuzzing: runs arbitrary records and expectations through decode → validate → score → encode, for a chosen time.
 
     python -m bench.fuzz [--minutes 60] [--seed N] [--engine all|mutate|hypothesis|atheris] [--findings DIR]
     python -m bench.fuzz --replay FINDING.json
 
-`mutate` changes known inputs by a seeded plan, and keeps what came to something new; `hypothesis` draws the strategies
-of the tests; `atheris` is led by coverage, where it is installed. `all` gives each its share of the time. What must
-hold of every input stands in tests/support/fuzzing.py; what does not is written to a file that `--replay` reads.
+`mutate` changes known inputs with a seeded random generator, and keeps those with a new outcome. `hypothesis` uses the
+strategies of the tests. `atheris`, if it is installed, is guided by coverage. `all` gives each engine its share of the
+time. tests/support/fuzzing.py says what must hold for every input. An input that breaks a rule is written to a file that
+`--replay` reads.
 """
 
 import argparse
@@ -31,14 +32,14 @@ from tests.support.fuzzing import ALLOWED_SECONDS, Case, Examiner, Finding, Verd
 from tests.support.mutation import TOKENS, Mutator, seeds
 
 SHARES = {"mutate": 0.5, "hypothesis": 0.15, "atheris": 0.35}
-"""Of the time of `all`; what is not installed leaves its share to `mutate`."""
+"""Shares of the time of `all`. The share of an engine that is not installed goes to `mutate`."""
 
 SLOWER = {"atheris": 6}
-"""So much longer may a case take where every branch is counted."""
+"""A case may take this many times longer under an engine that counts every branch."""
 
 TOLD_EVERY_SECONDS = 60.0
 POOL = 20_000
-"""Cases kept as seeds of others, the oldest of those found on the way going first."""
+"""How many cases are kept as seeds. When there are more, the oldest one found during the run is dropped first."""
 
 INSTRUMENTED = (
     "consumer.wire.input",
@@ -56,11 +57,11 @@ INSTRUMENTED = (
     "safe_core.testcases",
     "json.decoder",
 )
-"""Whose branches lead atheris."""
+"""The modules whose branch coverage guides atheris."""
 
 
 def main() -> int:
-    """Run the engines asked for; 1 if there was a finding."""
+    """Run the chosen engines; return 1 if there was a finding."""
     arguments = _arguments()
     if arguments.replay is not None:
         return _replay(arguments.replay)
@@ -95,7 +96,7 @@ def _has_atheris() -> bool:
 
 
 def _as_process(arguments: argparse.Namespace, engine: str, minutes: float) -> int:
-    """Run one engine in a process of its own: atheris ends the one that it runs in."""
+    """Run one engine in a separate process: atheris ends the process that it runs in."""
     command = [sys.executable, "-m", "bench.fuzz", "--engine", engine, "--minutes", str(minutes)]
     command += ["--seed", str(arguments.seed), "--findings", str(arguments.findings)]
     return subprocess.run(command, check=False).returncode
@@ -105,7 +106,7 @@ def _as_process(arguments: argparse.Namespace, engine: str, minutes: float) -> i
 
 
 class Run:
-    """One engine's run: what it has examined, how long each case took, what it found."""
+    """The run of one engine: what it has examined, how long each case took, what it found."""
 
     def __init__(self, engine: str, seed: int, seconds: float, folder: Path) -> None:
         self.engine = engine
@@ -129,7 +130,7 @@ class Run:
         return time.monotonic() >= self._ends
 
     def examine(self, case: Case) -> Verdict | None:
-        """Examine one case and count it; None where it is a finding, which is then written to a file."""
+        """Examine one case and count it; None if it is a finding, which is then written to a file."""
         self._inputs += 1
         self._bytes += case.size
         try:
@@ -147,7 +148,7 @@ class Run:
         return verdict
 
     def _note(self, case: Case, finding: Exception) -> None:
-        """Write down the first few of each kind."""
+        """Write the first few findings of each kind to files."""
         self.findings += 1
         said = f"{type(finding).__name__}: {finding}"
         problem = "".join(character for character in said if not character.isdigit())
@@ -219,7 +220,7 @@ def _replay(file: Path) -> int:
 
 
 def mutate(run: Run) -> None:
-    """Change known inputs; one that came to something new is changed further."""
+    """Change known inputs; an input with a new outcome is changed further."""
     rng = random.Random(run.seed)
     mutator = Mutator(rng)
     pool, met = list(seeds(run.seed)), set[tuple[str, str]]()
@@ -236,7 +237,7 @@ def mutate(run: Run) -> None:
 
 
 def hypothesis(run: Run) -> None:
-    """Draw the strategies of the tests, a few hundred examples for each of ever new seeds."""
+    """Use the strategies of the tests: a few hundred examples per seed, then the next seed."""
     drawing = importlib.import_module("hypothesis")
     strategy = importlib.import_module("tests.support.drawing").cases()
     limits = drawing.settings(
@@ -258,7 +259,7 @@ def hypothesis(run: Run) -> None:
 
 
 def atheris(run: Run) -> None:
-    """Let coverage lead: libFuzzer changes the bytes, and half the time our own mutations change the case."""
+    """Use coverage as the guide: libFuzzer changes the bytes, and half the time our own mutations change the case."""
     fuzzer = importlib.import_module("atheris")
     for name in INSTRUMENTED:
         _instrument(fuzzer, importlib.import_module(name))

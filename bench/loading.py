@@ -1,10 +1,10 @@
-"""The worst stall of the event loop while 50 MB of expectations are loaded, and while some of them are swapped.
+"""The worst stall of the event loop while 50 MB of expectations are loaded, and while some of them are replaced.
 
     python -m bench.loading [--megabytes 50] [--only LAYOUT …]
 
-A task sleeps 5 ms at a time and notes how much later it wakes: for how much of that this process was busy, and, in
-brackets, how much it was where the machine has other work to do too. With `--collect`, garbage is looked for as Python
-does by itself. The topic needs the tests' broker, as bench.throughput does.
+A task sleeps 5 ms at a time and measures how much too late it wakes. The table shows how long this process was busy during
+that delay and, in brackets, the whole delay, which includes other work of the machine. With `--collect`, Python's automatic
+garbage collection stays on. The topic layout needs the tests' broker, as bench.throughput does.
 """
 
 import argparse
@@ -44,7 +44,7 @@ MB = 1_000_000
 
 @dataclass(slots=True)
 class Lateness:
-    """How late the naps of a while ended; `own` is what this process was busy meanwhile, and not others."""
+    """How late the naps of a period ended; `own` is the time that this process itself was busy."""
 
     worst_seconds: float = 0.0
     own_seconds: float = 0.0
@@ -62,7 +62,7 @@ class Lateness:
 
 @asynccontextmanager
 async def watched(what: str) -> AsyncIterator[Lateness]:
-    """Nap beside what the block does, and print how late the naps ended."""
+    """Nap while the block runs, and print how late the naps ended."""
     lateness = Lateness(begun=time.monotonic())
     napping = asyncio.create_task(_nap(lateness))
     await asyncio.sleep(0)
@@ -89,7 +89,7 @@ async def _nap(lateness: Lateness) -> None:
 
 
 def _entries() -> Iterator[str]:
-    """Test cases without end, of some 1.1 KB each, no two alike."""
+    """An endless series of test cases, about 1.1 KB each, all different."""
     rng = random.Random(SEED)
     number = 0
     while True:
@@ -104,7 +104,7 @@ def _numbered(case: WrittenCase, number: int) -> dict[str, Any]:
 
 
 def write_folder(folder: Path, files: int, megabytes: float) -> None:
-    """Write batch files of equal size that come to so many megabytes."""
+    """Write batch files of equal size that together have this many megabytes."""
     folder.mkdir()
     entries, size = _entries(), int(megabytes * MB / files)
     for at in range(files):
@@ -121,7 +121,7 @@ def _document(entries: Iterator[str], size: int) -> str:
 
 
 def write_small_files(folder: Path, files: int, _megabytes: float) -> None:
-    """Write files of one small case each, of some 500 bytes."""
+    """Write files with one small case each, about 500 bytes."""
     folder.mkdir()
     for at in range(files):
         wanted = {
@@ -147,7 +147,7 @@ LAYOUTS: dict[str, tuple[Callable[[Path, int, float], None], int]] = {
 
 
 async def measure(layout: str, folder: Path, megabytes: float) -> None:
-    """Load a folder, look into it again, swap a file of it, and ask it for a while."""
+    """Load a folder, scan it again, replace one of its files, and query it for a while."""
     write, files = LAYOUTS[layout]
     write(folder, files, megabytes)
     if layout == TOPIC:
@@ -168,7 +168,7 @@ async def measure(layout: str, folder: Path, megabytes: float) -> None:
 
 
 async def _measure_topic(folder: Path) -> None:
-    """Read a topic that the folder was published to, then follow it while a file is swapped and published again."""
+    """Read a topic that the folder was published to, then follow it while a file is replaced and published again."""
     with bootstrap_servers() as servers, Outside(servers) as outside:
         topic = f"cases-{uuid.uuid4().hex[:8]}"
         outside.create_topic(topic, config={"cleanup.policy": "compact"})
@@ -198,7 +198,7 @@ async def _find_nothing(source: ExpectationsSource) -> None:
 
 
 async def _publish(folder: Path, topic: str, environment: dict[str, str]) -> None:
-    """Run `safe publish-cases` in a process of its own."""
+    """Run `safe publish-cases` in a separate process."""
     command = [sys.executable, "-m", "consumer", "publish-cases", str(folder), "--topic", topic]
     process = await asyncio.create_subprocess_exec(*command, env=os.environ | environment, stderr=subprocess.DEVNULL)
     if await process.wait() != 0:
@@ -212,7 +212,7 @@ def _swap(file: Path) -> None:
 
 
 async def _ask_for_a_while(layout: str, folder: Path, source: FolderSource) -> None:
-    """Keys that are known, ten times a second: what do the scans of a folder at rest cost?"""
+    """Look up known keys ten times a second: what do scans of an unchanged folder cost?"""
     begun = time.monotonic()
     list_folder(folder)
     listing = time.monotonic() - begun

@@ -1,10 +1,10 @@
-"""Peak memory of one `safe worker` over inputs that are made to take much, each under a hard limit.
+"""Peak memory of one `safe worker` with inputs that are made to need much memory, each under a hard limit.
 
     python -m bench.memory [--scale 1.0] [--only NAME …] [--list]
 
-The limit is a memory cgroup's where this user may make one (then all that the process uses counts, its pages of files
-too), else RLIMIT_DATA; the table says which. Needs the tests' broker, as bench.throughput does, and some 10 GB of disk
-at full scale.
+The limit is that of a memory cgroup, if this user may create one. Then everything that the process uses counts, including
+its file pages. Otherwise it is RLIMIT_DATA. The table says which. Needs the tests' broker, as bench.throughput does, and
+about 10 GB of disk at full scale.
 """
 
 import argparse
@@ -52,11 +52,11 @@ class Limit(Protocol):
         ...
 
     def peak_bytes(self) -> int | None:
-        """What it has counted at most, None if it does not count."""
+        """The highest value that it has measured, None if it does not measure."""
         ...
 
     def leave(self) -> None:
-        """Take it away, once the process has ended."""
+        """Remove the limit after the process has ended."""
         ...
 
 
@@ -84,7 +84,7 @@ class Cgroup:
 
 
 class DataLimit:
-    """RLIMIT_DATA: what the process reserves for itself, touched or not; allocations beyond it fail."""
+    """RLIMIT_DATA limits the memory that the process reserves, used or not; allocations beyond it fail."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.kind = "RLIMIT_DATA"
@@ -121,7 +121,7 @@ def limit_of(limit_bytes: int) -> Limit:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must come of an input."""
+    """The expected outcome of an input."""
 
     results: int
     dead_letters: Mapping[str, int] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """An input, and the limit under which a worker must take it in; `fill` writes it."""
+    """An input, and the memory limit under which a worker must process it; `fill` writes the input."""
 
     name: str
     fill: Callable[[Site, float], Expected]
@@ -157,7 +157,7 @@ def _one_batch(site: Site, scale: float) -> Expected:
 
 
 def _bombs(site: Site, scale: float) -> Expected:
-    """A value of 512 MiB under each codec, with good records before and behind it and in the other partitions."""
+    """A value of 512 MiB with each codec, with good records before and after it and in the other partitions."""
     count = int(800 * scale) // PARTITIONS * PARTITIONS
     _send(site, _some(count, run="before"))
     for partition, codec in enumerate(CODECS):
@@ -168,7 +168,7 @@ def _bombs(site: Site, scale: float) -> Expected:
 
 
 def _fitting_bombs(site: Site, scale: float) -> Expected:
-    """Values just below the limit of a batch, several in each partition, under each codec in turn."""
+    """Values just below the limit of a batch, several in each partition, with each codec in turn."""
     count = int(800 * scale) // PARTITIONS * PARTITIONS
     _send(site, _some(count, run="before"))
     value, each = b" " * (127 * MIB), 3
@@ -255,7 +255,7 @@ def _cases() -> Sequence[WrittenCase]:
 
 
 def _small(case: WrittenCase) -> dict[str, Any]:
-    """An event of some 200 bytes."""
+    """An event of about 200 bytes."""
     return {
         "test_id": case.test_id,
         "batch_id": case.batch_id,
@@ -280,7 +280,7 @@ def _send(site: Site, records: Iterator[Outgoing]) -> None:
 
 
 async def _send_batch(site: Site, partition: int, values: Sequence[bytes], codec: str) -> None:
-    """Write records as exactly one batch, whatever they come to."""
+    """Write records as exactly one batch, whatever its size."""
     producer = AIOKafkaProducer(
         bootstrap_servers=site.outside.bootstrap_servers,
         compression_type=codec,
@@ -303,7 +303,7 @@ async def _send_batch(site: Site, partition: int, values: Sequence[bytes], codec
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What became of a scenario."""
+    """The outcome of a scenario."""
 
     scenario: Scenario
     kind: str
@@ -325,7 +325,7 @@ HEADING = f"{'scenario':>16}  {'limit, MiB':>14}  {'RSS':>5}  {'all':>5}  {'s':>
 
 
 def run(scenario: Scenario, outside: Outside, folder: Path, scale: float) -> Measured:
-    """Write the input, let a worker read it under the limit, and see what came of it."""
+    """Write the input, let a worker read it under the limit, and check the outcome."""
     folder.mkdir()
     cases = write_batches(folder / "cases", _BATCHES)
     site = Site.build(
@@ -348,7 +348,7 @@ def run(scenario: Scenario, outside: Outside, folder: Path, scale: float) -> Mea
 
 
 def _awaited(site: Site, worker: Worker, expected: Expected, peaks: list[int]) -> str:
-    """Wait until all that can be scored is, sampling the peak; tell how it ended."""
+    """Wait until everything that can be scored has been scored, sample the peak, and report how it ended."""
 
     def ended_or_done() -> bool:
         if worker.exit_code is not None:

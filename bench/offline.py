@@ -1,4 +1,4 @@
-"""How long `safe score` takes, and how much memory, as its user runs it.
+"""How much time and memory `safe score` takes when it is run as a command.
 
 python -m bench.offline                     10,000 cases from a report, and 10**6 events for 1,000 cases
 python -m bench.offline --events 100000
@@ -45,7 +45,7 @@ def batch_file(rng: random.Random, test_ids: Sequence[str]) -> dict[str, object]
 
 
 def output(rng: random.Random) -> dict[str, object]:
-    """An output of some 1.2 KB."""
+    """An output of about 1.2 KB."""
     text = " ".join(rng.choices(TERMS, k=12))
     return {"signals": rng.sample(TERMS, 6), "summary": text, "followup_questions": [" ".join(rng.choices(WORDS, k=9))]}
 
@@ -75,7 +75,7 @@ def events(rng: random.Random, count: int, cases: int) -> Iterator[str]:
 
 
 def measured(name: str, arguments: Sequence[str]) -> None:
-    """Run `safe` as a process of its own; print the seconds it took and the most memory it had."""
+    """Run `safe` in a separate process; print how many seconds it took and its peak memory."""
     started = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "consumer", *arguments], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

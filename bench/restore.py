@@ -2,7 +2,7 @@
 
     python -m bench.restore [--batches 1000] [--cases 1000]
 
-Needs the tests' broker, as bench.throughput does, and some 6 GB of disk for a million cases.
+Needs the tests' broker, as bench.throughput does, and about 6 GB of disk for a million cases.
 """
 
 import argparse

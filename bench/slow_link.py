@@ -1,10 +1,10 @@
-"""How long a worker takes over a backlog when a quota limits how many bytes a second it may write.
+"""How long a worker needs for a backlog when a quota limits how many bytes per second it may write.
 
     python -m bench.slow_link [--events 12000] [--kib 256 64] [--other PATH]
 
-Each rate, in KiB a second, is a quota that all producers of the worker share. With `--other PATH`, another checkout, it
-takes its turn over the same input. A run that has committed nothing, or has not ended, after `--most` seconds is given
-up. Needs the tests' broker: Java and Maven.
+Each rate, in KiB/s, is a quota that all producers of the worker share. With `--other PATH`, the path of another checkout,
+the two checkouts take turns with the same input. A run is given up if after `--most` seconds it has committed nothing or
+has not ended. Needs the tests' broker: Java and Maven.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Seconds between an assignment and the first record that may be read: what a take-up costs at each rebalance.
+"""Seconds between an assignment and the first record that may be read: the cost of a take-over at each rebalance.
 
     python -m bench.take_up [--turns 9] [--other PATH]
 
-A worker is started over an installation at rest, of eight partitions with some live cases; of each role the slowest
-partition counts. With `--other PATH`, another checkout, they take turns (A B A B …). Needs the tests' broker, as
-bench.throughput does.
+A worker is started on an idle installation with eight partitions and some live cases. For each role, the slowest
+partition counts. With `--other PATH`, the path of another checkout, the two checkouts take turns (A B A B …). Needs the
+tests' broker, as bench.throughput does.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Events a second of one `safe worker`, both stages, over inputs that are there before it starts.
+"""Events per second of one `safe worker` with both stages. All inputs are in the topic before it starts.
 
     python -m bench.throughput [--events 100000] [--runs 3] [--other PATH] [--sources] [--delivery exactly_once]
 
-With `--other PATH`, another checkout, or `--sources`, each source of expectations, they take turns (A B A B …) over
-the same input. The time runs from the first to the last result by their own stamps, with `--sources` from when every
-test case has been asked for; the processor time is all that the worker used, its start included. Needs the tests'
-broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
+`--other PATH` compares with another checkout, `--sources` compares the sources of expectations. They take turns (A B A B
+…) with the same input. The time runs from the first to the last result, by the timestamps of the results; with
+`--sources` it starts when every test case has been requested. The processor time is everything that the worker used,
+including its start. Needs the tests' broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
 """
 
 import argparse
