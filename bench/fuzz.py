@@ -5,8 +5,8 @@
 
 `mutate` changes known inputs with a seeded random generator, and keeps those with a new outcome. `hypothesis` uses the
 strategies of the tests. `atheris`, if it is installed, is guided by coverage. `all` gives each engine its share of the
-time. tests/support/fuzzing.py says what must hold for every input. An input that breaks a rule is written to a file that
-`--replay` reads.
+time. tests/support/fuzzing.py says what must hold for every input. An input that breaks a rule is written to a file
+that `--replay` reads.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python -m bench.loading [--megabytes 50] [--only LAYOUT …]
 
-A task sleeps 5 ms at a time and measures how much too late it wakes. The table shows how long this process was busy during
-that delay and, in brackets, the whole delay, which includes other work of the machine. With `--collect`, Python's automatic
-garbage collection stays on. The topic layout needs the tests' broker, as bench.throughput does.
+A task sleeps 5 ms at a time and measures how much too late it wakes. The table shows how long this process was busy
+during that delay and, in brackets, the whole delay, which includes other work of the machine. With `--collect`,
+Python's automatic garbage collection stays on. The topic layout needs the tests' broker, as bench.throughput does.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python -m bench.memory [--scale 1.0] [--only NAME …] [--list]
 
-The limit is that of a memory cgroup, if this user may create one. Then everything that the process uses counts, including
-its file pages. Otherwise it is RLIMIT_DATA. The table says which. Needs the tests' broker, as bench.throughput does, and
-about 10 GB of disk at full scale.
+The limit is that of a memory cgroup, if this user may create one. Then everything that the process uses counts,
+including its file pages. Otherwise it is RLIMIT_DATA. The table says which. Needs the tests' broker, as
+bench.throughput does, and about 10 GB of disk at full scale.
 """
 
 import argparse

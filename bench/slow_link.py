@@ -2,9 +2,9 @@
 
     python -m bench.slow_link [--events 12000] [--kib 256 64] [--other PATH]
 
-Each rate, in KiB/s, is a quota that all producers of the worker share. With `--other PATH`, the path of another checkout,
-the two checkouts take turns with the same input. A run is given up if after `--most` seconds it has committed nothing or
-has not ended. Needs the tests' broker: Java and Maven.
+Each rate, in KiB/s, is a quota that all producers of the worker share. With `--other PATH`, the path of another
+checkout, the two checkouts take turns with the same input. A run is given up if after `--most` seconds it has committed
+nothing or has not ended. Needs the tests' broker: Java and Maven.
 """
 
 import argparse

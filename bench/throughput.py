@@ -2,8 +2,8 @@
 
     python -m bench.throughput [--events 100000] [--runs 3] [--other PATH] [--sources] [--delivery exactly_once]
 
-`--other PATH` compares with another checkout, `--sources` compares the sources of expectations. They take turns (A B A B
-…) with the same input. The time runs from the first to the last result, by the timestamps of the results; with
+`--other PATH` compares with another checkout, `--sources` compares the sources of expectations. They take turns (A B A
+B …) with the same input. The time runs from the first to the last result, by the timestamps of the results; with
 `--sources` it starts when every test case has been requested. The processor time is everything that the worker used,
 including its start. Needs the tests' broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
 """
