@@ -555,7 +555,7 @@ def test_a_record_that_its_topic_refuses_now_is_named_and_the_others_are_sent(de
     desk.bury(["too_large", "not_utf8"], [Outgoing(noise, b"large", partition=0), poison("not_utf8")])
     desk.site.outside.set_topic_config(desk.site.topics.input, "max.message.bytes", "100000")
     done = desk.safe("replay", "--all", exit_code=1)
-    assert "cannot be sent again: the broker refuses it" in done.stderr
+    assert "cannot be sent again: the broker refuses the record" in done.stderr
     assert done.stderr.splitlines()[-1] == f"replayed 1 of 2 dead letters to {desk.site.topics.input}"
 
 

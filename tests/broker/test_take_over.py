@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from consumer.errors import Fatal
+from consumer.kafka import cluster
 from consumer.settings import load
 from consumer.worker import partition as partition_module
 from consumer.worker import stage as stage_module
@@ -194,7 +195,8 @@ async def test_a_scored_topic_that_was_made_again_is_refused_and_nothing_is_writ
 async def test_an_offset_beyond_the_end_is_refused_where_no_id_tells(
     site: Site, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consumer.kafka.cluster._ids", lambda _metadata: {})  # a broker that does not know of them
+    seen = cluster._seen
+    monkeypatch.setattr(cluster, "_seen", lambda metadata: replace(seen(metadata), ids={}))  # as before Kafka 2.8
     served(site, range(4))
     made_again(site, site.outside.read(site.topics.scored)[:1])
     state = site.outside.ends(site.topics.state)[0].log
