@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.words import word_set
 
-_PARTING = frozenset(("and", "but", "while", "whereas", "then"))
+_PARTING = word_set("and but while whereas then")
 _MOST_BOUND = 64  # items of a term whose values are bound to words; no real one has as many
 
 Bound = dict[tuple[str, str], set[str]]  # word and scale → the values of that scale in its clauses

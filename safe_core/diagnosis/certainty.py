@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 from safe_core.diagnosis.lexicon import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
 from safe_core.diagnosis.values import UNITS
-from safe_core.diagnosis.words import Word, listed
+from safe_core.diagnosis.words import Word, word_set
 
-_SIGNS = frozenset(listed("sign signs symptom symptoms feature features evidence picture finding findings"))
-_CHANGES = frozenset(listed("change changes appearance appearances"))
-_AFTER_CHANGE = frozenset(listed("consistent compatible suggesting suggestive concerning indicating indicative"))
+_SIGNS = word_set("sign signs symptom symptoms feature features evidence picture finding findings")
+_CHANGES = word_set("change changes appearance appearances")
+_AFTER_CHANGE = word_set("consistent compatible suggesting suggestive concerning indicating indicative")
 # words that doubt only before certain others: "consistent with", "could be", "about 3"
 _DOUBTS_BEFORE = {
-    "consistent": frozenset(("with",)),
-    "compatible": frozenset(("with",)),
-    "concern": frozenset(("for",)),
-    "concerns": frozenset(("for",)),
-    "concerning": frozenset(("for",)),
-    "risk": frozenset(("of", "for")),
-    "could": frozenset(listed("be have represent indicate suggest reflect")),
+    "consistent": word_set("with"),
+    "compatible": word_set("with"),
+    "concern": word_set("for"),
+    "concerns": word_set("for"),
+    "concerning": word_set("for"),
+    "risk": word_set("of for"),
+    "could": word_set("be have represent indicate suggest reflect"),
 }
-_ONLY_BEFORE_NUMBERS = frozenset(("about", "around", "nearly", "almost", "roughly"))
-_UNNAMED = CONNECTIVES | NEGATIONS | frozenset(listed("early late first clinical physical other further possible"))
-_CONCERNS = frozenset(("concern", "concerns"))
-_MODALS = frozenset(("may", "might"))
-_WORRIED = frozenset(listed("expressed voiced family parent parents mother father patient relatives"))
-_RULED = frozenset(("rule", "rules", "ruled", "ruling"))
+_ONLY_BEFORE_NUMBERS = word_set("about around nearly almost roughly")
+_UNNAMED = CONNECTIVES | NEGATIONS | word_set("early late first clinical physical other further possible")
+_CONCERNS = word_set("concern concerns")
+_MODALS = word_set("may might")
+_WORRIED = word_set("expressed voiced family parent parents mother father patient relatives")
+_RULED = word_set("rule rules ruled ruling")
 _UNTIL_WITHIN = 10  # words between "not" and the "until" that takes it back
 
 

@@ -4,14 +4,15 @@ from collections.abc import Collection, Sequence
 
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.lexicon import NOT_WORDS
+from safe_core.diagnosis.words import word_set
 
 _BEFORE = 8  # items before a passage in which a negation may still belong to it
 _TELLING_BETWEEN = 3  # words of content that it may reach over
 _AFTER = 4  # items after a passage in which it may be taken back: "… was ruled out"
-_BREAKS = frozenset(("but", "with", "and", "although", "though", "while", "which", "who"))
-_TAKING_BACK = frozenset(("absent", "denied", "excluded", "negative", "never", "ruled", "lacking"))
-_IS = frozenset(("is", "are", "was", "were", "be", "been", "being", "as"))
-_NO_DOUBTS = frozenset(("approximate", "confirmed"))
+_BREAKS = word_set("but with and although though while which who")
+_TAKING_BACK = word_set("absent denied excluded negative never ruled lacking")
+_IS = word_set("is are was were be been being as")
+_NO_DOUBTS = word_set("approximate confirmed")
 _GRAMMAR = frozenset(("connective", "lead-in", "relation"))
 
 

@@ -8,6 +8,7 @@ from safe_core.diagnosis.claims import denials_beside, doubts, doubts_beside, is
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.lexicon import PRIVATIONS, are_antonyms, are_opposites
 from safe_core.diagnosis.passages import Match, Term
+from safe_core.diagnosis.words import word_set
 
 MOST_TRIED = 8
 """How many passages a rule looks at, nearest first."""
@@ -16,9 +17,9 @@ CLAIMING = ("negation", "certainty", "affirmation")
 """The roles of words that say whether something is so, and how surely."""
 
 _GRAMMAR = frozenset(("connective", "lead-in", "relation"))
-_LINKING = frozenset(("of", "the", "is", "are", "was", "were", "be", "been"))
+_LINKING = word_set("of the is are was were be been")
 _MOST_COMPARED = 32  # absent words of a term whose opposites are looked for
-_JOINING = frozenset(("and", "but", "while"))
+_JOINING = word_set("and but while")
 
 
 def agreeing(matches: list[Match]) -> Iterator[Match]:

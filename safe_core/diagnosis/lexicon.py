@@ -1,6 +1,6 @@
 """Words that carry grammar instead of content, and words that deny each other; general and clinical English."""
 
-from safe_core.diagnosis.words import listed, stem
+from safe_core.diagnosis.words import by_spelling, stem, word_set
 
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
 _DENYING_SUFFIX = "less"
@@ -93,29 +93,24 @@ _LEAD_INS = (
 
 CONNECTIVES = frozenset(f"{_ARTICLES} {_PREPOSITIONS} {_CONJUNCTIONS} {_CAUSES} {_AUXILIARIES}".split())
 LEAD_IN_WORDS = frozenset(f"{_LEAD_INS} {_LIGHT_VERBS}".split())
-RELATION_WORDS = frozenset(listed("before after since prior following preceding earlier later within under once"))
+RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once")
 
-NOT_WORDS = frozenset(
-    listed(
-        "not never cannot dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wont cant couldnt wouldnt "
-        "shouldnt"
-    )
+NOT_WORDS = word_set(
+    "not never cannot dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wont cant couldnt wouldnt shouldnt"
 )
-_DENIALS = frozenset(
-    listed("without absence absent denies denied denying deny negative lack lacks lacked lacking unable inability non")
+DENIALS = word_set(
+    "without absence absent denies denied denying deny negative lack lacks lacked lacking unable inability non"
 )
-NEGATIONS = NOT_WORDS | _DENIALS | frozenset(listed("no none neither nor nil excluded"))
-DENIALS = _DENIALS
 """What "not" takes back: "not without pain" is no negation."""
-PRIVATIONS = frozenset(listed("loss lost missing deprived devoid"))
+NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil excluded")
+PRIVATIONS = word_set("loss lost missing deprived devoid")
 """They deny nothing by themselves, but may say what a denial says: "lack of", "loss of"."""
-AFFIRMATIONS = frozenset(listed("positive presence admitted admits"))
+AFFIRMATIONS = word_set("positive presence admitted admits")
 """Their loss changes nothing, their opposite does."""
 
 # A doubt or a certainty → the words that say it.
-CERTAINTY_CLASSES = {
-    word: name
-    for name, listing in {
+CERTAINTY_CLASSES = by_spelling(
+    {
         "suspected": "suspect suspects suspected suspecting suspicion suspicious",
         "possible": "possible possibly possibility potential potentially may might could questionable query",
         "probable": "probable probably probability likely likelihood presumed presumably presumptive",
@@ -129,30 +124,28 @@ CERTAINTY_CLASSES = {
         "impending": "impending imminent threatened incipient",
         "confirmed": "confirm confirms confirmed confirming definite definitely established proven certainly",
         "approximate": "approximately approximate about around roughly nearly almost estimated",
-    }.items()
-    for word in listing.split()
-}
+    }
+)
 
-STOPPED = frozenset(listed("vs dr mr mrs ms approx eg ie cf"))
+STOPPED = word_set("vs dr mr mrs ms approx eg ie cf")
 """Abbreviations whose full stop ends no sentence."""
 
 # The usual abbreviations of clinical notes, and what they stand for in words.
-ABBREVIATIONS = {
-    phrase: key.upper()
-    for key, phrases in {
-        "ed": "ed|er|emergency department|emergency room|accident and emergency",
-        "or": "operating room|operating theatre|operating theater",
-        "icu": "icu|itu|intensive care unit|intensive therapy unit",
-        "ct": "ct|computed tomography",
-        "mri": "mri|magnetic resonance imaging",
-        "ecg": "ecg|ekg|electrocardiogram",
-        "gcs": "gcs|glasgow coma scale|glasgow coma score",
-        "bp": "bp|blood pressure",
-        "hr": "hr|heart rate",
-        "rr": "rr|respiratory rate",
-        "gp": "gp|general practitioner",
-        "dvt": "dvt|deep vein thrombosis",
-        "uti": "uti|urinary tract infection",
-    }.items()
-    for phrase in phrases.split("|")
-}
+ABBREVIATIONS = by_spelling(
+    {
+        "ED": "ed|er|emergency department|emergency room|accident and emergency",
+        "OR": "operating room|operating theatre|operating theater",
+        "ICU": "icu|itu|intensive care unit|intensive therapy unit",
+        "CT": "ct|computed tomography",
+        "MRI": "mri|magnetic resonance imaging",
+        "ECG": "ecg|ekg|electrocardiogram",
+        "GCS": "gcs|glasgow coma scale|glasgow coma score",
+        "BP": "bp|blood pressure",
+        "HR": "hr|heart rate",
+        "RR": "rr|respiratory rate",
+        "GP": "gp|general practitioner",
+        "DVT": "dvt|deep vein thrombosis",
+        "UTI": "uti|urinary tract infection",
+    },
+    separator="|",
+)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.words import Word, listed, stem
+from safe_core.diagnosis.words import Word, by_spelling, stem, word_set
 
 ValueType = Literal["number", "time", "day", "grade", "side", "comparison"]
 
@@ -45,6 +45,20 @@ def _units(*rows: tuple[str, float, str]) -> dict[str, Unit]:
     return {name: Unit(quantity, size) for quantity, size, names in rows for name in names.split()}
 
 
+def _fixed_values(*rows: tuple[ValueType, str, str]) -> dict[str, Value]:
+    """Map spellings to values, from rows of type, scale and values: a word, or "canonical=spelling,spelling"."""
+    return {
+        spelling: Value(value_type, scale, canonical, 1)
+        for value_type, scale, values in rows
+        for canonical, _, spellings in (value.partition("=") for value in values.split())
+        for spelling in (spellings or canonical).split(",")
+    }
+
+
+def _numbered(names: str, start: int) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names.split(), start)}
+
+
 UNITS = _units(
     ("duration", 1, "s sec secs second seconds"),
     ("duration", 60, "min mins minute minutes"),
@@ -74,26 +88,21 @@ UNITS = _units(
     ("substance", 1, "mmol mmols"),
     ("rate", 1, "bpm"),
 ) | {name: Unit("heat or angle", 1, "F") for name in ("f", "fahrenheit")}
-_DEGREES = frozenset(("degree", "degrees"))
+_DEGREES = word_set("degree degrees")
 _BARE = frozenset(("bare", "ordinal", "grade", "numbered day"))
 
 _NUMBERS = {
-    name: number
-    for number, name in enumerate(
-        listed(
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen twenty"
-        )
-    )
-} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
-_NUMBERS |= {"once": 1, "twice": 2, "thrice": 3}
-_ORDINALS = {
-    name: number
-    for number, name in enumerate(listed("first second third fourth fifth sixth seventh eighth ninth tenth"), start=1)
-}
-_DAYS = {
-    name: day
-    for day, names in {
+    "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
+    "eighty": 80, "ninety": 90, "hundred": 100,
+}  # fmt: skip
+_NUMBERS |= _numbered(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty",
+    start=0,
+)
+_ORDINALS = _numbered("first second third fourth fifth sixth seventh eighth ninth tenth", start=1)
+_DAYS = by_spelling(
+    {
         "monday": "monday mondays mon",
         "tuesday": "tuesday tuesdays tue tues",
         "wednesday": "wednesday wednesdays wed",
@@ -101,75 +110,59 @@ _DAYS = {
         "friday": "friday fridays fri",
         "saturday": "saturday saturdays sat",
         "sunday": "sunday sundays sun",
-    }.items()
-    for name in names.split()
-}
-_NEAR_DAYS = {name: name for name in ("today", "yesterday", "tomorrow")}
+    }
+)
 _MONTHS = {
     name: name[:3]
-    for name in listed(
+    for name in word_set(
         "january february march april may june july august september october november december jan feb mar apr jun "
         "jul aug sep sept oct nov dec"
     )
 }
 _ONLY_MONTHS = frozenset(name for name in _MONTHS if len(name) > 4 and name != "march")
-_BEFORE_MONTH = frozenset(listed("in of since until by last next from"))
+_BEFORE_MONTH = word_set("in of since until by last next from")
 _DAYS_BY = {"same": "same", "next": "next", "following": "next", "previous": "previous"}
-_DAY_PARTS = {name: name for name in ("morning", "afternoon", "evening", "night", "overnight")}
-_CLOCK_WORDS = {"noon": "12:00", "midday": "12:00", "midnight": "00:00"}
-# One word of a line stands against the others of its line.
-_SIDES = {
-    name: (scale, side)
-    for scale, sides in {
-        "left or right": "left:left,lt right:right,rt bilateral:both,bilateral,bilaterally unilateral:unilateral",
-        "upper or lower": "upper:upper lower:lower",
-        "near or far": "proximal:proximal,proximally distal:distal,distally",
-        "inner or outer": "medial:medial,medially lateral:lateral,laterally",
-        "front or back": "anterior:anterior,anteriorly posterior:posterior,posteriorly",
-        "palm or back": "volar:volar,palmar dorsal:dorsal,dorsally",
-    }.items()
-    for side, names in (pair.split(":") for pair in sides.split())
-    for name in names.split(",")
-}
-_SEVERITIES = {
-    "mild": "mild",
-    "mildly": "mild",
-    "moderate": "moderate",
-    "moderately": "moderate",
-    "severe": "severe",
-    "severely": "severe",
-    "minor": "minor",
-    "major": "major",
-}
-_GRADE_NOUNS = frozenset(
-    listed(
-        "type grade stage class category level degree zone phase group score tier priority triage grades types stages"
-    )
+# Words that are a value by themselves; on one scale, each value stands against the others.
+_FIXED = _fixed_values(
+    ("day", "near day", "today yesterday tomorrow"),
+    ("time", "clock", "12:00=noon,midday 00:00=midnight"),
+    ("time", "part of the day", "morning afternoon evening night overnight"),
+    ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major"),
+    ("side", "left or right", "left=left,lt right=right,rt bilateral=both,bilateral,bilaterally unilateral"),
+    ("side", "upper or lower", "upper lower"),
+    ("side", "near or far", "proximal=proximal,proximally distal=distal,distally"),
+    ("side", "inner or outer", "medial=medial,medially lateral=lateral,laterally"),
+    ("side", "front or back", "anterior=anterior,anteriorly posterior=posterior,posteriorly"),
+    ("side", "palm or back", "volar=volar,palmar dorsal=dorsal,dorsally"),
 )
-_SCORES = frozenset(listed("score scores scale grade stage class level coma"))
+_GRADE_NOUNS = word_set(
+    "type grade stage class category level degree zone phase group score tier priority triage grades types stages"
+)
+_SCORES = word_set("score scores scale grade stage class level coma")
 _ROMAN = re.compile(r"(x{0,3})(ix|iv|v?i{0,3})([a-d]?)")
 _ROMAN_WORTH = {"i": 1, "v": 5, "x": 10}
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?")
 _COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])([0-5]\d)")
+_HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
+_HOURS = word_set("h hr hrs hours")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
-_AFTER_RIGHT = frozenset(listed("away after before now then"))
+_ORDINAL_ENDINGS = word_set("st nd rd th")
+_AFTER_RIGHT = word_set("away after before now then")
 
 
 # What stands before a number and says on which side of it: the words, then the side.
-_COMPARISONS = {
-    tuple(phrase.split()): side
-    for side, phrases in {
+_COMPARISONS = by_spelling(
+    {
         "less": "<|<=|below|under|within|up to|less than|fewer than|lower than|at most|no more than|not more than|"
         "less than or equal to",
         "more": ">|>=|above|over|exceeding|more than|greater than|higher than|longer than|at least|no less than|"
         "not less than|no fewer than|greater than or equal to|more than or equal to",
-    }.items()
-    for phrase in phrases.split("|")
-}
-_LONGEST_COMPARISON = max(map(len, _COMPARISONS))
-_COMPARISON_FIRST = frozenset(phrase[0] for phrase in _COMPARISONS)
+    },
+    separator="|",
+)
+_LONGEST_COMPARISON = max(len(phrase.split()) for phrase in _COMPARISONS)
+_COMPARISON_FIRST = frozenset(phrase.partition(" ")[0] for phrase in _COMPARISONS)
 
 
 class Spot(NamedTuple):
@@ -231,15 +224,17 @@ def _clock(spot: Spot) -> Value | None:
     """Read 20:30, 8:30 pm, 8.30 pm, 8 pm, 0830 hours, 8 o'clock."""
     first, after = spot.folded(), spot.folded(1)
     if after in _HALVES:
-        hour, minute = _hour_and_minute(first)
-        return _time(hour % 12 + _HALVES[after], minute, 2) if hour is not None and 0 < hour <= 12 else None
+        match = _HALF_CLOCK.fullmatch(first)
+        is_hour = match and 0 < int(match[1]) <= 12
+        return _time(int(match[1]) % 12 + _HALVES[after], int(match[2] or 0), 2) if match and is_hour else None
+    length = 2 if after in _HOURS else 1
     if match := _CLOCK.fullmatch(first):
-        return _time(int(match[1]), int(match[2]), 2 if after in {"h", "hrs", "hours", "hr"} else 1)
+        return _time(int(match[1]), int(match[2]), length)
     if after == "oclock" and first.isdecimal() and int(first[:3]) <= 24:
         return _time(int(first), 0, 2)
     match = _COMPACT_CLOCK.fullmatch(first)
-    if match and (after in {"h", "hrs", "hours", "hr"} or (spot.folded(-1) == "at" and after not in UNITS)):
-        return _time(int(match[1]), int(match[2]), 2 if after in {"h", "hrs", "hours", "hr"} else 1)
+    if match and (after in _HOURS or (spot.folded(-1) == "at" and after not in UNITS)):
+        return _time(int(match[1]), int(match[2]), length)
     return None
 
 
@@ -249,16 +244,13 @@ def _clock_after_at(spot: Spot) -> Value | None:
     if spot.folded(-1) == "at" and len(first) == 5 and _CLOCK.fullmatch(first.replace(".", ":")):
         return None if spot.folded(1) in UNITS else _time(int(first[:2]), int(first[3:]), 1)
     if (spot.folded(-2), spot.folded(-1)) == ("half", "past"):
-        hour = _NUMBERS.get(first, int(first[:9]) if first.isdecimal() else 24)
-        return _time(hour, 30, 1) if hour < 24 else None
+        hour = _whole_number(first)
+        return _time(hour, 30, 1) if hour is not None and hour < 24 else None
     return None
 
 
-def _hour_and_minute(first: str) -> tuple[int | None, int]:
-    hour, _, minute = first.replace(".", ":").partition(":")
-    if not (hour.isdecimal() and len(hour) <= 2) or (minute and not (minute.isdecimal() and len(minute) == 2)):
-        return None, 0
-    return int(hour), int(minute or 0)
+def _whole_number(folded: str) -> int | None:
+    return _NUMBERS.get(folded, int(folded[:9]) if folded.isdecimal() else None)
 
 
 def _time(hour: int, minute: int, length: int) -> Value:
@@ -282,8 +274,7 @@ def _ordinal(spot: Spot) -> Value | None:
 
 def _numbered_day(spot: Spot) -> Value | None:
     """Read the 2 of "day 2"."""
-    first = spot.folded()
-    number = _NUMBERS.get(first, int(first[:9]) if first.isdecimal() else None)
+    number = _whole_number(spot.folded())
     if spot.folded(-1) != "day" or number is None or spot.folded(1) in UNITS:
         return None
     return Value("day", "numbered day", str(number), 1)
@@ -291,13 +282,12 @@ def _numbered_day(spot: Spot) -> Value | None:
 
 def _grade_number(spot: Spot) -> Value | None:
     """Read the 3 of "type 3", "type 3a", "score of 3" and "GCS 3"."""
-    first = spot.folded()
-    number = _NUMBERS.get(first, int(first[:9]) if first.isdecimal() else None)
-    if not _follows_grade_noun(spot) or spot.folded(1) in UNITS:
+    first, letter = spot.folded(), spot.folded(1)
+    if not _follows_grade_noun(spot) or letter in UNITS:
         return None
+    number = _whole_number(first)
     if number is None:
         return Value("grade", "grade", first[:40], 1)
-    letter = spot.folded(1)
     if len(letter) == 1 and letter in "abcd" and spot.touches(1):
         return Value("grade", "grade", f"{number}{letter}", 2)
     return Value("grade", "grade", str(number), 1)
@@ -352,8 +342,6 @@ def _day(spot: Spot) -> Value | None:
     first, after = spot.folded(), spot.folded(1)
     if first in _DAYS and (len(first) > 5 or spot.is_capitalised):
         return Value("day", "weekday", _DAYS[first], 1)
-    if first in _NEAR_DAYS:
-        return Value("day", "near day", first, 1)
     if first in _DAYS_BY and after == "day":
         return Value("day", "near day", _DAYS_BY[first], 2)
     return _month(spot) if first in _MONTHS and spot.is_capitalised else None
@@ -382,13 +370,6 @@ def _day_of_month(spot: Spot) -> Value | None:
     return None
 
 
-def _day_part(spot: Spot) -> Value | None:
-    first = spot.folded()
-    if first in _CLOCK_WORDS:
-        return Value("time", "clock", _CLOCK_WORDS[first], 1)
-    return Value("time", "part of the day", first, 1) if first in _DAY_PARTS else None
-
-
 def _roman_grade(spot: Spot) -> Value | None:
     first = spot.folded()
     if len(first) > 6 or not spot.is_capitalised or not (match := _ROMAN.fullmatch(first)):
@@ -415,19 +396,13 @@ def _worth(numeral: str) -> int:
     )
 
 
-def _severity(spot: Spot) -> Value | None:
+def _fixed(spot: Spot) -> Value | None:
     first = spot.folded()
-    return Value("grade", "severity", _SEVERITIES[first], 1) if first in _SEVERITIES else None
-
-
-def _side(spot: Spot) -> Value | None:
-    first = spot.folded()
-    if first not in _SIDES or (first == "right" and spot.folded(1) in _AFTER_RIGHT) or _is_departure(spot):
+    if (first == "right" and spot.folded(1) in _AFTER_RIGHT) or _is_departure(spot):
         return None
     if first == "both" and "and" in (spot.folded(2), spot.folded(3), spot.folded(4)):
         return None
-    scale, side = _SIDES[first]
-    return Value("side", scale, side, 1)
+    return _FIXED.get(first)
 
 
 def _is_departure(spot: Spot) -> bool:
@@ -447,7 +422,7 @@ def _comparison(spot: Spot) -> Value | None:
     if first not in _COMPARISON_FIRST or (first == "over" and spot.folded(-1)[:1].isdecimal()):
         return None
     for length in range(_LONGEST_COMPARISON, 0, -1):
-        side = _COMPARISONS.get(tuple(spot.folded(step) for step in range(length)))
+        side = _COMPARISONS.get(" ".join(spot.folded(step) for step in range(length)))
         if side and (number := _compared(spot.at_step(length))):
             return Value("comparison", f"than {number.key}", side, length)
     return None
@@ -462,15 +437,6 @@ def _compared(spot: Spot) -> Value | None:
 
 
 _Reading = Callable[[Spot], Value | None]
-_OF_DIGITS: tuple[_Reading, ...] = (
-    _date,
-    _day_of_month,
-    _clock,
-    _clock_after_at,
-    _ordinal,
-    _numbered_day,
-    _grade_number,
-    _quantity,
-)
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (_clock, _clock_after_at, _ordinal, _numbered_day, _grade_number, _quantity)
-_OF_WORDS: tuple[_Reading, ...] = (_comparison, _day, _day_part, _roman_grade, _severity, _side)
+_OF_DIGITS = (_date, _day_of_month, *_OF_NUMBER_WORDS)
+_OF_WORDS: tuple[_Reading, ...] = (_comparison, _day, _roman_grade, _fixed)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.model import AbsentWord, WordType
-from safe_core.diagnosis.words import listed, stem
+from safe_core.diagnosis.words import stem, word_set
 
 _OF_VALUES: dict[str, WordType] = {
     "time": "time",
@@ -14,12 +14,12 @@ _OF_VALUES: dict[str, WordType] = {
     "number": "other",
     "comparison": "other",
 }
-_CAUSES = frozenset(listed("due because by secondary caused owing attributed"))
-_POINTS = frozenset(listed("from until since before after between prior following to"))
+_CAUSES = word_set("due because by secondary caused owing attributed")
+_POINTS = word_set("from until since before after between prior following to")
 _ACCIDENTS = frozenset(
     map(
         stem,
-        listed(
+        word_set(
             "fall accident crash collision collapse trip slip assault jump blow kick strike struck throw thrown twist "
             "incident injury burn bite impact"
         ),

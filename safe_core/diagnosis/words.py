@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -26,9 +27,14 @@ _SIGNS = {"%": "percent", "°": "degree", "≤": "<=", "≥": ">="}
 _MAX_TOKEN = 64  # longer ones are cut for comparison: they are no words
 
 
-def listed(text: str) -> tuple[str, ...]:
+def word_set(text: str) -> frozenset[str]:
     """Give the words of a list that is written as one text."""
-    return tuple(text.split())
+    return frozenset(text.split())
+
+
+def by_spelling(spellings: Mapping[str, str], separator: str | None = None) -> dict[str, str]:
+    """Turn a table of names, each with all its spellings in one text, into one from each spelling to its name."""
+    return {spelling: name for name, text in spellings.items() for spelling in text.split(separator)}
 
 
 class Word(NamedTuple):
@@ -61,9 +67,8 @@ def fold(token: str) -> str:
 
 
 # the forms of common verbs that no ending explains
-_IRREGULAR = {
-    form: verb
-    for verb, forms in {
+_IRREGULAR = by_spelling(
+    {
         "begin": "began begun",
         "break": "broke broken",
         "bring": "brought",
@@ -94,49 +99,32 @@ _IRREGULAR = {
         "tooth": "teeth",
         "man": "men",
         "woman": "women",
-    }.items()
-    for form in forms.split()
-}
-_ENDINGS = (
-    # ending, what stands in its place, how much must be left of the word
-    ("ifications", "ify", 3),
-    ("ification", "ify", 3),
-    ("ational", "ate", 4),
-    ("ations", "", 4),
-    ("ation", "", 4),
-    ("ments", "", 4),
-    ("ment", "", 4),
-    ("abilities", "able", 3),
-    ("ability", "able", 3),
-    ("ibilities", "ible", 3),
-    ("ibility", "ible", 3),
-    ("ities", "", 4),
-    ("ity", "", 4),
-    ("nesses", "", 4),
-    ("ness", "", 4),
-    ("ions", "", 4),
-    ("ion", "", 4),
-    ("ances", "", 4),
-    ("ance", "", 4),
-    ("ences", "", 4),
-    ("ence", "", 4),
-    ("ically", "ic", 3),
-    ("ily", "y", 3),
-    ("ly", "", 4),
-    ("ies", "y", 2),
-    ("ied", "y", 2),
-    ("ings", "", 3),
-    ("ing", "", 3),
-    ("ed", "", 3),
-    ("als", "", 5),
-    ("al", "", 5),
-    ("ive", "", 5),
-    ("sses", "ss", 2),
-    ("xes", "x", 2),
-    ("ches", "ch", 2),
-    ("shes", "sh", 2),
-    ("es", "e", 3),
-    ("s", "", 3),
+    }
+)
+# Endings are tried in this order: what replaces them, how many letters must be left before them, the endings.
+_ENDINGS = tuple(
+    (ending, instead, left)
+    for instead, left, endings in (
+        ("ify", 3, "ifications ification"),
+        ("ate", 4, "ational"),
+        ("", 4, "ations ation ments ment"),
+        ("able", 3, "abilities ability"),
+        ("ible", 3, "ibilities ibility"),
+        ("", 4, "ities ity nesses ness ions ion ances ance ences ence"),
+        ("ic", 3, "ically"),
+        ("y", 3, "ily"),
+        ("", 4, "ly"),
+        ("y", 2, "ies ied"),
+        ("", 3, "ings ing ed"),
+        ("", 5, "als al ive"),
+        ("ss", 2, "sses"),
+        ("x", 2, "xes"),
+        ("ch", 2, "ches"),
+        ("sh", 2, "shes"),
+        ("e", 3, "es"),
+        ("", 3, "s"),
+    )
+    for ending in endings.split()
 )
 _KEPT = ("ss", "us", "is", "ous")  # endings whose last s is no plural
 
