@@ -70,14 +70,9 @@ class Ceiling:
 
     def document(self) -> dict[str, int]:
         """Give the `ceiling` of a report."""
-        labels = {label.lower(): count for label, count in self.by_label.items()}
-        return {
-            "cases": self.cases,
-            **labels,
-            "terms": self.terms,
-            "not_in_narrative": self.not_in_narrative,
-            "without_narrative": self.without_narrative,
-        }
+        labels = (self.by_label["Pass"], self.by_label["Review"], self.by_label["Fail"])
+        counts = (self.cases, *labels, self.terms, self.not_in_narrative, self.without_narrative)
+        return dict(zip(_COUNTS, counts, strict=True))
 
     @property
     def pass_rate(self) -> float:
@@ -213,7 +208,8 @@ def findings(cases: Iterable[WrittenCase]) -> Iterator[Finding]:
             yield from check(case)
         lists = {criterion: listed_terms(case, criterion) for criterion in CRITERIA}
         for check_terms in _TERM_CHECKS:
-            yield from check_terms(case, lists)
+            for code, term, what in check_terms(case, lists):
+                yield case.finding(code, f'"{term.term}" {what}', term.path, term.term)
         test_id = case.read.test_id
         if test_id is not None and first.setdefault(test_id, case) is not case:
             yield _twice(first[test_id], case)
@@ -221,14 +217,15 @@ def findings(cases: Iterable[WrittenCase]) -> Iterator[Finding]:
 
 def listed_terms(case: WrittenCase, criterion: Criterion) -> list[ListedTerm]:
     """List the terms of one criterion that can be looked for; what is blank or no text is left out."""
-    section, name = PLACES[criterion]
-    terms = _within(case.written, "expectations", section, name)
-    path = f"expectations.{section}.{name}"
-    return [
-        ListedTerm(f"{path}[{at}]", term, needle)
-        for at, term in enumerate(terms if isinstance(terms, list) else ())
-        if isinstance(term, str) and (needle := normalise(term))
-    ]
+    return [term for term in _written_terms(case, criterion) if term.needle]
+
+
+def _written_terms(case: WrittenCase, criterion: Criterion) -> Iterator[ListedTerm]:
+    keys = ("expectations", *PLACES[criterion])
+    terms = _within(case.written, *keys)
+    for at, term in enumerate(terms if isinstance(terms, list) else ()):
+        if isinstance(term, str):
+            yield ListedTerm(f"{'.'.join(keys)}[{at}]", term, normalise(term))
 
 
 def _within(document: object, *keys: str) -> object:
@@ -287,15 +284,12 @@ def _unknown_key(key: str, known: _Keys, there: frozenset[str]) -> tuple[Code, s
 
 def _problems(case: WrittenCase) -> Iterator[Finding]:
     """Name each blank term, and what else makes the case unusable, as far as reading it got."""
-    blank = []
-    for section, name in PLACES.values():
-        terms = _within(case.written, "expectations", section, name)
-        for at, term in enumerate(terms if isinstance(terms, list) else ()):
-            if isinstance(term, str) and not normalise(term):
-                blank.append(f"{section}.{name}[{at}] is blank")
-                path = f"expectations.{section}.{name}[{at}]"
-                yield case.finding("blank_term", "a blank term, which would match everything", path, term)
-    if isinstance(case.read, BadTestCase) and case.read.problem not in blank:
+    terms = (term for criterion in CRITERIA for term in _written_terms(case, criterion))
+    blank = [term for term in terms if not term.needle]
+    named = {f"{term.path.removeprefix('expectations.')} is blank" for term in blank}
+    for term in blank:
+        yield case.finding("blank_term", "a blank term, which would match everything", term.path, term.term)
+    if isinstance(case.read, BadTestCase) and case.read.problem not in named:
         yield case.finding("invalid_case", f"cannot be scored: {case.read.problem}")
 
 
@@ -327,9 +321,10 @@ _CASE_CHECKS: Final = (_problems, _keys, _concern, _archetype)
 # --- findings of terms ------------------------------------------------------------------------------------------------
 
 _Lists = Mapping[Criterion, Sequence[ListedTerm]]
+_TermFindings = Iterator[tuple[Code, ListedTerm, str]]  # the sentence lacks its first word, the term in quotes
 
 
-def _absent(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+def _absent(case: WrittenCase, lists: _Lists) -> _TermFindings:
     narrative = narrative_of(case.written)
     if narrative is None:
         return
@@ -337,20 +332,18 @@ def _absent(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
     stands = which_stand_in(normalise(narrative), [listed.needle for listed in required])
     for listed, found in zip(required, stands, strict=True):
         if not found:
-            sentence = f'"{listed.term}" is not in the narrative'
-            yield case.finding("not_in_narrative", sentence, listed.path, listed.term)
+            yield "not_in_narrative", listed, "is not in the narrative"
 
 
-def _repeated(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+def _repeated(_: WrittenCase, lists: _Lists) -> _TermFindings:
     for terms in lists.values():
         first: dict[str, ListedTerm] = {}
         for listed in terms:
             if first.setdefault(listed.needle, listed) is not listed:
-                sentence = f'"{listed.term}" counts twice: it is {_last(first[listed.needle].path)} too'
-                yield case.finding("duplicate_term", sentence, listed.path, listed.term)
+                yield "duplicate_term", listed, f"counts twice: it is {_last(first[listed.needle].path)} too"
 
 
-def _nested(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+def _nested(_: WrittenCase, lists: _Lists) -> _TermFindings:
     for criterion, terms in lists.items():
         effect = (
             "one use of the longer term counts twice"
@@ -358,45 +351,38 @@ def _nested(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
             else "an output that has the longer one has both"
         )
         for listed, longer in _inside(terms, terms):
-            sentence = f'"{listed.term}" is inside "{longer.term}", {_last(longer.path)}: {effect}'
-            yield case.finding("nested_term", sentence, listed.path, listed.term)
+            yield "nested_term", listed, f'is inside "{longer.term}", {_last(longer.path)}: {effect}'
 
 
-def _contradictory(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+def _contradictory(_: WrittenCase, lists: _Lists) -> _TermFindings:
     """Find forbidden terms that are required too, which matters where a question quotes what was to be found."""
     required = {listed.needle: listed for listed in (*lists["AC"], *lists["CR"])}
     for listed in lists["AH"]:
-        if listed.needle in required:
-            sentence = f'"{listed.term}" is forbidden in questions and required: {_last(required[listed.needle].path)}'
-            yield case.finding("forbidden_and_required", sentence, listed.path, listed.term)
+        if same := required.get(listed.needle):
+            yield "forbidden_and_required", listed, f"is forbidden in questions and required: {_last(same.path)}"
     for listed, longer in _inside(lists["AH"], list(required.values())):
-        sentence = (
-            f'"{listed.term}" is forbidden and is inside "{longer.term}", {_last(longer.path)}: '
-            "a question that quotes this uses it"
-        )
-        yield case.finding("forbidden_inside_required", sentence, listed.path, listed.term)
+        place = f'"{longer.term}", {_last(longer.path)}'
+        what = f"is forbidden and is inside {place}: a question that quotes this uses it"
+        yield "forbidden_inside_required", listed, what
 
 
-def _forbidden_themes(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+def _forbidden_themes(case: WrittenCase, lists: _Lists) -> _TermFindings:
     themes = _within(case.written, "expectations", "followup_questions", "required_themes")
     for theme in themes if isinstance(themes, list) else ():
         for listed in lists["AH"] if isinstance(theme, str) else ():
             if listed.needle in normalise(theme):
-                sentence = f'"{listed.term}" is forbidden, but the theme "{theme}" is to be asked for'
-                yield case.finding("forbidden_inside_theme", sentence, listed.path, listed.term)
+                yield "forbidden_inside_theme", listed, f'is forbidden, but the theme "{theme}" is to be asked for'
 
 
-def _short(case: WrittenCase, lists: _Lists) -> Iterator[Finding]:
+def _short(case: WrittenCase, lists: _Lists) -> _TermFindings:
     narrative = normalise(narrative_of(case.written) or "")
     every = [listed for terms in lists.values() for listed in terms]
     words = {needle: longer_word(needle, narrative) for needle in dict.fromkeys(each.needle for each in every)}
     for listed in every:
         if word := words[listed.needle]:
-            sentence = f'"{listed.term}" also matches inside "{word}", which is in the narrative'
-            yield case.finding("hits_inside_word", sentence, listed.path, listed.term)
+            yield "hits_inside_word", listed, f'also matches inside "{word}", which is in the narrative'
         elif word := longer_word(listed.needle, _COMMON_WORDS):
-            sentence = f'"{listed.term}" would also match inside words like "{word}"'
-            yield case.finding("may_hit_inside_word", sentence, listed.path, listed.term)
+            yield "may_hit_inside_word", listed, f'would also match inside words like "{word}"'
 
 
 _TERM_CHECKS: Final = (_absent, _repeated, _nested, _contradictory, _forbidden_themes, _short)
