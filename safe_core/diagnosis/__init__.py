@@ -61,7 +61,7 @@ def diagnose(expectations: Expectations, output: Output, narrative: str | None) 
         *(("CR", term) for term in details.cr_missing),
         *(("AC", term) for term in details.ac_missing),
     ]
-    return Diagnosis(tuple(_misses(missed, texts, narrative)), occurrences(details, texts))
+    return Diagnosis(tuple(_misses(missed, texts, narrative)), tuple(occurrences(details, texts)))
 
 
 def _misses(

@@ -13,7 +13,6 @@ _BREAKS = word_set("but with and although though while which who")
 _TAKING_BACK = word_set("absent denied excluded negative never ruled lacking")
 _IS = word_set("is are was were be been being as")
 _NO_DOUBTS = word_set("approximate confirmed")
-_GRAMMAR = frozenset(("connective", "lead-in", "relation"))
 
 
 def is_negated(items: Sequence[Item], first: int, last: int, keys: Collection[str]) -> bool:
@@ -38,9 +37,7 @@ def doubts(items: Sequence[Item], first: int, last: int) -> frozenset[str]:
 def doubts_beside(items: Sequence[Item], first: int, last: int) -> list[int]:
     """Give the places of the doubts and certainties that lead to a passage or close it."""
     places = []
-    while first and (
-        items[first - 1].role == "certainty" or (_is_grammar(items[first - 1]) and not items[first].pause)
-    ):
+    while first and (items[first - 1].role == "certainty" or (is_grammar(items[first - 1]) and not items[first].pause)):
         first -= 1
         if items[first].role == "certainty":
             places.append(first)
@@ -55,7 +52,7 @@ def _told_after(items: Sequence[Item], last: int) -> int | None:
         at += 1
     if at == len(items) or items[at].pause or items[at].role != "certainty":
         return None
-    closes = at + 1 == len(items) or items[at + 1].pause or _is_grammar(items[at + 1])
+    closes = at + 1 == len(items) or items[at + 1].pause or is_grammar(items[at + 1])
     return at if closes else None
 
 
@@ -73,9 +70,9 @@ def _reaches(items: Sequence[Item], at: int, keys: Collection[str]) -> bool:
             return not crossed
         if item.key in keys:
             return True
-        if crossed and _is_grammar(item):
+        if crossed and is_grammar(item):
             return False
-        crossed = crossed or not (_is_grammar(item) or item.role == "certainty")
+        crossed = crossed or not (is_grammar(item) or item.role == "certainty")
     return not crossed
 
 
@@ -87,7 +84,7 @@ def _negated_before(items: Sequence[Item], first: int) -> int | None:
             return None
         if items[at].role == "negation":
             return at
-        telling += not _is_grammar(items[at])
+        telling += not is_grammar(items[at])
         if telling > _TELLING_BETWEEN:
             return None
     return None
@@ -107,5 +104,6 @@ def _negated_after(items: Sequence[Item], last: int) -> int | None:
     return None
 
 
-def _is_grammar(item: Item) -> bool:
-    return item.role in _GRAMMAR
+def is_grammar(item: Item) -> bool:
+    """Tell whether a word only links others or leads to them."""
+    return item.role in {"connective", "lead-in", "relation"}

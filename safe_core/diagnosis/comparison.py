@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, dropwhile, islice, takewhile
 
-from safe_core.diagnosis.claims import denials_beside, doubts, doubts_beside, is_negated
+from safe_core.diagnosis.claims import denials_beside, doubts, doubts_beside, is_grammar, is_negated
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.lexicon import PRIVATIONS, are_antonyms, are_opposites
 from safe_core.diagnosis.passages import Match, Term
@@ -16,7 +16,6 @@ MOST_TRIED = 8
 CLAIMING = ("negation", "certainty", "affirmation")
 """The roles of words that say whether something is so, and how surely."""
 
-_GRAMMAR = frozenset(("connective", "lead-in", "relation"))
 _LINKING = word_set("of the is are was were be been")
 _MOST_COMPARED = 32  # absent words of a term whose opposites are looked for
 _JOINING = word_set("and but while")
@@ -43,15 +42,13 @@ def claims_alike(match: Match) -> bool:
         return negated and _may_deny(match)
     expected, found = doubts(term, 0, len(term) - 1), doubts(items, match.first, match.last)
     # A doubt may stand as a plain word on the other side: "signs of infection", "infection signs".
-    differing = (found - keys.keys()) | (expected - {item.key for item in match.window})
+    differing = (found - keys.keys()) | (expected - match.keys.keys())
     return not (differing - {"sign"} if negated else differing)  # "no signs of" says "no"
 
 
 def _may_deny(match: Match) -> bool:
     """Tell whether a word of its own stands in or leads to a passage that may say the "lack of" in other words."""
-    led = takewhile(
-        lambda item: item.role in _GRAMMAR or item.folded in PRIVATIONS, reversed(match.items[: match.first])
-    )
+    led = takewhile(lambda item: is_grammar(item) or item.folded in PRIVATIONS, reversed(match.items[: match.first]))
     return any(item.folded in PRIVATIONS and item.key not in match.term.needed for item in (*match.window, *led))
 
 
@@ -103,7 +100,7 @@ def tells_by_itself(match: Match, held: Counter[str]) -> bool:
     "Sunday" in "arrived on Sunday" tells of the arrival, and is no piece of "surgery on Sunday".
     """
     words = held.total()
-    return words > 1 or (words == 1 and words == sum(item.role not in _GRAMMAR for item in match.items))
+    return words > 1 or (words == 1 and words == sum(not is_grammar(item) for item in match.items))
 
 
 def is_of_substance(match: Match) -> bool:
@@ -118,7 +115,7 @@ def share_of(match: Match, *but: str) -> float:
     expected = Counter(item.key for item in match.term.essential if item.role not in but)
     if not expected:
         return 0.0
-    return (expected & Counter(item.key for item in match.window)).total() / expected.total()
+    return (expected & match.keys).total() / expected.total()
 
 
 def opposite(match: Match, least: float) -> tuple[Item, int] | None:
@@ -129,9 +126,9 @@ def opposite(match: Match, least: float) -> tuple[Item, int] | None:
     denied = _deniable(match)
     if denied is None or share_of(match, *CLAIMING, "relation") < least:
         return None
-    before = _next_telling(match, range(match.first - 1, -1, -1))
-    after = _next_telling(match, range(match.last + 1, len(match.items)))
-    for place in (*range(match.first, match.last + 1), *before, *after):
+    sides = _outwards(match.items, match.first, match.last)
+    linked = (dropwhile(lambda place: match.items[place].folded in _LINKING, side) for side in sides)
+    for place in (*range(match.first, match.last + 1), *(place for side in linked for place in islice(side, 1))):
         found = match.items[place]
         if not are_opposites(denied.folded, found.folded) or found.key in match.term.needed:
             continue
@@ -163,21 +160,18 @@ def _says_the_same_of(match: Match, denied: Item, place: int) -> bool:
 
 def _neighbours(items: Sequence[Item], at: int) -> frozenset[str]:
     """Give the keys of the next words on both sides that tell something, up to a comma or a conjunction."""
-    before = takewhile(lambda place: not items[place + 1].pause, range(at - 1, -1, -1))
-    after = takewhile(lambda place: not items[place].pause, range(at + 1, len(items)))
-    sides = (takewhile(lambda place: items[place].folded not in _JOINING, places) for places in (before, after))
-    telling = ((items[place].key for place in side if items[place].role not in _GRAMMAR) for side in sides)
+    outwards = _outwards(items, at, at)
+    sides = (takewhile(lambda place: items[place].folded not in _JOINING, places) for places in outwards)
+    telling = ((items[place].key for place in side if not is_grammar(items[place])) for side in sides)
     return frozenset(key for side in telling for key in islice(side, 1))
 
 
-def _next_telling(match: Match, places: range) -> list[int]:
-    """Give the place of the first item, beyond words that link what is said of something to it; none past a comma."""
-    for place in places:
-        if match.items[place if places.step > 0 else place + 1].pause:
-            return []
-        if match.items[place].folded not in _LINKING:
-            return [place]
-    return []
+def _outwards(items: Sequence[Item], first: int, last: int) -> tuple[Iterator[int], Iterator[int]]:
+    """Give the places before and those after a part of a sentence, nearest first, each up to a comma."""
+    return (
+        takewhile(lambda place: not items[place + 1].pause, range(first - 1, -1, -1)),
+        takewhile(lambda place: not items[place].pause, range(last + 1, len(items))),
+    )
 
 
 def claim_edges(match: Match) -> list[int]:
@@ -193,9 +187,7 @@ def claim_edges(match: Match) -> list[int]:
 
 def _opposing(match: Match) -> Iterator[int]:
     """Give the places beside a passage, but for grammar, of the opposites of absent words."""
-    before = takewhile(lambda place: not match.items[place + 1].pause, range(match.first - 1, -1, -1))
-    after = takewhile(lambda place: not match.items[place].pause, range(match.last + 1, len(match.items)))
-    for places in (before, after):
+    for places in _outwards(match.items, match.first, match.last):
         for place in places:
             if any(are_opposites(item.folded, match.items[place].folded) for item in match.absent[:_MOST_COMPARED]):
                 yield place

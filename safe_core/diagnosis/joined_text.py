@@ -13,12 +13,8 @@ from safe_core.scoring import Details
 _LOOKS = 100_000  # occurrences that are asked whether they stand inside a word, over all terms of a case
 
 
-def occurrences(details: Details, texts: Sequence[Element]) -> tuple[Occurrence, ...]:
+def occurrences(details: Details, texts: Sequence[Element]) -> Iterator[Occurrence]:
     """Give the first occurrence of each term that was found or used, in the order CR, AH, AC."""
-    return tuple(_occurrences(details, texts))
-
-
-def _occurrences(details: Details, texts: Sequence[Element]) -> Iterator[Occurrence]:
     found: tuple[tuple[Literal["CR", "AH", "AC"], tuple[str, ...]], ...] = (
         ("CR", details.cr_found),
         ("AH", details.ah_violations),

@@ -1,7 +1,7 @@
 """Of what kind a miss is: rules asked in order, the first that holds is said."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -43,11 +43,6 @@ class Evidence:
     def matches(self) -> list[Match]:
         """The passages that the criterion reads, nearest first."""
         return nearest(self.term, self.read, self.most_sentences)
-
-    @cached_property
-    def unread_matches(self) -> list[Match]:
-        """The passages that the criterion does not read, nearest first."""
-        return nearest(self.term, self.unread, self.most_sentences)
 
     def stands_anywhere(self, expected: Item) -> bool:
         """Tell whether a value of the term stands, as a value of its type, anywhere in what the criterion reads."""
@@ -93,34 +88,32 @@ def connectives(evidence: Evidence) -> Finding | None:
 
 
 def rearranged(evidence: Evidence) -> Finding | None:
-    match = _all_of_it(evidence.matches)
-    return Finding(match.passage) if match else None
-
-
-def _all_of_it(matches: list[Match]) -> Match | None:
     """Find one sentence that says all of a term, and little else with it."""
-    for match in agreeing(matches):
-        complete = not match.term.core - Counter(item.key for item in match.window)
+    for match in agreeing(evidence.matches):
         little_else = len(match.added) <= max(2, len(match.term.essential) // 2)
-        if not (complete and little_else) or tells_two_things(match) or tells_otherwise(match):
-            continue
-        if not otherwise_bound(match):
-            return match
+        if match.term.core <= match.keys and little_else and not _tells_more(match):
+            return Finding(match.passage)
     return None
+
+
+def _tells_more(match: Match) -> bool:
+    return tells_two_things(match) or tells_otherwise(match) or bool(otherwise_bound(match))
 
 
 def value(evidence: Evidence) -> Finding | None:
     expected = [item for item in evidence.term.items if item.value and not evidence.stands_anywhere(item)]
-    if not expected:
-        return None
-    expected = expected[:_MOST_VALUES]
     for match in evidence.matches[:MOST_TRIED]:
-        if share_of(match, "value") < _SAME_EVENT:
-            continue
-        differing = {item: at for item in expected if (at := other_value(match, item)) is not None}
-        if differing:
+        if differing := _differing(match, expected):
             return Finding(match.reaching(*differing.values()), tuple(differing))
     return None
+
+
+def _differing(match: Match, expected: Iterable[Item]) -> dict[Item, int]:
+    """Give the expected values that the same event has otherwise, and the places of the other values."""
+    if share_of(match, "value") < _SAME_EVENT:
+        return {}
+    values = [item for item in expected if item.value][:_MOST_VALUES]
+    return {item: at for item in values if (at := other_value(match, item)) is not None}
 
 
 def polarity(evidence: Evidence) -> Finding | None:
@@ -147,12 +140,8 @@ def split(evidence: Evidence) -> Finding | None:
 def _rival(evidence: Evidence) -> Finding | None:
     """Find the same event with another value, though the expected one stands elsewhere: no change, and no match."""
     for match in evidence.matches[:MOST_TRIED]:
-        if share_of(match, "value") < _SAME_EVENT:
-            continue
-        absent = [item for item in match.absent if item.value][:_MOST_VALUES]
-        rivals = [at for item in absent if (at := other_value(match, item)) is not None]
-        if rivals:
-            return Finding(match.reaching(*rivals), match.absent)
+        if rivals := _differing(match, match.absent):
+            return Finding(match.reaching(*rivals.values()), match.absent)
     return None
 
 
@@ -164,7 +153,7 @@ def _pieces(matches: list[Match]) -> list[Match]:
     total = lacking.total()
     pieces: dict[tuple[Field, int | None], Match] = {}
     for match in matches[:MOST_TRIED]:
-        held = lacking & Counter(item.key for item in match.window)
+        held = lacking & match.keys
         if tells_by_itself(match, held) and not is_denied(match) and len(pieces) < _MOST_PIECES:
             lacking -= held
             pieces.setdefault((match.sentence.element.field, match.sentence.element.element), match)
@@ -184,13 +173,13 @@ def part(evidence: Evidence) -> Finding | None:
 
 
 def other_field(evidence: Evidence) -> Finding | None:
-    term, unread, matches = evidence.term, evidence.unread, evidence.unread_matches
-    passage = unread.joined.find(normalise(term.text)) or unread.without_form(term.folded.text)
-    if passage:
-        return Finding(passage)
-    match = next(filter(same_wording, agreeing(matches)), None) or _all_of_it(matches)
-    found = [match] if match else _pieces(matches)
-    return Finding(found[0].passage) if found else None
+    if literal := evidence.unread.joined.find(normalise(evidence.term.text)):
+        return Finding(literal)
+    elsewhere = Evidence(evidence.term, evidence.unread, evidence.read, evidence.most_sentences)
+    if finding := form(elsewhere) or connectives(elsewhere) or rearranged(elsewhere):
+        return finding
+    pieces = _pieces(elsewhere.matches)
+    return Finding(pieces[0].passage) if pieces else None
 
 
 def absent(evidence: Evidence) -> Finding:

@@ -1,7 +1,7 @@
 """The passage of a text that is nearest to a term: the fewest words that hold the most of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -76,23 +76,15 @@ class Match:
         return self.sentence.items[self.first : self.last + 1]
 
     @cached_property
-    def keys(self) -> frozenset[str]:
-        """What stands in the window."""
-        return frozenset(item.key for item in self.window)
+    def keys(self) -> Counter[str]:
+        """What stands in the window, and how often."""
+        return Counter(item.key for item in self.window)
 
     @cached_property
     def absent(self) -> tuple[Item, ...]:
         """The items of the term, other than connectives, that the window lacks, in the order of the term."""
-        held = Counter(item.key for item in self.window)
-        absent = []
-        for item in self.term.items:
-            if item.role == "connective" and item.key not in self.term.needed:
-                continue
-            if held[item.key]:
-                held[item.key] -= 1
-            else:
-                absent.append(item)
-        return tuple(absent)
+        wanted = (item for item in self.term.items if item.role != "connective" or item.key in self.term.needed)
+        return tuple(_left_over(wanted, self.keys))
 
     @cached_property
     def held(self) -> tuple[int, int]:
@@ -104,14 +96,8 @@ class Match:
     @cached_property
     def added(self) -> tuple[Item, ...]:
         """The items of the window that are neither in the term nor connectives or lead-in verbs."""
-        needed = Counter(self.term.needed)
-        added = []
-        for item in self.window:
-            if needed[item.key]:
-                needed[item.key] -= 1
-            elif item.role not in {"connective", "lead-in", "relation"}:
-                added.append(item)
-        return tuple(added)
+        left = _left_over(self.window, self.term.needed)
+        return tuple(item for item in left if item.role not in {"connective", "lead-in", "relation"})
 
     @property
     def passage(self) -> Passage:
@@ -120,8 +106,18 @@ class Match:
 
     def reaching(self, *places: int) -> Passage:
         """Give the place of the window, made longer to reach further items of the sentence."""
-        first, last = min(self.first, *places, self.first), max(self.last, *places, self.last)
+        first, last = min((self.first, *places)), max((self.last, *places))
         return self.sentence.element.passage(self.items[first].start, self.items[last].end)
+
+
+def _left_over(items: Iterable[Item], held: Counter[str]) -> Iterator[Item]:
+    """Give the items that are left when each key takes away as many as are held of it, from the first on."""
+    left = held.copy()
+    for item in items:
+        if left[item.key]:
+            left[item.key] -= 1
+        else:
+            yield item
 
 
 def nearest(term: Term, where: Sentences, most: int) -> list[Match]:
@@ -136,30 +132,24 @@ def nearest(term: Term, where: Sentences, most: int) -> list[Match]:
 
 def _match(term: Term, sentence: Sentence) -> Match | None:
     """Slide over the sentence and keep the shortest of the windows that hold the most of what is essential."""
-    needed = term.core
-    hits = [(at, item) for at, item in enumerate(sentence.items) if item.key in needed]
+    hits = [(at, item) for at, item in enumerate(sentence.items) if item.key in term.core]
     if not hits:
         return None
     inside: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
-    for _, item in hits:
-        whole[item.key] += 1
-    wanted = {key: min(count, whole[key]) for key, count in needed.items() if key in whole}
-    lacking = sum(wanted.values())
-    best: tuple[int, int] | None = None
+    wanted = term.core & Counter(item.key for _, item in hits)
+    lacking = wanted.total()
+    best = (0, len(sentence.items))  # wider than any window
     left = 0
     for at, item in hits:
         inside[item.key] += 1
         lacking -= inside[item.key] <= wanted[item.key]
         while lacking == 0:
             start, leaving = hits[left]
-            if best is None or at - start < best[1] - best[0]:
+            if at - start < best[1] - best[0]:
                 best = (start, at)
             inside[leaving.key] -= 1
             lacking += inside[leaving.key] < wanted[leaving.key]
             left += 1
-    if best is None:
-        return None
     first, last = _widened(term, sentence.items, *best)
     held = term.needed & Counter(item.key for item in sentence.items[first : last + 1])
     worth = {item.key: weight(item) for item in term.items}

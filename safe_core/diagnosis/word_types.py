@@ -4,16 +4,10 @@ from collections.abc import Sequence
 
 from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.model import AbsentWord, WordType
+from safe_core.diagnosis.values import ValueType
 from safe_core.diagnosis.words import stem, word_set
 
-_OF_VALUES: dict[str, WordType] = {
-    "time": "time",
-    "day": "day",
-    "side": "side",
-    "grade": "grade",
-    "number": "other",
-    "comparison": "other",
-}
+_OF_VALUES: dict[ValueType, WordType] = {"time": "time", "day": "day", "side": "side", "grade": "grade"}
 _CAUSES = word_set("due because by secondary caused owing attributed")
 _POINTS = word_set("from until since before after between prior following to")
 _ACCIDENTS = frozenset(
@@ -35,7 +29,7 @@ def absent_word(text: str, items: Sequence[Item], item: Item) -> AbsentWord:
 
 def _type(items: Sequence[Item], item: Item) -> WordType:
     if item.value:
-        return "time" if item.value.scale == "duration" else _OF_VALUES[item.value.type]
+        return "time" if item.value.scale == "duration" else _OF_VALUES.get(item.value.type, "other")
     if item.role in {"certainty", "negation", "affirmation"}:
         return "certainty"
     if item.role == "relation":
