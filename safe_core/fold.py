@@ -173,10 +173,6 @@ class _Tally:
         a, b, c, d = self.units
         self.units = (a + more[0], b + more[1], c + more[2], d + more[3])
 
-    def means(self) -> tuple[float, ...]:
-        """Give the means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
-        return tuple(exact_mean(total, self.cases) for total in self.units)
-
 
 class _Counts(dict[str, int]):
     """How often each text was counted in, less how often out; at 0 it is forgotten."""
@@ -298,7 +294,10 @@ class _Aggregates:
             for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
                 self.vacuous[position] += step * vacuous
         if row.scores != _FLAWLESS:  # otherwise no list has a term to count
-            self._move_terms(row.details, step)
+            details = row.details
+            self.cr_misses.move(details.cr_missing, step)
+            self.ah_violations.move(details.ah_violations, step)
+            self.ac_misses.move(details.ac_missing, step)
 
     def _move_in_archetype(self, row: CaseRow, step: int) -> None:
         name = row.kind.archetype or UNKNOWN_ARCHETYPE
@@ -310,11 +309,6 @@ class _Aggregates:
             self.archetype_cases[name] = tally.cases, tally.labels["Pass"]
         else:
             del self.archetypes[name], self.archetype_cases[name]
-
-    def _move_terms(self, details: Details, step: int) -> None:
-        self.cr_misses.move(details.cr_missing, step)
-        self.ah_violations.move(details.ah_violations, step)
-        self.ac_misses.move(details.ac_missing, step)
 
 
 class BatchFold:
@@ -481,7 +475,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def _breakdown(tally: _Tally) -> dict[str, Any]:
-    cr, ah, ac, _ = tally.means()
+    cr, ah, ac = (exact_mean(total, tally.cases) for total in tally.units[:3])
     return {
         "count": tally.cases,
         "mean_CR": cr,

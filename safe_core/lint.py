@@ -98,16 +98,12 @@ def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:
         if case.narrative is None:
             without += 1
             continue
-        by_label[score(case.expected, copy_of(case.narrative), case.rules).label] += 1
+        verbatim = Output(signals=(case.narrative,), summary=case.narrative)
+        by_label[score(case.expected, verbatim, case.rules).label] += 1
         required = (*case.expected.CR.normalised, *case.expected.AC.normalised)
         terms += len(required)
         absent += which_stand_in(normalise(case.narrative), required).count(False)
     return Ceiling(total, by_label, terms, absent, without)
-
-
-def copy_of(narrative: str) -> Output:
-    """Give the output that says the narrative word for word, and asks nothing."""
-    return Output(signals=(narrative,), summary=narrative)
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------
@@ -459,7 +455,8 @@ def longer_word(needle: str, text: str) -> str | None:
     Only needles of up to four characters are looked at, and longer ones that begin or end with a digit, which match
     inside longer numbers. A word that merely inflects the needle is none. Only the first _LOOKS places are looked at.
     """
-    at = text.find(needle) if can_be_inside(needle) else -1
+    can_be_inside = len(needle) <= _SHORT or needle[0].isdigit() or needle[-1].isdigit()
+    at = text.find(needle) if can_be_inside else -1
     for _ in range(_LOOKS):
         if at < 0:
             return None
@@ -473,11 +470,6 @@ def longer_word(needle: str, text: str) -> str | None:
 def _inflects(word: str, needle: str) -> bool:
     ending = word.removeprefix(needle)  # where it is none, the whole word, which is no ending
     return not {ending, ending.removeprefix(needle[-1])}.isdisjoint(_INFLECTIONS)
-
-
-def can_be_inside(needle: str) -> bool:
-    """Tell whether longer_word() looks at a needle at all."""
-    return len(needle) <= _SHORT or needle[0].isdigit() or needle[-1].isdigit()
 
 
 def _word_around(needle: str, text: str, at: int) -> str:

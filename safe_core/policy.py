@@ -59,6 +59,14 @@ def _number(name: str, value: object) -> float:
     return number + 0.0  # -0.0 becomes 0.0, so that equal rules have equal fingerprints
 
 
+def _setting(name: str, value: object) -> Setting:
+    if name != "strictAH":
+        return _number(name, value)
+    if not isinstance(value, bool):
+        raise InvalidPolicy(f"{name} is not {_FLAG}")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """The two bounds of one criterion: 0 <= review <= pass <= 1 (contract.md, "Label")."""
@@ -117,8 +125,7 @@ class Rules:
     strict_ah: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.strict_ah, bool):
-            raise InvalidPolicy(f"strictAH is not {_FLAG}")
+        _setting("strictAH", self.strict_ah)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -160,9 +167,6 @@ class Override:
     def from_document(cls, document: object) -> Self:
         """Read one override as written in a configuration file; raises InvalidPolicy naming the key."""
         return cls(dict(_flatten(document, _LAYER, "")))
-
-
-_NO_OVERRIDE = Override()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +233,12 @@ class Policy:
         default = self.default.settings()
         effective: dict[tuple[str | None, str | None], Rules] = {}
         for metric_id, archetype in product((None, *self.metric_id), (None, *self.archetype)):
-            by_metric = self.metric_id[metric_id] if metric_id is not None else _NO_OVERRIDE
-            by_archetype = self.archetype[archetype] if archetype is not None else _NO_OVERRIDE
+            by_metric = {} if metric_id is None else self.metric_id[metric_id].settings
+            by_archetype = {} if archetype is None else self.archetype[archetype].settings
             try:
-                rules = Rules.of(default | dict(by_metric.settings) | dict(by_archetype.settings))
+                effective[metric_id, archetype] = Rules.of({**default, **by_metric, **by_archetype})
             except InvalidPolicy as error:
                 raise InvalidPolicy(f"{_layer_names(metric_id, archetype)}{error}") from error
-            effective[metric_id, archetype] = rules
         return effective
 
     def _hash(self) -> str:
@@ -254,14 +257,6 @@ class Policy:
         }
         text = json.dumps(canonical, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _setting(name: str, value: object) -> Setting:
-    if name != "strictAH":
-        return _number(name, value)
-    if not isinstance(value, bool):
-        raise InvalidPolicy(f"{name} is not {_FLAG}")
-    return value
 
 
 def _threshold(settings: Settings, criterion: Criterion) -> Threshold:

@@ -10,13 +10,11 @@ from safe_core.diagnosis.model import (
     KINDS,
     AbsentWord,
     Diagnosis,
-    Field,
     InNarrative,
     Kind,
     Miss,
     Occurrence,
     Passage,
-    WordType,
     miss_document,
 )
 from safe_core.diagnosis.passages import Term, similarity
@@ -33,13 +31,11 @@ __all__ = [
     "KINDS",
     "AbsentWord",
     "Diagnosis",
-    "Field",
     "InNarrative",
     "Kind",
     "Miss",
     "Occurrence",
     "Passage",
-    "WordType",
     "diagnose",
     "miss_document",
 ]

@@ -1,10 +1,9 @@
 """Of what kind a miss is: rules asked in order, the first that holds is said."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from safe_core.diagnosis.bound_values import otherwise_bound
 from safe_core.diagnosis.comparison import (
@@ -67,14 +66,6 @@ _ALL_OF_IT = 0.85  # of the term stands in the elements that it is split over
 _MOST_PIECES = 3
 _MOST_VALUES = 16  # of a term whose rivals are looked for
 _PART = 0.31  # of the term is something, even where it is neither a value nor a phrase
-
-
-class Rule(NamedTuple):
-    """One kind, what it means in words for people, and the test for it."""
-
-    kind: Kind
-    sentence: str
-    holds: Callable[[Evidence], Finding | None]
 
 
 def form(evidence: Evidence) -> Finding | None:
@@ -186,20 +177,20 @@ def absent(evidence: Evidence) -> Finding:
     return Finding(lookalike(evidence.term.text, evidence.read.sentences))
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("form", "Only case, space, punctuation, quotes, dashes or Unicode differ.", form),
-    Rule("connectives", "Only articles, prepositions, auxiliaries or lead-in verbs differ.", connectives),
-    Rule("rearranged", "The same content words stand there, in another order or inflection.", rearranged),
-    Rule("value", "The same event or finding stands there with another number, time, day, grade, side or unit.", value),
-    Rule("polarity", "The same claim stands there negated, or more or less certain.", polarity),
-    Rule("split", "The words are spread over several elements of the list.", split),
-    Rule("part", "A part of the term stands there; the absent words are named.", part),
-    Rule("other_field", "It stands in a field that this criterion does not read.", other_field),
-    Rule("absent", "It does not stand there.", absent),
-)
-"""Every kind in the order of KINDS; the last one always holds."""
+RULES: Mapping[Kind, Callable[[Evidence], Finding | None]] = {
+    "form": form,  # Only case, space, punctuation, quotes, dashes or Unicode differ.
+    "connectives": connectives,  # Only articles, prepositions, auxiliaries or lead-in verbs differ.
+    "rearranged": rearranged,  # The same content words are there, in another order or inflection.
+    "value": value,  # The same event or finding is there with another number, time, day, grade, side or unit.
+    "polarity": polarity,  # The same claim is there, but negated, or more or less certain.
+    "split": split,  # The words are spread over several elements of the list.
+    "part": part,  # A part of the term is there; the absent words are named.
+    "other_field": other_field,  # It is in a field that this criterion does not read.
+    "absent": absent,  # It is not there.
+}
+"""The rule for each kind, in the order of KINDS; the last one always holds."""
 
 
 def decide(evidence: Evidence) -> tuple[Kind, Finding]:
     """Ask the rules in order; the first that holds gives the kind."""
-    return next((rule.kind, finding) for rule in RULES if (finding := rule.holds(evidence)))
+    return next((kind, finding) for kind, rule in RULES.items() if (finding := rule(evidence)))

@@ -140,7 +140,7 @@ _GRADE_NOUNS = word_set(
 )
 _SCORES = word_set("score scores scale grade stage class level coma")
 _ROMAN = re.compile(r"(x{0,3})(ix|iv|v?i{0,3})([a-d]?)")
-_ROMAN_WORTH = {"i": 1, "v": 5, "x": 10}
+_ROMAN_ONES = _numbered("i ii iii iv v vi vii viii ix", start=1)
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?")
 _COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])([0-5]\d)")
 _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
@@ -189,15 +189,11 @@ class Spot(NamedTuple):
     def at_step(self, step: int) -> "Spot":
         return Spot(self.text, self.words, self.at + step)
 
-    def is_slash_before(self, step: int) -> bool:
-        """Tell whether only a slash parts the word `step` places on from the one before it."""
+    def before(self, step: int) -> str | None:
+        """Give what parts the word `step` places on from the one before it; None beyond the ends."""
         place = self.at + step
-        return 0 < place < len(self.words) and self.text[self.words[place - 1].end : self.words[place].start] == "/"
-
-    def touches(self, step: int) -> bool:
-        """Tell whether nothing stands between this word and the one `step` places on."""
-        place = self.at + step
-        return 0 <= place < len(self.words) and self.words[place - 1].end == self.words[place].start
+        inside = 0 < place < len(self.words)
+        return self.text[self.words[place - 1].end : self.words[place].start] if inside else None
 
 
 def value_at(text: str, cut: Sequence[Word], at: int) -> Value | None:
@@ -261,7 +257,7 @@ def _ordinal(spot: Spot) -> Value | None:
     first, after = spot.folded(), spot.folded(1)
     if first in _ORDINALS:
         number, length = _ORDINALS[first], 1
-    elif first.isdecimal() and after in _ORDINAL_ENDINGS and spot.touches(1):
+    elif first.isdecimal() and after in _ORDINAL_ENDINGS and spot.before(1) == "":
         number, length = int(first[:9]), 2
     else:
         return None
@@ -288,7 +284,7 @@ def _grade_number(spot: Spot) -> Value | None:
     number = _whole_number(first)
     if number is None:
         return Value("grade", "grade", first[:40], 1)
-    if len(letter) == 1 and letter in "abcd" and spot.touches(1):
+    if len(letter) == 1 and letter in "abcd" and spot.before(1) == "":
         return Value("grade", "grade", f"{number}{letter}", 2)
     return Value("grade", "grade", str(number), 1)
 
@@ -327,7 +323,7 @@ def _measured(number: float, name: str, length: int) -> Value:
 def _per(spot: Spot, measured: Value) -> Value:
     """Take in the second unit of "5.5 mmol/L" and "2 mg per kg"."""
     length = measured.length
-    if spot.is_slash_before(length):
+    if spot.before(length) == "/":
         name, longer = spot.folded(length), 1
     else:
         name, longer = (spot.folded(length + 1), 2) if spot.folded(length) == "per" else ("", 0)
@@ -378,7 +374,7 @@ def _roman_grade(spot: Spot) -> Value | None:
     # "IV fluids" are no grade, and "I" is most often a person.
     if not numeral or ((len(numeral) == 1 or numeral == "iv") and not _follows_name(spot)):
         return None
-    return Value("grade", "grade", f"{_worth(numeral)}{match[3]}", 1)
+    return Value("grade", "grade", f"{10 * len(match[1]) + _ROMAN_ONES.get(match[2], 0)}{match[3]}", 1)
 
 
 def _follows_name(spot: Spot) -> bool:
@@ -387,13 +383,6 @@ def _follows_name(spot: Spot) -> bool:
         return spot.at > 0
     before = spot.at_step(-1)
     return before.is_capitalised and not before.folded().endswith(("ed", "ing")) and len(before.folded()) > 2
-
-
-def _worth(numeral: str) -> int:
-    worths = [_ROMAN_WORTH[letter] for letter in numeral]
-    return sum(
-        -worth if worth < following else worth for worth, following in zip(worths, [*worths[1:], 0], strict=True)
-    )
 
 
 def _fixed(spot: Spot) -> Value | None:
