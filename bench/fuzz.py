@@ -42,11 +42,11 @@ POOL = 20_000
 """How many cases are kept as seeds. When there are more, the oldest one found during the run is dropped first."""
 
 INSTRUMENTED = (
-    "consumer.wire.input",
+    "consumer.wire.input_event",
     "consumer.worker.dead_letters",
     "consumer.expectations.cases",
     "consumer.wire.headers",
-    "consumer.wire.scored",
+    "consumer.wire.scored_record",
     "consumer.worker.scorer",
     "safe_core.expectations",
     "safe_core.ids",

@@ -27,11 +27,11 @@ from typing import Any
 from bench.throughput import bootstrap_servers
 from consumer.errors import Transient
 from consumer.expectations.folder import FolderSource, list_folder
-from consumer.expectations.port import ExpectationsKey, ExpectationsSource
+from consumer.expectations.source import ExpectationsKey, ExpectationsSource
 from consumer.expectations.topic import TopicSource
 from consumer.kafka.connection import Connection
 from consumer.kafka.patches import install_patches
-from consumer.kafka.table import TableReader
+from consumer.kafka.table_reader import TableReader
 from consumer.settings import load
 from tests.support.cases import WrittenCase, make_batches
 from tests.support.outside import Outside

@@ -2,7 +2,7 @@
 
 import sys
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

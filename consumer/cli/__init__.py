@@ -1,5 +1,1 @@
 """The command line."""
-
-from consumer.cli.commands import main
-
-__all__ = ["main"]

@@ -18,6 +18,7 @@ from consumer.demo.samples import Samples
 from consumer.demo.scorecard import Scorecard
 from consumer.demo.screen import Screen, closing, print_line
 from consumer.errors import Fatal, SafeError
+from consumer.exit_codes import EXIT_OK, EXIT_SIGNALLED
 from consumer.kafka.connection import Connection
 from consumer.kafka.patches import install_patches
 from consumer.kafka.publisher import publishing_events
@@ -34,8 +35,6 @@ _LAST_LOG_LINES = 8
 _PARTITIONS = 2
 _SESSION_SECONDS = 4
 """The embedded broker waits half a session timeout for members before it assigns partitions."""
-
-_EXIT_SIGNALLED = 128
 
 NEXT_STEPS = (
     "safe topics create --bootstrap-servers broker:9092",
@@ -68,7 +67,7 @@ async def _until_signalled(*, keep: bool) -> int:
     except asyncio.CancelledError:
         if not received:
             raise
-    return _EXIT_SIGNALLED + received[0] if received and not keep else 0
+    return EXIT_SIGNALLED + received[0] if received and not keep else EXIT_OK
 
 
 async def _demo(*, keep: bool) -> None:

@@ -1,1 +1,1 @@
-"""Where test cases are kept: a folder, an HTTP service, a topic. Each is an ExpectationsSource of port.py."""
+"""Where test cases are kept: a folder, an HTTP service, a topic. Each is an ExpectationsSource of source.py."""

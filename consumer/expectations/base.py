@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from consumer.errors import Poison, Transient
-from consumer.expectations.port import Answer, ExpectationsKey, FoundExpectations
+from consumer.expectations.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.loop_budget import Turns
 from safe_core import TestCase, prepare
 

@@ -34,7 +34,7 @@ from consumer.expectations.cases import (
     verdict,
     without_unused,
 )
-from consumer.expectations.port import Answer, ExpectationsKey
+from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.text import named, visible
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
@@ -300,7 +300,7 @@ def _hash(raw: bytes) -> int:
 
 
 class FolderSource(IndexedSource):
-    """The ExpectationsSource of port.py over a folder of batch files.
+    """The ExpectationsSource of source.py over a folder of batch files.
 
     `clock` is monotonic and `wall` in seconds since 1970. find() raises Transient while the folder is gone, or while a
     file that may hold a key is being written.

@@ -20,7 +20,7 @@ from consumer.backoff import Backoff
 from consumer.errors import Poison, Transient
 from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
 from consumer.expectations.http_client import CaseClient, HttpOptions, Outage, Reply
-from consumer.expectations.port import Answer, ExpectationsKey
+from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0
@@ -52,7 +52,7 @@ class Lookup:
 
 
 class HttpSource(CountingSource):
-    """The ExpectationsSource of port.py over a service of test cases.
+    """The ExpectationsSource of source.py over a service of test cases.
 
     `clock` is monotonic and `wall` in seconds since 1970. find() answers within the timeout; if it raises Transient,
     the answers that have come are kept for the next call. Raises ConfigurationError for an address or a token that

@@ -26,7 +26,7 @@ import yarl
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison, Transient
 from consumer.expectations.cases import parse_document, poison
-from consumer.expectations.port import Answer, ExpectationsKey, FoundExpectations
+from consumer.expectations.source import Answer, ExpectationsKey, FoundExpectations
 from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024

@@ -16,9 +16,9 @@ from typing_extensions import override
 from consumer.backoff import Backoff
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, IndexedSource, cancel
-from consumer.expectations.port import Answer, ExpectationsKey
+from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.expectations.topic_index import Survey, TopicIndex
-from consumer.kafka.table import TableSlice
+from consumer.kafka.table_reader import TableSlice
 
 ASK_EVERY_SECONDS = 0.2
 """The end of the topic is not asked for more often than this, however many callers wait for it."""
@@ -56,7 +56,7 @@ class Table(Protocol):
 
 
 class TopicSource(IndexedSource):
-    """The ExpectationsSource of port.py over a compacted topic; to look at it is to ask for its end.
+    """The ExpectationsSource of source.py over a compacted topic; to look at it is to ask for its end.
 
     `clock` is monotonic. While the brokers are away, what is known is answered. find() raises Transient until the topic
     has been read to its end, while it is gone or has become empty, and where its end cannot be asked for.

@@ -26,7 +26,7 @@ from consumer.expectations.cases import (
     verdict,
     without_unused,
 )
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.source import ExpectationsKey
 from consumer.text import named
 from consumer.wire.headers import Undecodable
 from consumer.wire.keys import key_of, parts_of

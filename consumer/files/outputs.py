@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.text import visible
-from consumer.wire.input import parse_json
+from consumer.wire.input_event import parse_json
 from safe_core import InvalidBatch, InvalidOutput, Output, id_problem, known_archetype
 
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})

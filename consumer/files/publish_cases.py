@@ -22,7 +22,7 @@ from consumer.files.batches import batch_names, chosen, read_document
 from consumer.kafka.connection import Connection
 from consumer.kafka.partitioner import partition_of_key
 from consumer.kafka.publisher import TableRecord, TableWriter, writing_table
-from consumer.kafka.table import TableReader
+from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import cases_topic, describe_topics
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar

@@ -20,7 +20,7 @@ from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of, named, visible
-from consumer.wire.input import InputRules, decode
+from consumer.wire.input_event import InputRules, decode
 from consumer.wire.keys import event_key
 from safe_core import MAX_ID_LENGTH, BadTestCase, id_problem
 

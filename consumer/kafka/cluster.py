@@ -25,7 +25,7 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
 from consumer.kafka.internals import find_nodes, metadata_of, nodes_of
 from consumer.kafka.protocol import NO_ID
-from consumer.kafka.reach import reach
+from consumer.kafka.reachability import reach
 from consumer.text import named
 
 _RETRY_SECONDS = 0.05

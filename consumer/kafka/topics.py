@@ -10,7 +10,7 @@ from typing import Literal
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka.cluster import Cluster, TopicDescription
 from consumer.kafka.connection import Connection
-from consumer.kafka.reach import unusable
+from consumer.kafka.reachability import unusable
 from consumer.settings import Settings
 from consumer.text import named
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from consumer.errors import ConfigurationError
+from consumer.exit_codes import EXIT_FAIL, EXIT_OK, EXIT_REVIEW
 from consumer.files.batches import batch_names
 from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
 from consumer.offline.compare import compare, decide
@@ -25,11 +26,11 @@ from consumer.offline.destinations import (
 from consumer.offline.gate import Gate, check_borne_out
 from consumer.offline.pages.comparison import comparison_markdown, console_lines
 from consumer.offline.pages.console import print_scorecard, scorecard_text
-from consumer.offline.pages.content import own_rules, why
 from consumer.offline.pages.csv_table import render_csv
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
+from consumer.offline.pages.report_content import own_rules, why
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
@@ -41,10 +42,8 @@ from consumer.text import printable
 from safe_core import Label, Policy
 from safe_core.lint import Ceiling, InvalidCeiling
 
-EXIT_CODES: Final[Mapping[Label, int]] = {"Pass": 0, "Fail": 1, "Review": 2}
-"""Specification, 7.3."""
-
-GATE_CODES: Final = {True: 0, False: 1}
+_EXIT_CODES: Final[Mapping[Label, int]] = {"Pass": EXIT_OK, "Fail": EXIT_FAIL, "Review": EXIT_REVIEW}
+_GATE_CODES: Final = {True: EXIT_OK, False: EXIT_FAIL}
 
 _LONG_BYTES: Final = 8 * 1024 * 1024
 """From here on scoring takes more than the blink of an eye, and a person wants to see how far it is."""
@@ -105,7 +104,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
         _append_step_summary(run, surroundings.step_summary)
     _print(run, asked, request)
     _say(f"wrote {each.path}" for each in asked if each.path is not None)
-    return EXIT_CODES[run.verdict] if passed is None else GATE_CODES[passed]
+    return _EXIT_CODES[run.verdict] if passed is None else _GATE_CODES[passed]
 
 
 def _say(remarks: Iterable[str]) -> None:
@@ -187,7 +186,7 @@ def gate_command(report: Path, gate: Gate) -> int:
     _say(_worth_knowing(document))
     _say(_beyond_copying(document, gate))
     print(decision.line)
-    return GATE_CODES[decision.passed]
+    return _GATE_CODES[decision.passed]
 
 
 def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
@@ -238,7 +237,7 @@ def compare_command(base: Path, new: Path, output: Path | None, max_regressions:
         print(text)
     if output is not None:
         _say([f"wrote {output}"])
-    return 0 if decision is None else GATE_CODES[decision.passed]
+    return EXIT_OK if decision is None else _GATE_CODES[decision.passed]
 
 
 # --- the recomputation ------------------------------------------------------------------------------------------------
@@ -250,4 +249,4 @@ def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int
     _say(verification.remarks)
     for line in lines(verification):
         print(line)
-    return 1 if verification.differences else 0
+    return EXIT_FAIL if verification.differences else EXIT_OK

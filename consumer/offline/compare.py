@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.offline.gate import Decision
-from consumer.offline.pages.content import Sentence, settings_of
+from consumer.offline.pages.report_content import Sentence, settings_of
 from consumer.offline.scored_run import LABELS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import count_of, printable

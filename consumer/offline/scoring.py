@@ -15,11 +15,11 @@ from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.batches import LoadedBatch
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile
-from consumer.offline.explaining import explained
+from consumer.offline.explanations import explained
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.text import count_of, named, printable, visible
-from consumer.wire.input import InputEvent
+from consumer.wire.input_event import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,

@@ -14,8 +14,8 @@ from msgspec import Meta, Struct, field
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.text import printable
-from consumer.wire.input import parse_json
-from consumer.wire.scored import DetailsShape, ScoresShape
+from consumer.wire.input_event import parse_json
+from consumer.wire.scored_record import DetailsShape, ScoresShape
 from safe_core import REPORT_TYPE, Label, id_problem
 
 _WRITES_ONE: Final = "safe score --output report.json writes one"

@@ -8,12 +8,12 @@ from typing import Any, Final
 from consumer import __version__
 from consumer.errors import Poison
 from consumer.files.outputs import open_all, unusable
-from consumer.offline.differences import Difference, differences
-from consumer.offline.explaining import FIELDS
-from consumer.offline.pages.content import own_rules
+from consumer.offline.explanations import FIELDS
+from consumer.offline.pages.report_content import own_rules
 from consumer.offline.scoring import Explain, score_files
 from consumer.offline.selection import select_batches
 from consumer.offline.stored_report import StoredRun, part_of
+from consumer.offline.verify_differences import Difference, differences
 from consumer.text import count_of
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidPolicy, Policy

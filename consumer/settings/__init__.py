@@ -1,7 +1,7 @@
 """Settings: from flags, environment, secret files and a configuration file, checked before anything starts."""
 
 from consumer.settings.fields import FILE_KEYS, PREFIX, VARIABLES, Settings, split_address
-from consumer.settings.loaded import Loaded, load
+from consumer.settings.precedence import Loaded, load
 from consumer.settings.show import without_secrets
 from consumer.settings.sources import Surroundings, debug_is_asked_for, surroundings
 

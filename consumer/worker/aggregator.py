@@ -18,16 +18,16 @@ from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
-from consumer.telemetry.warnings import RateLimitedWarning
+from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of, traced
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
+from consumer.wire.scored_record import ScoredRecord, decode_scored, encode_result, result_headers, row_of
 from consumer.worker.dead_letters import append_dead_letter
 from consumer.worker.forgetting import Forgetting
+from consumer.worker.offset_check import check_same_topic, check_same_transaction
 from consumer.worker.reporting import Reporting
-from consumer.worker.resume import check_same_topic, check_same_transaction
 from consumer.worker.state import AggregatorSettings, LiveBatch, PartitionState, ReadState
 
 _log = structlog.get_logger("safe.aggregator")

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from consumer.expectations.port import ExpectationsSource
+from consumer.expectations.source import ExpectationsSource
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
-from consumer.worker.patience import Patience
-from consumer.worker.stage import Stage
-from consumer.worker.watch import TopicWatch
+from consumer.worker.role_lifecycle import Stage
+from consumer.worker.startup_wait import Patience
+from consumer.worker.topic_watch import TopicWatch
 
 _CLUSTER_SILENT_SECONDS = 5.0
 _POLL_STALLED_SECONDS = 300.0

@@ -16,34 +16,36 @@ import structlog
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Fatal, Transient, first_of
+from consumer.exit_codes import EXIT_FORCED, EXIT_OK
 from consumer.expectations.folder import FolderSource
 from consumer.expectations.http import HttpSource
 from consumer.expectations.http_client import HttpOptions
-from consumer.expectations.port import ExpectationsSource
+from consumer.expectations.source import ExpectationsSource
 from consumer.expectations.topic import TopicSource
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.reader import read_partition
 from consumer.kafka.subscription import Assignor, Membership, Subscription
-from consumer.kafka.table import TableReader
+from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
 from consumer.settings import Loaded, Settings, without_secrets
 from consumer.telemetry.metrics import BatchGauges, Metrics
-from consumer.wire.input import InputRules
+from consumer.wire.input_event import InputRules
+from consumer.wire.times import now_ms
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.health import Health
+from consumer.worker.http_server import serve_pages
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
-from consumer.worker.pages import serve_pages
-from consumer.worker.patience import Patience
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
+from consumer.worker.role_lifecycle import Stage
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
-from consumer.worker.stage import Stage
+from consumer.worker.startup_wait import Patience
 from consumer.worker.state import AggregatorSettings
+from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
-from consumer.worker.watch import TopicWatch
 
 _log = structlog.get_logger("safe.worker")
 
@@ -65,14 +67,6 @@ is examined twice while it is young, and then no more.
 Rows are not frozen: that would also keep for ever what is garbage at that moment, above all the clients that have just
 read them (50 kB at each restore).
 """
-
-_EXIT_OK = 0
-_EXIT_FORCED = 1
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def run_worker(loaded: Loaded, role: str) -> int:
@@ -120,7 +114,7 @@ class Worker:
                 if not self._stopping.is_set():  # a signal may come with the last answer
                     await self._start(verified, address, cleanup)
         _log.info("stopped")
-        return _EXIT_OK
+        return EXIT_OK
 
     async def _start(self, verified: Verified, address: str, cleanup: AsyncExitStack) -> None:
         """With brokers that answer: read the test cases, and serve."""
@@ -205,7 +199,7 @@ class Worker:
             if now - self._first_signal_at < _ONE_SIGNAL_SECONDS:
                 return
             _log.warning("second signal: stopping at once", signal=name)
-            os._exit(_EXIT_FORCED)
+            os._exit(EXIT_FORCED)
         self._first_signal_at = now
         _log.info("draining", signal=name, deadline_seconds=self._settings.shutdown_seconds)
         self._health.is_draining = True

@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from consumer.errors import Poison, Transient
-from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import Metrics
-from consumer.telemetry.warnings import RateLimitedWarning
+from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.headers import own_headers, traced
-from consumer.wire.input import InputEvent, InputRules, decode
+from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored import ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
+from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
 from consumer.worker.waiting import unless

@@ -22,7 +22,7 @@ from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of, own_headers
 from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
 from consumer.wire.record import Record
-from consumer.wire.scored import decode_scored, row_of
+from consumer.wire.scored_record import decode_scored, row_of
 from consumer.worker.dead_letters import DeadLetterTopic
 from safe_core import BatchFold
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from safe_core.diagnosis.elements import READ_BY, Element, elements
 from safe_core.diagnosis.joined_text import occurrences
 from safe_core.diagnosis.kinds import Evidence, decide
 from safe_core.diagnosis.model import (
@@ -17,6 +16,7 @@ from safe_core.diagnosis.model import (
     Passage,
     miss_document,
 )
+from safe_core.diagnosis.output_texts import READ_BY, Element, elements
 from safe_core.diagnosis.passages import Term, similarity
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.word_types import absent_word

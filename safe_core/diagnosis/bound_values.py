@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 
 _PARTING = word_set("and but while whereas then")

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.lexicon import NOT_WORDS
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 
 _BEFORE = 8  # items before a passage in which a negation may still belong to it

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Literal
 
-from safe_core.diagnosis.elements import READ_BY, Element
 from safe_core.diagnosis.model import Occurrence, Passage
+from safe_core.diagnosis.output_texts import READ_BY, Element
 from safe_core.matching import normalise
 from safe_core.scoring import Details
 

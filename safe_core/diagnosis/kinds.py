@@ -22,10 +22,10 @@ from safe_core.diagnosis.comparison import (
     tells_otherwise,
     tells_two_things,
 )
-from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.model import Field, Kind, Passage
 from safe_core.diagnosis.passages import Match, Term, lookalike, nearest
 from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.matching import normalise
 
 

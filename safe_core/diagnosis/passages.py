@@ -8,9 +8,9 @@ from itertools import islice
 
 from rapidfuzz import fuzz
 
-from safe_core.diagnosis.items import Item, Role, sentences
 from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.tokens import Item, Role, sentences
 from safe_core.diagnosis.words import Folded, run_together, words
 
 MAX_TERM_WORDS = 400

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from safe_core.diagnosis.elements import Element
-from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
+from safe_core.diagnosis.output_texts import Element
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import Word, run_together
 
 _FINDS = 200  # places inside words that are passed over before a term is said not to stand there

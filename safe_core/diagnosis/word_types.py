@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from safe_core.diagnosis.items import Item
 from safe_core.diagnosis.model import AbsentWord, WordType
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import ValueType
 from safe_core.diagnosis.words import stem, word_set
 

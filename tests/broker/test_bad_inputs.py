@@ -75,7 +75,7 @@ OUTCOMES = ("scored", "dead_lettered", "ignored", "foreign")
 ELSEWHERE: dict[int, tuple[str, ...]] = {
     34: ("tests/consumer/test_http_source.py::test_each_id_is_one_quoted_segment_whatever_it_looks_like",),
     36: ("tests/consumer/test_http_source.py::test_each_id_is_one_quoted_segment_whatever_it_looks_like",),
-    38: ("tests/consumer/test_table_csv.py::test_a_cell_is_never_a_formula",),
+    38: ("tests/consumer/test_csv_table.py::test_a_cell_is_never_a_formula",),
     39: (
         "tests/consumer/test_html_page.py::test_a_text_from_outside_is_shown_as_it_is_and_is_never_markup",
         "tests/consumer/test_markdown.py::test_texts_outside_of_cases_are_no_markup_either",
@@ -92,7 +92,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     60: ("tests/broker/test_bad_inputs.py::test_each_result_names_the_expectations_that_stood_when_it_was_scored",),
     # Offsets are read again whenever something fails, there and wherever a worker is killed.
     64: (
-        "tests/consumer/test_stage.py::test_whatever_happens_each_record_is_processed_once_and_in_order",
+        "tests/consumer/test_role_lifecycle.py::test_whatever_happens_each_record_is_processed_once_and_in_order",
         "tests/broker/test_chaos.py::test_no_input_is_lost_or_counted_twice_whatever_happens_to_the_workers",
     ),
     68: ("tests/broker/test_bad_inputs.py::test_records_of_aborted_transactions_are_never_seen",),

@@ -16,7 +16,7 @@ from consumer.errors import Fatal
 from consumer.expectations.topic import Table
 from consumer.kafka.connection import Connection
 from consumer.kafka.publisher import TableRecord, TableWriter, writing_table
-from consumer.kafka.table import TableReader
+from consumer.kafka.table_reader import TableReader
 from tests.support.case_files import GOOD, a_case, event, write_batch
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.feeder import Feeder

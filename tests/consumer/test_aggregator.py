@@ -18,17 +18,17 @@ from msgspec import structs
 from typing_extensions import override
 
 from consumer.errors import Contradiction, Fatal, Transient
-from consumer.expectations.port import FoundExpectations
+from consumer.expectations.source import FoundExpectations
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import SCHEMA, own_headers
-from consumer.wire.input import InputEvent
+from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, parts_of
 from consumer.wire.record import Record
-from consumer.wire.scored import ScoredBy, encode_scored
+from consumer.wire.scored_record import ScoredBy, encode_scored
 from consumer.worker import aggregator as aggregator_module
 from consumer.worker import forgetting as forgetting_module
 from consumer.worker import reporting as reporting_module

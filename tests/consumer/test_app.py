@@ -16,18 +16,18 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.expectations.folder import FolderSource
 from consumer.kafka.cluster import Cluster, TopicsSeen
-from consumer.kafka.reach import TurnedAway
+from consumer.kafka.reachability import TurnedAway
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
 from consumer.worker import health as health_module
 from consumer.worker import main as app_module
-from consumer.worker import patience
-from consumer.worker.condition import Condition
+from consumer.worker import startup_wait
 from consumer.worker.main import Worker
-from consumer.worker.partition import Runner
+from consumer.worker.partition_condition import Condition
+from consumer.worker.partition_lifecycle import Runner
+from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
-from consumer.worker.watch import TopicWatch
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
@@ -125,7 +125,7 @@ async def test_what_no_waiting_helps_is_told_at_once(
 async def test_whoever_closes_connections_is_a_matter_of_settings_after_some_seconds(
     worker: Worker, doubts: deque[SafeError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_TURNED_AWAY_SECONDS", 0.05)
+    monkeypatch.setattr(startup_wait, "_TURNED_AWAY_SECONDS", 0.05)
     closed = TurnedAway("127.0.0.1:1 closes the connection")
     doubts.extend([closed, Transient("not one after the other")])
     assert await worker._verify() is VERIFIED

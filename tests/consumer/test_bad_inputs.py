@@ -14,7 +14,7 @@ from consumer.errors import REASONS
 from consumer.expectations.folder import FolderSource
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
-from consumer.wire.input import InputRules
+from consumer.wire.input_event import InputRules
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings

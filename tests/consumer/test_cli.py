@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from consumer import __version__
-from consumer.cli.commands import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, app, main
+from consumer.cli.main import app, main
+from consumer.exit_codes import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-never-shown"  # noqa: S105 (it is none)
@@ -74,7 +75,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_distribution_whose_version_is_told_is_ours() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == "safe-scorer"
-    assert project["scripts"]["safe"] == "consumer.cli:main"
+    assert project["scripts"]["safe"] == "consumer.cli.main:main"
 
 
 FAILURES = [
@@ -168,7 +169,7 @@ def test_a_secret_is_shown_as_set_and_never_itself(
 
 def test_help_comes_without_loading_what_only_commands_need(elsewhere: Path) -> None:
     heavy = "{'aiokafka', 'aiohttp', 'pydantic', 'rich', 'structlog', 'safe_core'}"
-    program = f"import sys; from consumer.cli import main; main(['--help']); print({heavy} & set(sys.modules))"
+    program = f"import sys; from consumer.cli.main import main; main(['--help']); print({heavy} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=elsewhere,

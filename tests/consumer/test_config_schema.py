@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.settings import FILE_KEYS, Loaded, Settings, load
 from consumer.settings.file import FILE_NAME, without_comments

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from typing_extensions import override
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from consumer.dead_letters.list import ListRequest, print_letters
 from consumer.dead_letters.replay import Pace, Repeats, Replay
 from consumer.dead_letters.selection import Selection, moment_of, read_selection

@@ -17,7 +17,7 @@ import orjson
 import pytest
 import typer
 
-from consumer.cli.commands import app
+from consumer.cli.main import app
 from consumer.demo.run import NEXT_STEPS
 from consumer.demo.samples import Samples
 from safe_core import TestCase, parse_batch
@@ -231,7 +231,7 @@ UNUSABLE = [
 @needs_the_broker
 @pytest.mark.parametrize(("preparation", "sentence"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE])
 def test_without_its_broker_the_demo_names_the_remedy(tmp_path: Path, preparation: str, sentence: str) -> None:
-    program = f"import os, sys; {preparation}; from consumer.cli import main; sys.exit(main(['demo']))"
+    program = f"import os, sys; {preparation}; from consumer.cli.main import main; sys.exit(main(['demo']))"
     command = [sys.executable, "-c", program]
     done = subprocess.run(
         command, env=environ(tmp_path), capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False

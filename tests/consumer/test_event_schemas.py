@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from consumer.cli.options import EventName
 from consumer.errors import REASONS, Poison
 from consumer.wire.event_schemas import event_schema
 from consumer.wire.headers import REPORT_TYPE, RESULT_TYPE
-from consumer.wire.input import InputRules, decode
-from consumer.wire.scored import ResultShape, ScoredBy, SourceShape
+from consumer.wire.input_event import InputRules, decode
+from consumer.wire.scored_record import ResultShape, ScoredBy, SourceShape
 from consumer.worker.report_size import STEPS
 from safe_core import DEFAULT_POLICY, MAX_ID_LENGTH, Policy
 from tests.support.cases import event_stream, make_batches

@@ -13,7 +13,7 @@ from consumer.errors import Poison, Transient
 from consumer.expectations.folder import FolderSource
 from consumer.expectations.http import HttpSource
 from consumer.expectations.http_client import HttpOptions
-from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.expectations.topic import TopicSource
 from consumer.wire.keys import case_key
 from safe_core import Expectations

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from safe_core.diagnosis import KINDS
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report
 

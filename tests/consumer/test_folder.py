@@ -26,7 +26,7 @@ from consumer.expectations.folder import (
     list_folder,
     read_whole,
 )
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from safe_core import Expectations
 
 LONG_AGO = 1_700_000_000.0

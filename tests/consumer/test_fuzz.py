@@ -14,8 +14,8 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 
 from consumer.errors import REASONS, Poison
-from consumer.wire.input import InputEvent
-from consumer.wire.input import decode as real_decode
+from consumer.wire.input_event import InputEvent
+from consumer.wire.input_event import decode as real_decode
 from consumer.worker import scorer as scorer_module
 from consumer.worker.dead_letters import append_dead_letter
 from safe_core import CaseScore

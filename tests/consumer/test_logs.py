@@ -199,7 +199,7 @@ def test_strangers_words_are_not_repeated(error: BaseException, words: str) -> N
 
 
 @pytest.mark.parametrize("format_", ["json", "console"])
-@pytest.mark.parametrize("logger", ["consumer.worker.stage", "aiokafka.consumer", "aiohttp.server"])
+@pytest.mark.parametrize("logger", ["consumer.worker.role_lifecycle", "aiokafka.consumer", "aiohttp.server"])
 def test_an_exception_is_told_by_types_and_frames(written: Written, format_: LogFormat, logger: str) -> None:
     logs.configure("info", format_)
     error = Fatal("stopped")
@@ -287,9 +287,9 @@ def test_a_warning_is_logged_without_its_source_line(written: Written) -> None:
 
 LEVELS = [
     # (configured, logger, level, whether it is written)
-    ("debug", "consumer.worker.stage", "debug", True),
+    ("debug", "consumer.worker.role_lifecycle", "debug", True),
     ("debug", "safe.stage", "debug", True),
-    ("info", "consumer.worker.stage", "debug", False),
+    ("info", "consumer.worker.role_lifecycle", "debug", False),
     ("debug", "aiokafka.conn", "debug", False),  # passwords and payloads
     ("debug", "aiokafka.conn", "info", True),
     ("info", "aiokafka.conn", "info", False),
@@ -337,7 +337,7 @@ def test_a_client_says_the_same_five_times_and_then_how_often_more() -> None:
 
 def test_our_own_records_are_never_suppressed() -> None:
     throttle = logs.Throttle()
-    assert all(throttle.admits(record("consumer.worker.stage", "x"), now=0) for _ in range(20))
+    assert all(throttle.admits(record("consumer.worker.role_lifecycle", "x"), now=0) for _ in range(20))
 
 
 def test_a_flood_of_different_messages_is_a_flood() -> None:
@@ -354,8 +354,8 @@ def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Writte
     for n in range(9):
         handler.handle(record("aiokafka", "no node %d", n))
     now = 11.0
-    handler.handle(record("consumer.worker.stage", "connected"))
+    handler.handle(record("consumer.worker.role_lifecycle", "connected"))
     assert written().splitlines()[-2:] == [
         "aiokafka 4 more were suppressed of: no node %d",
-        "consumer.worker.stage connected",
+        "consumer.worker.role_lifecycle connected",
     ]

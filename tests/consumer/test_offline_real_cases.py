@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from tests.support.real_cases import REAL, expected_scores, real_cases_only
 
 pytestmark = real_cases_only

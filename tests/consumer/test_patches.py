@@ -9,9 +9,10 @@ from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.record import default_records
 from aiokafka.record.memory_records import MemoryRecords
 
-from consumer.cli.commands import EXIT_ERROR, main
+from consumer.cli.main import main
 from consumer.demo import run as demo
 from consumer.errors import Fatal
+from consumer.exit_codes import EXIT_ERROR
 from consumer.kafka import internals
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression

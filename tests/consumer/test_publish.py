@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 from typing_extensions import override
 
-from consumer.cli.commands import EXIT_INTERRUPTED, main
+from consumer.cli.main import main
 from consumer.errors import ConfigurationError
+from consumer.exit_codes import EXIT_INTERRUPTED
 from consumer.files import publish_outputs as publish
 from consumer.files.outputs import OnDuplicate, open_outputs
 from consumer.files.publish_outputs import Destination, OutgoingEvent, plan, send, summary_line

@@ -15,7 +15,7 @@ from msgspec import structs
 from typing_extensions import override
 
 from consumer.errors import Poison
-from consumer.expectations.port import FoundExpectations
+from consumer.expectations.source import FoundExpectations
 from consumer.kafka.writer import Outgoing
 from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
 from consumer.wire.dead_letter import dead_letter_headers
@@ -29,9 +29,9 @@ from consumer.wire.headers import (
     own_headers,
     report_headers,
 )
-from consumer.wire.input import InputEvent
+from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, batch_key, case_key, parts_of
-from consumer.wire.scored import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
+from consumer.wire.scored_record import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
 from consumer.wire.times import rfc_3339
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.scorer import scored_record

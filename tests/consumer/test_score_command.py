@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report
 
 ROOT = Path(__file__).parents[2]

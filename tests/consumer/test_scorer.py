@@ -16,7 +16,7 @@ import pytest
 from typing_extensions import override
 
 from consumer.errors import Poison, Transient
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from consumer.files.outputs import open_outputs
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for
@@ -25,8 +25,8 @@ from consumer.kafka.writer import Outgoing
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics
-from consumer.wire.input import InputRules
-from consumer.wire.scored import ScoredBy, decode_scored, row_of
+from consumer.wire.input_event import InputRules
+from consumer.wire.scored_record import ScoredBy, decode_scored, row_of
 from consumer.worker import scorer as scorer_module
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits

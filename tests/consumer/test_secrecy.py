@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 import structlog
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from tests.support.secrecy import (
     ALL,
     ENVIRONMENT,

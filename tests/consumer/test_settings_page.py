@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.cli.commands import main
+from consumer.cli.main import main
 from consumer.settings import FILE_KEYS, VARIABLES, load
 from consumer.settings.file import FILE_NAME
 from consumer.settings.page import settings_page

@@ -18,11 +18,11 @@ from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.port import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.expectations.topic import FIRST_REST_SECONDS, NAMED_AT_ONCE, Table, TopicSource
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, TopicIndex, record_key
 from consumer.kafka.connection import Connection
-from consumer.kafka.table import TableReader
+from consumer.kafka.table_reader import TableReader
 from consumer.wire.keys import batch_key, case_key
 from tests.support.case_files import a_case
 from tests.support.tables import SUITE, InMemoryTopic, Log, StoredRecord

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from consumer.errors import Fatal
 from consumer.kafka.cluster import TopicsSeen
 from consumer.kafka.topics import no_leader
-from consumer.worker.watch import TopicWatch
+from consumer.worker.topic_watch import TopicWatch
 
 COUNTS = {"input": 2, "scored": 8}
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}

@@ -8,10 +8,10 @@ import pytest
 from typing_extensions import override
 
 from consumer.errors import Poison
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
-from consumer.wire.input import InputRules
+from consumer.wire.input_event import InputRules
 from consumer.wire.record import Record
 from consumer.worker import aggregator as aggregator_module
 from consumer.worker import reporting as reporting_module

@@ -25,12 +25,12 @@ import consumer
 import safe_core
 from consumer.errors import REASONS, Poison
 from consumer.expectations.cases import nameless_count, parse_document, rows_of, verdict
-from consumer.expectations.port import ExpectationsKey, FoundExpectations
+from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
-from consumer.wire.input import InputRules
+from consumer.wire.input_event import InputRules
 from consumer.wire.keys import parts_of
-from consumer.wire.scored import ScoredRecord, decode_scored, encode_result, result_headers, row_of
+from consumer.wire.scored_record import ScoredRecord, decode_scored, encode_result, result_headers, row_of
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from consumer.errors import Fatal, Transient
 from consumer.expectations.topic import Table
-from consumer.kafka.table import TableSlice
+from consumer.kafka.table_reader import TableSlice
 
 SLICE_RECORDS = 3
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from consumer.offline.compare import ONE_RUN_EACH, Change, Comparison, Side, remarks
-from consumer.offline.pages.content import confidentiality
 from consumer.offline.pages.markdown import literal, table_row
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, score
+from consumer.offline.pages.report_content import confidentiality
 from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
 from safe_core import Criterion, Scores

@@ -15,8 +15,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.pages.content import most_frequent, score_of, terms_of, why, why_missed, worth_knowing
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
+from consumer.offline.pages.report_content import most_frequent, score_of, terms_of, why, why_missed, worth_knowing
 from consumer.offline.pages.sheet import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Line, Sheet, section
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.pages.content import counted, score_of, without_output
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, Piece
+from consumer.offline.pages.report_content import counted, score_of, without_output
 from consumer.offline.pages.sheet import BOLD, LABEL_STYLES, Line, Sheet, section
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.lint_folder import Lint, Located, lint_folder
+from consumer.offline.lint import Lint, Located, lint_folder
 from consumer.offline.pages.sheet import BOLD, RED, YELLOW, Line, Sheet
 from consumer.terminal import result_console
 from consumer.text import count_of, printable

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from consumer.offline.pages import content
+from consumer.offline.pages import report_content
 from consumer.offline.pages.misses import FOUND, KIND_LABELS, MISSED, USED, ExplainedTerm, Group, explained_terms
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
@@ -66,7 +66,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"score": score, "written": _written}
-    environment.globals |= {"brackets": BRACKETS, "content": content, "count_of": count_of}
+    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of}
     return environment.get_template("report.html.j2")
 
 
@@ -75,7 +75,7 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _written(sentence: content.Sentence) -> Markup:
+def _written(sentence: report_content.Sentence) -> Markup:
     text = Markup('<span class="text">{}</span>')
     return _ours(sentence.template).format(*(text.format(printable(each)) for each in sentence.texts))
 
@@ -141,7 +141,7 @@ def _filters(run: ScoredRun) -> list[_Filter]:
     filters = (
         _Filter("label", "Label", _options(labels, {label: label for label in labels})),
         _Filter("archetype", "Archetype", _options(archetypes, {name: name for name in archetypes})),
-        _Filter("missed", "Missed", _options(criteria, content.CRITERION_NAMES)),
+        _Filter("missed", "Missed", _options(criteria, report_content.CRITERION_NAMES)),
         _Filter("kind", "Kind of miss", _options(Counter(kinds), _KIND_WORDS)),
     )
     return [each for each in filters if each.options]
@@ -185,9 +185,11 @@ def _case(line: CaseLine, explanation: Explanation | None, run: ScoredRun) -> _C
     return _Case(
         line=line,
         slug=slug(line.test_id),
-        nothing=content.without_output(line),
+        nothing=report_content.without_output(line),
         criteria=[
-            _Criterion(each.criterion, content.score_of(each), each.missed, content.counted(line, each.criterion))
+            _Criterion(
+                each.criterion, report_content.score_of(each), each.missed, report_content.counted(line, each.criterion)
+            )
             for each in line.judged
         ],
         kinds=[] if explanation is None else _kinds(explanation),
@@ -209,7 +211,7 @@ _HEADINGS: Final = {"missing": MISSED, "used": USED, "found": FOUND}
 
 def _listed(case: CaseLine) -> list[Group]:
     """Group the terms of a case of which nobody asked why."""
-    terms = content.terms_of(case)
+    terms = report_content.terms_of(case)
     groups = []
     for how, heading in _HEADINGS.items():
         lists = (each for each in terms if each.how == how)

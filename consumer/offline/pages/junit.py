@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
-from consumer.offline.pages.content import lost_terms, shortfalls, without_output
 from consumer.offline.pages.numbers import score
+from consumer.offline.pages.report_content import lost_terms, shortfalls, without_output
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
 from safe_core import Label

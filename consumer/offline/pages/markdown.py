@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.pages.content import (
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
+from consumer.offline.pages.report_content import (
     Table,
     archetypes,
     confidentiality,
@@ -25,7 +26,6 @@ from consumer.offline.pages.content import (
     without_output,
     worth_knowing,
 )
-from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable
 from safe_core import Label

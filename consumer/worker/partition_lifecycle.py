@@ -41,10 +41,10 @@ from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.subscription import Fetched, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
-from consumer.worker.backlog import Backlog, Shares
-from consumer.worker.condition import Condition
-from consumer.worker.pace import Pace
+from consumer.worker.buffer import Buffer, Shares
+from consumer.worker.partition_condition import Condition
 from consumer.worker.role import PartitionLogic, Role
+from consumer.worker.slice_size import Pace
 from consumer.worker.waiting import wait_until
 
 _log = structlog.get_logger("safe.stage")
@@ -116,7 +116,7 @@ class Runner:
         self._granted = asyncio.Event()
         self._granted.set()
         self._woken = asyncio.Event()
-        self._backlog = Backlog(shares)
+        self._buffer = Buffer(shares)
         self._pace = Pace(role.commit_seconds)  # outlives what is held: the same slice must not come again in full
         self._backoff = Backoff()
         self._committed_to: int | None = None
@@ -139,7 +139,7 @@ class Runner:
     @property
     def is_fetched(self) -> bool:
         """Whether polls show where the partition ends."""
-        return self.is_serving and not self._backlog.paused and self.condition.unread is None
+        return self.is_serving and not self._buffer.paused and self.condition.unread is None
 
     @property
     def lag(self) -> int | None:
@@ -153,7 +153,7 @@ class Runner:
         self._granted.clear()
         if self.is_serving:
             self._enter(State.READY)
-        self._backlog.clear()
+        self._buffer.clear()
         self._woken.set()
         if self._held is not None:
             self._held.logic.show(visible=False)
@@ -167,12 +167,12 @@ class Runner:
         self._forget_beyond()
         if self.is_serving and fetched.unread is not None:
             self.condition.note_unread(fetched.unread)
-        if not self.is_serving or fetched.next_offset <= self._backlog.fetched_to:
+        if not self.is_serving or fetched.next_offset <= self._buffer.fetched_to:
             return
         self.condition.unread = self._beyond_since = None
-        self._backlog.add(fetched)
-        if self._backlog.is_full and not self._backlog.paused:
-            self._backlog.paused = True
+        self._buffer.add(fetched)
+        if self._buffer.is_full and not self._buffer.paused:
+            self._buffer.paused = True
             self._subscription.pause(self.partition)
             if self.condition.trouble is not None:
                 self._close_batch()
@@ -181,7 +181,7 @@ class Runner:
     def seek_back(self) -> None:
         """Fetch again from the end of the last record that arrived here."""
         if self.is_serving:
-            self._subscription.seek(self.partition, self._backlog.fetched_to)
+            self._subscription.seek(self.partition, self._buffer.fetched_to)
 
     def beyond(self, offset: int, end: int) -> float:
         """Ask again for `offset`, which is beyond the end of the log; returns for how many seconds it has been."""
@@ -202,7 +202,7 @@ class Runner:
         """Go on at `offset`, past a gap in the log."""
         if self.is_serving:
             self.condition.unread = None
-            self._backlog.fetched_to = offset
+            self._buffer.fetched_to = offset
             self._subscription.seek(self.partition, offset)
 
     async def note_end(self) -> None:
@@ -287,7 +287,7 @@ class Runner:
                     await self._work(held)
 
     def _attach(self, held: Held) -> None:
-        self._backlog.start(held.position)
+        self._buffer.start(held.position)
         self._subscription.seek(self.partition, held.position)
         self._subscription.resume(self.partition)
         self._enter(State.SERVING)
@@ -299,7 +299,7 @@ class Runner:
             self._close_batch()
         self._enter(State.BACKING_OFF)
         self.quiet.set()
-        self._backlog.clear()
+        self._buffer.clear()
         self._subscription.pause(self.partition)
         if self._held is not None:
             self._held.logic.drop()
@@ -312,7 +312,7 @@ class Runner:
 
     async def _wait_for_work(self, held: Held) -> None:
         self._woken.clear()
-        if self._backlog.records:
+        if self._buffer.records:
             return
         due_at, at_end = self._due_at(held), self._at_end()
         wait = None if due_at is None else due_at - time.monotonic()
@@ -325,12 +325,12 @@ class Runner:
 
     def _at_end(self) -> bool:
         end = self._subscription.end_seen(self.partition)
-        return end is not None and not self._backlog.records and self._backlog.fetched_to >= end
+        return end is not None and not self._buffer.records and self._buffer.fetched_to >= end
 
     async def _work(self, held: Held) -> None:
-        records, next_offset = self._backlog.take(self._pace.share)
-        if self._backlog.paused and self._backlog.is_low:
-            self._backlog.paused = False
+        records, next_offset = self._buffer.take(self._pace.share)
+        if self._buffer.paused and self._buffer.is_low:
+            self._buffer.paused = False
             self._subscription.resume(self.partition)
         if not records:
             due_at = self._due_at(held)
@@ -346,7 +346,7 @@ class Runner:
     def _due_at(self, held: Held) -> float | None:
         """When something must be committed even without records; None for never."""
         chore_at = held.logic.next_chore_at(at_end=self._at_end())
-        markers_since = self._backlog.markers_since
+        markers_since = self._buffer.markers_since
         if markers_since is None:
             return chore_at
         markers_at = markers_since + _MARKERS_SECONDS
@@ -360,11 +360,11 @@ class Runner:
         outgoing, taken = filled
         if taken < len(records):
             next_offset = records[taken].offset
-            self._backlog.put_back(records[taken:])
+            self._buffer.put_back(records[taken:])
         note = held.logic.finish(outgoing, next_offset, at_end=self._at_end())
         await self._commit(held.writer, outgoing, records[:taken], next_offset, note)
         held.position = self._reached = self._committed_to = next_offset
-        self._backlog.committed(next_offset)
+        self._buffer.committed(next_offset)
         held.logic.committed(next_offset)
         self._prove()
 
@@ -379,7 +379,7 @@ class Runner:
                 if not self.is_serving:
                     return None
                 self.condition.is_proven = False
-                if self.condition.trouble is None and self._backlog.paused:
+                if self.condition.trouble is None and self._buffer.paused:
                     self._close_batch()
                 self.condition.note_waiting(error)
                 self.quiet.set()
@@ -400,14 +400,14 @@ class Runner:
             if not lost.timed_out:
                 raise
             # Without records it was a chore, whose size is known only as the share.
-            share = self._backlog.share_of(records) if records else 1.0
+            share = self._buffer.share_of(records) if records else 1.0
             self._pace.gave_up(share, time.monotonic())
             raise PartitionLost(f"{lost}, {_remedy(records)}", timed_out=True) from lost
         self._pace.committed(began, time.monotonic())
 
     def _close_batch(self) -> None:
         """Let go of the client's batch that is not read further: other partitions may wait for its memory."""
-        self._subscription.seek(self.partition, self._backlog.fetched_to)
+        self._subscription.seek(self.partition, self._buffer.fetched_to)
 
     async def _served_for(self, seconds: float) -> bool:
         """Wait; False as soon as the partition is suspended."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from consumer.errors import ConfigurationError
 from consumer.expectations.folder import SUFFIX, list_folder
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_all
 from consumer.text import count_of, named, visible

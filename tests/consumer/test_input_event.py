@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumer.errors import REASONS, Poison
-from consumer.wire import input as decode_module
-from consumer.wire.input import DEPTH_LIMIT, InputEvent, InputRules, decode, parse_json
+from consumer.wire import input_event as decode_module
+from consumer.wire.input_event import DEPTH_LIMIT, InputEvent, InputRules, decode, parse_json
 from safe_core import EMPTY_OUTPUT, Output
 
 RULES = InputRules()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.offline.differences import ABSENT, Difference, differences
-from consumer.wire.input import DEPTH_LIMIT
+from consumer.offline.verify_differences import ABSENT, Difference, differences
+from consumer.wire.input_event import DEPTH_LIMIT
 from safe_core import EMPTY_OUTPUT, Expectations, Output
 from tests.support.scored_runs import SMALL, Sample, nasty_samples, scored_run
 

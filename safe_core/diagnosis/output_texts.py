@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from safe_core.diagnosis.items import Item, sentences
 from safe_core.diagnosis.model import Field, Passage
+from safe_core.diagnosis.tokens import Item, sentences
 from safe_core.diagnosis.words import Word, words
 from safe_core.outputs import Output
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from consumer.worker.pace import Pace
+from consumer.worker.slice_size import Pace
 
 DEADLINE = 8.0
 

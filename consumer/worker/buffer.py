@@ -11,10 +11,10 @@ from consumer.wire.record import Record
 
 _SLICE_RECORDS = 2_000
 _SLICE_BYTES = 8 * 1024 * 1024
-_BACKLOG_RECORDS = 5_000
-_BACKLOG_BYTES = 16 * 1024 * 1024
+_BUFFER_RECORDS = 5_000
+_BUFFER_BYTES = 16 * 1024 * 1024
 _ALL_SLICES_BYTES = 24 * 1024 * 1024
-_ALL_BACKLOGS_BYTES = 56 * 1024 * 1024
+_ALL_BUFFERS_BYTES = 56 * 1024 * 1024
 """What all partitions of a role may hold together: each has an equal share, up to its own limit."""
 _LEAST_SHARE_BYTES = 512 * 1024
 
@@ -26,9 +26,9 @@ class Shares:
         self.partitions = 1
 
     @property
-    def backlog_bytes(self) -> int:
+    def buffer_bytes(self) -> int:
         """How much may be fetched and not yet processed."""
-        return min(_BACKLOG_BYTES, max(_LEAST_SHARE_BYTES, _ALL_BACKLOGS_BYTES // self.partitions))
+        return min(_BUFFER_BYTES, max(_LEAST_SHARE_BYTES, _ALL_BUFFERS_BYTES // self.partitions))
 
     @property
     def slice_bytes(self) -> int:
@@ -36,7 +36,7 @@ class Shares:
         return min(_SLICE_BYTES, max(_LEAST_SHARE_BYTES, _ALL_SLICES_BYTES // self.partitions))
 
 
-class Backlog:
+class Buffer:
     """Records that have been fetched and not yet processed, and how far fetching has come."""
 
     def __init__(self, shares: Shares) -> None:
@@ -74,12 +74,12 @@ class Backlog:
     @property
     def is_full(self) -> bool:
         """Whether fetching should pause."""
-        return len(self.records) > _BACKLOG_RECORDS or self._bytes > self._shares.backlog_bytes
+        return len(self.records) > _BUFFER_RECORDS or self._bytes > self._shares.buffer_bytes
 
     @property
     def is_low(self) -> bool:
         """Whether a paused partition should be fetched again."""
-        return len(self.records) < _BACKLOG_RECORDS // 2 and self._bytes < self._shares.backlog_bytes // 2
+        return len(self.records) < _BUFFER_RECORDS // 2 and self._bytes < self._shares.buffer_bytes // 2
 
     def take(self, share: float = 1.0) -> tuple[list[Record], int]:
         """The next slice (all that was fetched, up to its bounds) and the offset to commit with it.

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from consumer.errors import ConfigurationError
 from consumer.telemetry.metrics import Metrics
-from consumer.worker.pages import serve_pages
+from consumer.worker.http_server import serve_pages
 
 ANY_PORT = "127.0.0.1:0"
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
 from consumer.files.outputs import OnDuplicate, open_all
 from consumer.offline.pages.explanation import print_explanation
@@ -25,7 +25,7 @@ from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import result_console
 from consumer.text import named, printable, visible
-from consumer.wire.input import InputEvent, InputRules, decode
+from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import MAX_ID_LENGTH, BadTestCase, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose
 

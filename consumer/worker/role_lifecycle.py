@@ -1,8 +1,8 @@
 """The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
 
-It is the same for both roles: the life of one partition is in `partition.py`, what a slice of records means is in
-`scorer.py` and `aggregator.py`. One writer writes for a partition until anything fails; then everything in hand is
-dropped, and the partition is taken up again if it is still ours.
+It is the same for both roles: the life of one partition is in `partition_lifecycle.py`, and what a slice of records
+means is in `scorer.py` and `aggregator.py`. One writer writes for a partition until anything fails; then everything in
+hand is dropped, and the partition is taken up again if it is still ours.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ import structlog
 from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
-from consumer.worker.backlog import Shares
-from consumer.worker.partition import LOOK_AGAIN_SECONDS, Runner
+from consumer.worker.buffer import Shares
+from consumer.worker.partition_lifecycle import LOOK_AGAIN_SECONDS, Runner
 from consumer.worker.role import Role
 from consumer.worker.waiting import wait_until
 

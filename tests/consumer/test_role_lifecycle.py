@@ -21,13 +21,13 @@ from consumer.kafka.internals import size_of
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
-from consumer.worker import backlog as backlog_module
-from consumer.worker import condition as condition_module
-from consumer.worker import partition as partition_module
-from consumer.worker import stage as stage_module
-from consumer.worker.backlog import Backlog, Shares
+from consumer.worker import buffer as buffer_module
+from consumer.worker import partition_condition as condition_module
+from consumer.worker import partition_lifecycle as partition_module
+from consumer.worker import role_lifecycle as stage_module
+from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.role import Role
-from consumer.worker.stage import Stage
+from consumer.worker.role_lifecycle import Stage
 
 WITHIN_SECONDS = 10.0
 
@@ -123,6 +123,7 @@ class Group(Subscription):
         self.fresh = True
         self.number = 0
         self.polls = 0
+        self.polling = False
         self.broken = False
         self.unread: Transient | None = None  # told once, with whatever comes
         self.ends_asked = 0
@@ -141,7 +142,7 @@ class Group(Subscription):
         if self.fails_once_stopped:
             self.failures.append(Transient("no answer about topic input: ConsumerStoppedError"))
             self.news.set()
-            await until(lambda: not self.failures, "the poll has failed")
+            await until(lambda: not (self.failures and self.polling), "the poll has failed, or none was under way")
 
     @property
     @override
@@ -175,6 +176,13 @@ class Group(Subscription):
     @override
     async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
         self.polls += 1
+        self.polling = True
+        try:
+            return await self._polled(timeout_seconds)
+        finally:
+            self.polling = False
+
+    async def _polled(self, timeout_seconds: float) -> dict[int, Fetched]:
         await asyncio.sleep(0)
         if not self._waiting():
             self.news.clear()
@@ -531,8 +539,8 @@ async def test_what_arrives_during_a_commit_is_the_next_slice(site: Site) -> Non
 
 
 async def test_a_slice_has_its_bounds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 4)
-    monkeypatch.setattr(backlog_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(buffer_module, "_SLICE_RECORDS", 4)
+    monkeypatch.setattr(buffer_module, "_SLICE_BYTES", 1_000)
     site.publish(10)
     site.publish(3, size=600)
     async with running(stage_of(site)):
@@ -571,9 +579,9 @@ async def test_a_chore_is_done_without_a_record_when_it_is_due(site: Site) -> No
     assert site.commits[-1] == ([], 1)
 
 
-async def test_a_full_backlog_pauses_fetching_and_loses_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog_module, "_BACKLOG_RECORDS", 10)
-    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 3)
+async def test_a_full_buffer_pauses_fetching_and_loses_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffer_module, "_BUFFER_RECORDS", 10)
+    monkeypatch.setattr(buffer_module, "_SLICE_RECORDS", 3)
     site.publish(1)
     site.commit_gate.clear()
     async with running(stage_of(site)):
@@ -839,7 +847,7 @@ async def test_what_could_not_be_committed_in_time_is_tried_again_in_halves(site
 
 
 async def test_its_bytes_are_halved_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog_module, "_SLICE_BYTES", 16_000)
+    monkeypatch.setattr(buffer_module, "_SLICE_BYTES", 16_000)
     site.publish(16, size=1_000)
     site.most_records = 5
     async with running(stage_of(site)):
@@ -895,7 +903,7 @@ async def test_what_a_chore_may_write_is_halved_like_a_slice(site: Site) -> None
 
 
 async def test_slow_commits_make_slices_smaller_before_any_is_lost(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 4)
+    monkeypatch.setattr(buffer_module, "_SLICE_RECORDS", 4)
     stage = stage_of(site, commit_seconds=0.02)
     site.publish(4)
     site.commit_gate.clear()
@@ -1089,8 +1097,8 @@ async def disturb(site: Site, stage: Stage, dice: random.Random) -> None:
 async def test_whatever_happens_each_record_is_processed_once_and_in_order(
     site: Site, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(backlog_module, "_BACKLOG_RECORDS", 6)
-    monkeypatch.setattr(backlog_module, "_SLICE_RECORDS", 5)
+    monkeypatch.setattr(buffer_module, "_BUFFER_RECORDS", 6)
+    monkeypatch.setattr(buffer_module, "_SLICE_RECORDS", 5)
     dice = random.Random(seed)
     site.take = lambda count: dice.randint(1, count)
     site.publish(5)
@@ -1142,19 +1150,19 @@ async def test_a_partition_that_is_taken_up_anew_forgets_what_could_not_be_read(
 # --- the small parts --------------------------------------------------------------------------------------------------
 
 
-def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
-    backlog = Backlog(Shares())
-    backlog.start(2)
-    backlog.add(brought([Message(1), Message(2), Message(3)], 5))
-    assert [record.offset for record in backlog.records] == [2, 3]
-    taken, next_offset = backlog.take()
+def test_a_buffer_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
+    buffer = Buffer(Shares())
+    buffer.start(2)
+    buffer.add(brought([Message(1), Message(2), Message(3)], 5))
+    assert [record.offset for record in buffer.records] == [2, 3]
+    taken, next_offset = buffer.take()
     assert ([record.offset for record in taken], next_offset) == ([2, 3], 5)
-    backlog.put_back(taken[1:])
-    assert backlog.take() == ([taken[1]], 5)
+    buffer.put_back(taken[1:])
+    assert buffer.take() == ([taken[1]], 5)
 
 
 @pytest.mark.parametrize(
-    ("partitions", "backlog_mib", "slice_mib"),
+    ("partitions", "buffer_mib", "slice_mib"),
     [
         (1, 16, 8),  # its own limits
         (8, 7, 3),  # an even share
@@ -1162,10 +1170,10 @@ def test_a_backlog_ignores_what_it_has_and_counts_markers_as_fetched() -> None:
         (1_000, 0.5, 0.5),  # something must go on
     ],
 )
-def test_partitions_share_what_a_role_may_hold(partitions: int, backlog_mib: float, slice_mib: float) -> None:
+def test_partitions_share_what_a_role_may_hold(partitions: int, buffer_mib: float, slice_mib: float) -> None:
     shares = Shares()
     shares.partitions = partitions
-    assert shares.backlog_bytes == pytest.approx(backlog_mib * 2**20)
+    assert shares.buffer_bytes == pytest.approx(buffer_mib * 2**20)
     assert shares.slice_bytes == pytest.approx(slice_mib * 2**20)
 
 
@@ -1182,11 +1190,11 @@ def test_partitions_share_what_a_role_may_hold(partitions: int, backlog_mib: flo
 def test_whatever_makes_records_large_bounds_a_slice(message: Message) -> None:
     shares = Shares()
     shares.partitions = 1_000
-    backlog = Backlog(shares)
-    backlog.start(0)
-    backlog.add(brought([replace(message, offset=at) for at in range(10)], 10))
-    assert backlog.is_full
-    assert len(backlog.take()[0]) == 2
+    buffer = Buffer(shares)
+    buffer.start(0)
+    buffer.add(brought([replace(message, offset=at) for at in range(10)], 10))
+    assert buffer.is_full
+    assert len(buffer.take()[0]) == 2
 
 
 # --- how long partitions wait -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from consumer import loop_budget as turns
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.port import ExpectationsKey
+from consumer.expectations.source import ExpectationsKey
 from consumer.loop_budget import Turns
 from tests.consumer import test_aggregator, test_scorer
 from tests.support.case_files import a_case, write_batch

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Transient
 from consumer.settings import load
-from consumer.worker import patience as module
-from consumer.worker.patience import Patience
+from consumer.worker import startup_wait as module
+from consumer.worker.startup_wait import Patience
 
 AWAY, MUTE = Transient("127.0.0.1:1: nobody listens there"), Transient("127.0.0.1:1 does not answer")
 SECONDS = 600

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from consumer.errors import ConfigurationError
-from consumer.offline.lint_folder import Lint, lint_folder
+from consumer.offline.lint import Lint, lint_folder
 from consumer.offline.pages.findings import annotations, lint_command, print_table
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report

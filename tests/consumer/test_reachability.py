@@ -18,11 +18,11 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka import reach as module
+from consumer.kafka import reachability as module
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
-from consumer.kafka.reach import TurnedAway, reach
-from consumer.kafka.table import TableReader
+from consumer.kafka.reachability import TurnedAway, reach
+from consumer.kafka.table_reader import TableReader
 from tests.support.kafka_broker import free_port
 
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -5,7 +5,7 @@ import time
 import structlog
 
 from consumer.errors import Transient
-from consumer.kafka.reach import TurnedAway, unusable
+from consumer.kafka.reachability import TurnedAway, unusable
 from consumer.settings import Settings
 
 _log = structlog.get_logger("safe.start")

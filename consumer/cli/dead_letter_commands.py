@@ -1,0 +1,159 @@
+"""`safe dead-letters list`, `show` and `replay`.
+
+What a command needs is imported when it runs, so that help is printed at once.
+"""
+# ruff: noqa: PLC0415
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from consumer.cli import options
+from consumer.cli.app import dead_letters, load_for_kafka
+from consumer.errors import ConfigurationError
+from consumer.wire.times import now_ms
+
+
+@dead_letters.command(cls=options.Once, name="list", short_help="List dead letters: why, where, when.")
+def list_(
+    *,
+    reason: options.Reasons = None,
+    partition: options.Partitions = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    after: options.After = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most this many, the first by partition and offset.")
+    ] = None,
+    format_: Annotated[
+        options.ShowFormat,
+        typer.Option("--format", "-f", help="table is for people; json prints one object on each line."),
+    ] = "table",
+    summary: Annotated[bool, typer.Option("--summary", help="Only print how many there are for each reason.")] = False,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """List dead letters: why, where and when they failed, but nothing of their contents.
+
+    The list has the dead letters of all consumer groups; with --format json, each names its group.
+
+    Examples:
+
+    \b
+      safe dead-letters list --since 2h
+      safe dead-letters list --reason expectations_not_found --format json | jq -r .letter
+    """
+    from consumer.dead_letters.list import ListRequest, list_letters
+    from consumer.dead_letters.selection import read_selection
+
+    selection = read_selection(
+        reasons=reason or (), partitions=partition or (), since=since, until=until, after=after, now_ms=now_ms()
+    )
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    request = ListRequest(selection, format_, limit, summary_alone=summary)
+    return asyncio.run(list_letters(loaded.settings, request))
+
+
+@dead_letters.command(cls=options.Once, name="show", short_help="Show one dead letter.")
+def show_letter(
+    *,
+    letter: Annotated[
+        str,
+        typer.Argument(
+            metavar="LETTER", help="PARTITION/OFFSET as list prints it, or its source TOPIC/PARTITION/OFFSET."
+        ),
+    ],
+    include_value: Annotated[
+        bool, typer.Option("--include-value", help="Also show key, headers and value; they may contain patient data.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="With --include-value: write the value's bytes and nothing else.")
+    ] = False,
+    format_: options.TableOrJson = "table",
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Show one dead letter; its contents, which may be patient data, are shown only with --include-value.
+
+    Examples:
+
+    \b
+      safe dead-letters show 3/41
+      safe dead-letters show factory.generation.output/3/1207 --include-value --raw > event.json
+    """
+    from consumer.dead_letters import show as showing
+    from consumer.wire.dead_letter import read_name
+
+    request = showing.ShowRequest(read_name(letter), format_, include_value=include_value, raw=raw)
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    return asyncio.run(showing.show_letter(loaded.settings, request))
+
+
+@dead_letters.command(cls=options.Once, short_help="Send dead letters to their topics again.")
+def replay(
+    *,
+    letters: options.Letters = None,
+    reason: options.Reasons = None,
+    partition: options.Partitions = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    after: options.After = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Send all dead letters; without it, some must be selected.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
+    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Send at most this many per second.")] = 500,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; SAFE asks only at a terminal.")
+    ] = False,
+    group_id: options.GroupId = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Send dead letters to their topics again, once the cause is fixed: for example, the test case now exists.
+
+    Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice changes
+    no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,
+    fails again. Only dead letters of this consumer group are sent. The dead letter itself stays in its topic until
+    retention removes it.
+
+    Exits with 0 if all were sent, 1 if some cannot be sent; these are named.
+
+    Examples:
+
+    \b
+      safe dead-letters replay --reason expectations_not_found --since 1d --dry-run
+      safe dead-letters replay 3/41 3/42
+    """
+    from consumer.dead_letters.replay import count_letters, replay_letters
+    from consumer.dead_letters.selection import Selection, read_selection
+
+    selection = read_selection(
+        names=letters or (),
+        reasons=reason or (),
+        partitions=partition or (),
+        since=since,
+        until=until,
+        after=after,
+        now_ms=now_ms(),
+    )
+    if letters and every:
+        raise ConfigurationError("--all is for all dead letters: leave it out, or the names")
+    if selection == Selection() and not every:
+        raise ConfigurationError(
+            "which dead letters? Name some, choose by --reason, --since and the like, or give --all"
+        )
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
+    if sys.stdin.isatty() and not (yes or dry_run):
+        count = asyncio.run(count_letters(loaded.settings, selection))
+        _ask(f"Send {count} dead letter{'' if count == 1 else 's'} again?")
+    return asyncio.run(replay_letters(loaded.settings, selection, per_second=rate, dry_run=dry_run))
+
+
+def _ask(question: str) -> None:
+    """Ask at the terminal; typer.confirm would write to standard output, too."""
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise typer.Abort

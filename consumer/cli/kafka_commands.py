@@ -1,0 +1,164 @@
+"""Commands that need a Kafka cluster: `safe worker`, `topics create`, `publish`, `publish-cases`; and `safe demo`.
+
+What a command needs is imported when it runs, so that help is printed at once.
+"""
+# ruff: noqa: PLC0415
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consumer.cli import options
+from consumer.cli.app import app, load_for_kafka, topics
+
+
+@app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
+def worker(
+    *,
+    role: Annotated[options.Role, typer.Option(help="Which stages to run.")] = "all",
+    bootstrap_servers: options.Servers = None,
+    expectations: options.Expectations = None,
+    group_id: options.GroupId = None,
+    delivery: options.Delivery = None,
+    http_address: options.HttpAddress = None,
+    strict_ah: options.StrictAH = False,
+    log_level: options.LogLevel = None,
+    log_format: options.LogFormat = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Score outputs from Kafka as they arrive, until a signal stops the worker.
+
+    Examples:
+
+    \b
+      safe worker --bootstrap-servers broker:9092 --expectations ./cases
+      safe worker --role aggregator
+    """
+    loaded = load_for_kafka(
+        kafka_bootstrap_servers=bootstrap_servers,
+        expectations=expectations,
+        kafka_group_id=group_id,
+        delivery=delivery,
+        http_address=http_address,
+        ah_strict=strict_ah or None,
+        log_level=log_level,
+        log_format=log_format,
+        config=config_file,
+    )
+    if role != "aggregator":
+        loaded.require("expectations")
+    from consumer.worker.main import run_worker
+
+    return run_worker(loaded, role)
+
+
+@topics.command(cls=options.Once, short_help="Create the topics that are missing.")
+def create(
+    *,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
+    replication_factor: Annotated[int, typer.Option(min=1, help="Copies of each partition.")] = 1,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> None:
+    """Create the topics that are missing, and report existing topics that are set up wrongly.
+
+    Example:
+
+    \b
+      safe topics create --bootstrap-servers broker:9092 --partitions 16 --replication-factor 3
+    """
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    from consumer.kafka.topics import create_topics
+
+    for line in asyncio.run(create_topics(loaded.settings, partitions, replication_factor)):
+        typer.echo(line)
+
+
+@app.command(cls=options.Once, short_help="Send outputs from files as input events.")
+def publish(
+    *,
+    paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
+    batch: Annotated[
+        str | None,
+        typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or the name of one batch."),
+    ] = None,
+    test_dir: options.TestDir = None,
+    on_duplicate: options.OnDuplicateOption = None,
+    whole_output: Annotated[
+        bool, typer.Option("--whole-output", help="Send each output in full, including the patient's narrative.")
+    ] = False,
+    run: Annotated[
+        str | None, typer.Option(help="The run_id; default: derived from the file's name and content.")
+    ] = None,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Send outputs from files to Kafka as input events, as a producer would.
+
+    Examples:
+
+    \b
+      safe publish report.json --test-dir ./test-cases --batch "I25_batch_*"
+      safe publish events.jsonl --run nightly-7
+    """
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
+    from consumer.files.outputs import open_all
+    from consumer.files.publish_outputs import Destination, plan, publish_events
+
+    planned = plan(
+        open_all(paths),
+        Destination.of(batch, test_dir or loaded.settings.expectations_folder),
+        on_duplicate=on_duplicate,
+        whole_output=whole_output,
+        run=run,
+        max_value_bytes=loaded.settings.max_value_bytes,
+    )
+    return publish_events(loaded.settings, planned)
+
+
+@app.command(cls=options.Once, name="publish-cases", short_help="Copy test cases from batch files to their topic.")
+def publish_cases_(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of batch files, <batch_id>.json.")],
+    topic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The topic to write; default: the one in SAFE_V0_EXPECTATIONS.")
+    ] = None,
+    batch: options.Batch = "*",
+    with_narrative: Annotated[
+        bool,
+        typer.Option(
+            "--with-narrative", help="Send each test case in full, including the patient's narrative (patient data)."
+        ),
+    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Also remove batches that are not in DIR.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")] = False,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Copy test cases from batch files to their topic: new and changed ones are sent, deleted ones are removed.
+
+    All changes of a batch take effect together. Only the fields that scoring reads are sent, not the narrative.
+
+    Examples:
+
+    \b
+      safe publish-cases ./test-cases --topic safe.v0.test-cases
+      safe publish-cases ./test-cases --batch "I25_batch_*" --dry-run
+    """
+    where = None if topic is None else f"topic:{topic}"
+    loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, expectations=where, config=config_file)
+    from consumer.files.publish_cases import publish_cases
+
+    return asyncio.run(
+        publish_cases(loaded.settings, folder, batch=batch, with_narrative=with_narrative, prune=prune, dry_run=dry_run)
+    )
+
+
+@app.command(cls=options.Once, short_help="See SAFE run, without Kafka, Java or containers.")
+def demo(*, keep: Annotated[bool, typer.Option("--keep", help="Keep it running until Ctrl-C.")] = False) -> int:
+    """See SAFE run: a broker, topics, a worker and sample traffic, without Kafka, Java or containers."""
+    from consumer.demo.run import run_demo
+
+    return run_demo(keep=keep)

@@ -1,0 +1,237 @@
+"""Commands that run on files: `safe score`, `gate`, `explain`, `lint`, `compare`, `verify`.
+
+What a command needs is imported when it runs, so that help is printed at once.
+"""
+# ruff: noqa: PLC0415
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consumer.cli import options
+from consumer.cli.app import app, load, load_for_kafka, test_folder
+from consumer.errors import ConfigurationError
+
+
+@app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
+def score_(
+    *,
+    concern: options.Concern,
+    batch: options.Batch,
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    output: options.OutputFiles = None,
+    format_: options.Format = None,
+    strict_ah: options.StrictAH = False,
+    verbose: options.Verbose = False,
+    explain: options.Explained = False,
+    include_text: options.IncludeText = False,
+    on_duplicate: options.OnDuplicateOption = None,
+    min_pass_rate: options.MinPassRate = None,
+    confidence: options.Confidence = None,
+    fail_on: options.FailOnOption = None,
+    force: options.Force = False,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Score outputs from files: scorecard, reports, and an exit code for CI.
+
+    Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some need review, 3 if options or files are
+    wrong. With --min-pass-rate or --fail-on: 0 if these rules hold, 1 if not.
+
+    In GitHub Actions the report is also added to the run's summary page; unset GITHUB_STEP_SUMMARY to prevent that.
+
+    Examples:
+
+    \b
+      safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
+      safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
+      safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
+    """
+    from consumer.offline.commands import ScoreRequest, score_command
+    from consumer.offline.gate import Gate
+    from consumer.settings import surroundings
+    from consumer.settings.file import FILE_NAME
+
+    loaded = load(config=config_file, ah_strict=strict_ah or None)
+    request = ScoreRequest(
+        concern=concern,
+        batch=batch,
+        outputs=outputs,
+        test_dir=test_folder(test_dir, loaded),
+        files=output or [],
+        format=format_,
+        on_duplicate=on_duplicate,
+        gate=Gate.asked(min_pass_rate, fail_on, confidence),
+        explain=("with text" if include_text else "without text") if explain or include_text else None,
+        verbose=verbose,
+        force=force,
+        config_file=config_file or Path(FILE_NAME),
+    )
+    return score_command(loaded.settings, loaded.policy, surroundings(), request)
+
+
+@app.command(cls=options.Once, short_help="Check whether a report is good enough.")
+def gate(
+    *,
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    min_pass_rate: options.MinPassRate = None,
+    confidence: options.Confidence = None,
+    fail_on: options.FailOnOption = None,
+) -> int:
+    """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
+
+    If --min-pass-rate and --fail-on are both given, both must hold. A pass rate equal to --min-pass-rate passes.
+
+    Examples:
+
+    \b
+      safe gate report.json --min-pass-rate 0.8
+      safe gate report.json --fail-on review
+    """
+    from consumer.offline.commands import gate_command
+    from consumer.offline.gate import NO_CASE_FAILS, Gate
+
+    asked = Gate.asked(min_pass_rate, fail_on, confidence)
+    return gate_command(report, asked or NO_CASE_FAILS)
+
+
+@app.command(cls=options.Once, short_help="Say why a test case scored as it did.")
+def explain(
+    *,
+    tests: Annotated[
+        list[str] | None,
+        typer.Option("--test", metavar="ID", help="The test_id of a case in --outputs; can be repeated."),
+    ] = None,
+    outputs: options.OptionalOutputs = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."),
+    ] = None,
+    test_dir: options.TestDir = None,
+    concern: options.AnyConcern = None,
+    batch: options.Batch = "*",
+    on_duplicate: options.OnDuplicateOption = None,
+    strict_ah: options.StrictAH = False,
+    bootstrap_servers: options.Servers = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Say why a test case scored as it did: for each missed term, the nearest passage, where it is and what differs.
+
+    It shows text from the output, which may contain patient data. It does not change any score.
+
+    Examples:
+
+    \b
+      safe explain --test I25-BATCH1-004 -i run.json -t ./test-cases
+      safe explain --source factory.generation.output/0/41 -t ./test-cases
+    """
+    from consumer.offline.explain import Coordinates, ExplainRequest, explain_record, explain_tests
+
+    if source is not None and (tests or outputs):
+        raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
+    if source is None and not (tests and outputs):
+        raise ConfigurationError("what is to be explained? Give --test with --outputs, or --source")
+    coordinates = None if source is None else Coordinates.read(source)
+    settings_for = load if coordinates is None else load_for_kafka
+    loaded = settings_for(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
+    folder = test_folder(test_dir, loaded)
+    if coordinates is not None:
+        return explain_record(loaded.settings, loaded.policy, coordinates, folder)
+    request = ExplainRequest(
+        test_ids=tests or [],
+        concern=concern,
+        batch=batch,
+        outputs=outputs or [],
+        test_dir=folder,
+        on_duplicate=on_duplicate,
+    )
+    return explain_tests(loaded.policy, request)
+
+
+@app.command(cls=options.Once, short_help="Find flaws in test cases.")
+def lint(
+    *,
+    test_dir: Annotated[Path | None, typer.Argument(help="The folder of batch files.")] = None,
+    concern: options.AnyConcern = None,
+    batch: options.Batch = "*",
+    outputs: options.OptionalOutputs = None,
+    format_: options.TableOrJson = "table",
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Find flaws in test cases: terms that even a copy of the narrative would miss, repeated and contradictory terms.
+
+    With --outputs, also terms that no run has found. Exits with 0 if there are no findings, 1 if there are some, 3 if
+    files cannot be used. In GitHub Actions, findings become annotations.
+
+    Example:
+
+    \b
+      safe lint ./test-cases --outputs run.json
+    """
+    from consumer.offline.pages.findings import lint_command
+    from consumer.settings import surroundings
+
+    loaded = load(config=config_file)
+    return lint_command(
+        test_folder(test_dir, loaded),
+        loaded.policy,
+        concern=concern,
+        batch=batch,
+        outputs=outputs or (),
+        format_=format_,
+        github_actions=surroundings().github_actions,
+    )
+
+
+@app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")
+def compare_(
+    *,
+    base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
+    new: Annotated[Path, typer.Argument(help="The JSON report of the later run.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write the comparison as Markdown for a pull request."),
+    ] = None,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
+    ] = False,
+    max_regressions: Annotated[
+        int | None, typer.Option(min=0, help="How many such cases are allowed; default: 0.")
+    ] = None,
+    force: options.Force = False,
+) -> int:
+    """Compare two reports of safe score, over the cases that are in both.
+
+    Example:
+
+    \b
+      safe compare main.json branch.json -o comparison.md --fail-on-regression
+    """
+    from consumer.offline.commands import compare_command
+
+    if max_regressions is not None and not fail_on_regression:
+        raise ConfigurationError("--max-regressions is for --fail-on-regression: give that too")
+    return compare_command(base, new, output, (max_regressions or 0) if fail_on_regression else None, force=force)
+
+
+@app.command(cls=options.Once, short_help="Recompute a report from its inputs.")
+def verify(
+    *,
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Recompute a report from its inputs: exit 0 if every number is the same, 1 if not, 3 if that cannot be checked.
+
+    The scoring rules are those in the report; they are printed if they are not the default rules.
+
+    Example:
+
+    \b
+      safe verify report.json --test-dir ./test-cases --outputs run.json
+    """
+    from consumer.offline.commands import verify_command
+
+    return verify_command(report, test_folder(test_dir, load(config=config_file)), outputs)

@@ -1,0 +1,101 @@
+"""`safe config show`, `schema` and `page`, and `safe schema`: settings and events, for people and programs.
+
+What a command needs is imported when it runs, so that help is printed at once.
+"""
+# ruff: noqa: PLC0415
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from consumer.cli import options
+from consumer.cli.app import app, config, load
+
+if TYPE_CHECKING:
+    from consumer.settings import Loaded
+
+
+@config.command(cls=options.Once, short_help="Print each setting and where it came from.")
+def show(
+    *,
+    format_: options.TableOrJson = "table",
+    strict_ah: options.StrictAH = False,
+    config_file: options.ConfigFile = None,
+) -> None:
+    """Print each setting, its value and where it came from; secrets are hidden."""
+    loaded = load(config=config_file, ah_strict=strict_ah or None)
+    typer.echo(_settings_as_json(loaded) if format_ == "json" else _settings_as_table(loaded))
+
+
+@config.command(cls=options.Once)
+def schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors.
+
+    Example:
+
+    \b
+      safe config schema > safe.config.schema.json
+    """
+    from consumer.settings.schema import configuration_schema
+
+    typer.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
+
+
+@config.command(cls=options.Once, short_help="Print a page of all settings, as Markdown.")
+def page() -> None:
+    """Print every setting with its variable, key, default and meaning, as Markdown."""
+    from consumer.settings.page import settings_page
+
+    typer.echo(settings_page(), nl=False)
+
+
+@app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")
+def event_schema_command(
+    event: Annotated[
+        options.EventName, typer.Argument(help="The schema is of its data; for dead-letter, of its headers.")
+    ],
+) -> None:
+    """Print the JSON Schema of an event's data or, for a dead letter, of its headers.
+
+    Example:
+
+    \b
+      safe schema result > result.schema.json
+    """
+    from consumer.wire.event_schemas import event_schema
+
+    typer.echo(json.dumps(event_schema(event), indent=2, ensure_ascii=False))
+
+
+def _settings_as_json(loaded: "Loaded") -> str:
+    document = {
+        "settings": {row.name: {"value": row.value, "origin": row.origin} for row in loaded.rows()},
+        "overrides": loaded.policy.configuration()["overrides"],
+        "fingerprint": loaded.policy.fingerprint,
+        "notes": list(loaded.notes()),
+    }
+    return json.dumps(document, indent=2)
+
+
+def _settings_as_table(loaded: "Loaded") -> str:
+    from consumer.text import printable
+
+    overrides = loaded.policy.configuration()["overrides"]
+    rows = [("SETTING", "VALUE", "ORIGIN")]
+    rows += [(row.name, _cell(row.value), row.origin) for row in loaded.rows()]
+    rows += [
+        (f"overrides.{kind}.{name}", json.dumps(layer), "configuration file")
+        for kind, layers in overrides.items()
+        for name, layer in layers.items()
+    ]
+    widths = [min(60, max(len(row[column]) for row in rows)) for column in (0, 1)]
+    lines = [f"{name:{widths[0]}}  {value:{widths[1]}}  {origin}" for name, value, origin in rows]
+    notes = [f"fingerprint {loaded.policy.fingerprint}", *loaded.notes()]
+    return "\n".join(printable(line) for line in [*lines, "", *notes])
+
+
+def _cell(value: object) -> str:
+    if value is None or value == []:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value)
