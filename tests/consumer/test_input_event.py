@@ -477,13 +477,14 @@ def test_a_byte_order_mark_is_named() -> None:
     assert "byte order mark" in poison_of(b"\xef\xbb\xbf{}").detail
 
 
+MEMBERS = (
+    "test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at", "output", "data", "type"
+)  # fmt: skip
+RULE_BOOK = (Path(decode_module.__file__).parents[2] / "safe_core").glob("*.py")
 # Every word that decode and the rule book can say; the input may hold them too without having been repeated.
 VOCABULARY = " ".join(
-    Path(file).read_text(encoding="utf-8")
-    for file in (
-        decode_module.__file__,
-        *sorted(map(str, Path(decode_module.__file__).parents[1].glob("safe_core/*.py"))),
-    )
+    [path.read_text(encoding="utf-8") for path in (Path(decode_module.__file__), *sorted(RULE_BOOK))]
+    + [f"{member} {verb} " for member in MEMBERS for verb in ("is", "has", "holds")]
 )
 
 
@@ -501,9 +502,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=12,
 )
-members = st.sampled_from(
-    ["test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at", "output", "data", "type"]
-)
+members = st.sampled_from(MEMBERS)
 documents = st.dictionaries(
     members | st.text(max_size=12), json_values | st.just(OUTPUT) | st.text(min_size=8), max_size=10
 )
