@@ -33,11 +33,11 @@ check: $(VENV)/.dev ## formatting, lint, types
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 
-format: $(VENV)/.dev ## put the code in order
+format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-test: $(VENV)/.dev tools ## every test, those against a real broker included
+test: $(VENV)/.dev tools ## all tests, including those with a real broker
 	$(BIN)/python -m pytest $(PARALLEL) --durations=10 $(PYTEST_ARGS)
 
 tools: ## what the tests of alerts, chart and image run (Debian's packages need root where they are missing)
@@ -56,13 +56,13 @@ chaos: $(VENV)/.dev ## workers killed, stopped and frozen under load, at full si
 certify: $(VENV)/.dev ## two to three hours of faults on three brokers (needs root); a second call continues
 	$(BIN)/python -m tests.certify $(CERTIFY_ARGS)
 
-mutants: $(VENV)/.dev ## take each guard of the exactly-once flow away, and see a test go red
+mutants: $(VENV)/.dev ## take each guard of the exactly-once flow away, and expect a test to fail
 	$(BIN)/python -m tests.certify.mutants
 
 bench: $(VENV)/.dev ## events per second of one worker, exactly_once
 	$(BIN)/python -m bench.throughput $(BENCH_ARGS)
 
-lock: $(UV) ## resolve the dependencies anew
+lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --extra demo -o requirements.lock
 	$(LOCK) pyproject.toml --group build --extra demo --group dev -o requirements-dev.lock
 	$(LOCK) pyproject.toml --group build --constraints requirements.lock -o requirements-image.lock

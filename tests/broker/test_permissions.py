@@ -8,11 +8,12 @@ import random
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -412,23 +413,43 @@ def assert_refused(answer: tuple[int, str], lacking: Grant) -> None:
     assert lacking.name.removeprefix("safe-publish-cases:") in said
 
 
+def may_create(cluster: Cluster, fresh: Topics) -> tuple[Installation, list[Grant]]:
+    """Allow the page's user to create other topics than those of the page."""
+    names = {getattr(TOPICS, each.name): getattr(fresh, each.name) for each in fields(Topics)}
+    names |= {CASES: f"{fresh.input}.cases"}
+    grants = [replace(grant, name=names.get(grant.name, grant.name)) for grant in GRANTS["safe topics create"]]
+    cluster.grant(grants)
+    cases = {"SAFE_V0_EXPECTATIONS": f"topic:{names[CASES]}"}
+    return replace(cluster.installation(grants[0].user, **cases), topics=fresh), grants
+
+
 @pytest.mark.parametrize("operation", ["CREATE", "DESCRIBE"])
 def test_topics_are_made_by_whom_the_page_says_and_by_nobody_else(operation: str, cluster: Cluster) -> None:
-    fresh = Topics.fresh()
-    names = {getattr(TOPICS, each): getattr(fresh, each) for each in ("input", "scored", "state", "result", "report")}
-    names |= {TOPICS.dead_letter: fresh.dead_letter, CASES: f"{fresh.input}.cases"}
-    grants = [replace(grant, name=names[grant.name]) for grant in GRANTS["safe topics create"]]
+    installation, grants = may_create(cluster, Topics.fresh())
     lacking = next(grant for grant in grants if grant.operation == operation)
-    cluster.grant(grants)
-    settings = {"SAFE_V0_EXPECTATIONS": f"topic:{names[CASES]}"}
-    installation = replace(cluster.installation(lacking.user, **settings), topics=fresh)
     with cluster.without(lacking):
         done = installation.run("topics", "create", folder=cluster.folder)
     again = installation.run("topics", "create", folder=cluster.folder)
 
     assert_refused((done.returncode, done.stderr.splitlines()[-1]), lacking)
     assert again.returncode == 0
-    assert len(again.stdout.splitlines()) == len(names)
+    assert len(again.stdout.splitlines()) == len({grant.name for grant in grants if grant.kind == "TOPIC"})
+
+
+@pytest.mark.parametrize("may_ask", [True, False])
+def test_only_who_may_ask_about_the_group_notices_a_lost_state(may_ask: bool, cluster: Cluster) -> None:
+    fresh = Topics.fresh()
+    installation, grants = may_create(cluster, fresh)
+    assert installation.run("topics", "create", folder=cluster.folder).returncode == 0
+    [of_group] = [grant for grant in grants if grant.kind == "GROUP"]
+    read = ConsumerGroupTopicPartitions(of_group.name, [TopicPartition(fresh.scored, 0, 0)])
+    for done in cluster.outside.admin.alter_consumer_group_offsets([read]).values():
+        done.result(CALL_SECONDS)
+    cluster.outside.delete_topic(fresh.state)
+    with nullcontext() if may_ask else cluster.without(of_group):
+        again = installation.run("topics", "create", folder=cluster.folder)
+    assert again.returncode == (EXIT_UNUSABLE if may_ask else 0), again.stderr
+    assert ("the totals in it are lost" in again.stderr) is may_ask
 
 
 @pytest.mark.parametrize("lacking", lacking_one("safe publish"))

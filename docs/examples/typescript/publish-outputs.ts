@@ -5,8 +5,8 @@ import { Kafka, Partitioners, logLevel } from "kafkajs";
 export interface GenerationOutput {
   test_id: string;
   batch_id: string;
-  concern_id?: string; // else the test case's
-  archetype?: string; // else the test case's
+  concern_id?: string; // default: that of the test case
+  archetype?: string; // default: that of the test case
   run_id?: string; // names one run of a prompt over the batch
   generated_at?: string; // RFC 3339 with a zone; the latest output of a test case counts
   output: { signals?: string[]; summary?: string; followup_questions?: string[] } | null; // null: no answer
@@ -19,7 +19,7 @@ const kafka = new Kafka({
 });
 const topic = process.env["INPUT_TOPIC"] ?? "factory.generation.output";
 
-/** Returns when the brokers hold every event. The spans of the caller go on in SAFE where `traceparent` is given. */
+/** Returns when the brokers hold every event. If `traceparent` is given, the trace of the caller continues in SAFE. */
 export async function publish(outputs: GenerationOutput[], traceparent?: string): Promise<void> {
   const producer = kafka.producer({
     createPartitioner: Partitioners.DefaultPartitioner,
