@@ -8,9 +8,8 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -33,8 +32,7 @@ MARK: Final = '<meta name="generator" content="SAFE v0 report">'
 def render_html(run: ScoredRun) -> str:
     """Give the page; it quotes outputs only where the run shows text."""
     style, script = _block("report.css"), _block("report.js")
-    explanations = run.explanations or {}
-    report, explanations = run.report, run.explanations or {}
+    report = run.report
     return _template().render(
         mark=_ours(MARK),
         policy=_ours(_policy(style, script)),
@@ -42,11 +40,10 @@ def render_html(run: ScoredRun) -> str:
         script=_ours(script),
         run=run,
         report=report,
-        totals=[*_totals(report["summary"])],
         rate=pass_rate(report["summary"]["pass"], report["summary"]["total_cases"]),
         ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
         filters=_filters(run),
-        cases=(_case(case, explanations.get(case.test_id), run) for case in run.worst_first()),
+        cases=map(partial(_case, run), run.worst_first()),
     )
 
 
@@ -65,8 +62,8 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"score": score, "written": _written}
-    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of}
+    environment.filters |= {"percent": percent, "score": score, "written": _written}
+    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS}
     return environment.get_template("report.html.j2")
 
 
@@ -96,35 +93,15 @@ def _hash(block: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(block.encode()).digest()).decode()}"
 
 
-class _Total(NamedTuple):
-    label: str
-    cases: int
-    share: str
-    before: int  # cases of the labels before it: where its part of the bar begins
-
-
-def _totals(summary: Mapping[str, Any]) -> Iterator[_Total]:
-    before = 0
-    for label in reversed(LABELS):
-        cases = summary[label.lower()]
-        yield _Total(label, cases, percent(cases / summary["total_cases"]), before)
-        before += cases
-
-
 # --- the filters ------------------------------------------------------------------------------------------------------
 
 
-class _Option(NamedTuple):
-    value: str
-    text: str
-
-
 class _Filter(NamedTuple):
-    """A choice among cases; `name` is that of the attribute of a case that holds its values."""
+    """A choice among cases; `name` is the attribute of a case that holds its values, `options` are values and texts."""
 
     name: str
     caption: str
-    options: Sequence[_Option]
+    options: Sequence[tuple[str, str]]
 
 
 _ALIEN: Final = "not_in_narrative"
@@ -147,9 +124,9 @@ def _filters(run: ScoredRun) -> list[_Filter]:
     return [each for each in filters if each.options]
 
 
-def _options(cases: Mapping[Any, int], words: Mapping[Any, str]) -> list[_Option]:
+def _options(cases: Mapping[Any, int], words: Mapping[Any, str]) -> list[tuple[str, str]]:
     """Give the values that occur, in the order of the words for them, with the count of their cases."""
-    return [_Option(value, f"{text} ({cases[value]})") for value, text in words.items() if cases.get(value)]
+    return [(value, f"{text} ({cases[value]})") for value, text in words.items() if cases.get(value)]
 
 
 def _kinds(explanation: Explanation) -> list[str]:
@@ -162,39 +139,18 @@ def _kinds(explanation: Explanation) -> list[str]:
 # --- the cases --------------------------------------------------------------------------------------------------------
 
 
-class _Criterion(NamedTuple):
-    """A score, the bound that it missed, and how many terms it is made of."""
-
-    criterion: str
-    score: str
-    missed: str | None
-    counted: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(NamedTuple):
     line: CaseLine
     slug: str
-    nothing: str | None
-    criteria: Sequence[_Criterion]
     kinds: Sequence[str]
     groups: Sequence[Group]
 
 
-def _case(line: CaseLine, explanation: Explanation | None, run: ScoredRun) -> _Case:
-    return _Case(
-        line=line,
-        slug=slug(line.test_id),
-        nothing=report_content.without_output(line),
-        criteria=[
-            _Criterion(
-                each.criterion, report_content.score_of(each), each.missed, report_content.counted(line, each.criterion)
-            )
-            for each in line.judged
-        ],
-        kinds=[] if explanation is None else _kinds(explanation),
-        groups=_listed(line) if explanation is None else explained_terms(explanation, shows_text=run.shows_text),
-    )
+def _case(run: ScoredRun, case: CaseLine) -> _Case:
+    explanation = run.explanation_of(case)
+    if explanation is None:
+        return _Case(case, slug(case.test_id), [], _listed(case))
+    return _Case(case, slug(case.test_id), _kinds(explanation), explained_terms(explanation, shows_text=run.shows_text))
 
 
 def slug(test_id: str) -> str:
@@ -214,8 +170,6 @@ def _listed(case: CaseLine) -> list[Group]:
     terms = report_content.terms_of(case)
     groups = []
     for how, heading in _HEADINGS.items():
-        lists = (each for each in terms if each.how == how)
-        groups.append(
-            Group(heading, [ExplainedTerm(each.criterion, term.text) for each in lists for term in each.terms])
-        )
+        listed = [ExplainedTerm(each.criterion, term.text) for each in terms if each.how == how for term in each.terms]
+        groups.append(Group(heading, listed))
     return [group for group in groups if group.terms]
