@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: escaped(found[0]), text)
 
 
+def quoted(text: str) -> str:
+    """Give a text printable and in quotation marks."""
+    return f'"{printable(text)}"'
+
+
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

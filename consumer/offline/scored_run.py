@@ -99,6 +99,15 @@ class ScoredRun:
         """Give the explanation of a case, None where nobody asked for any."""
         return None if self.explanations is None else self.explanations.get(case.test_id)
 
+    @property
+    def has_batches(self) -> bool:
+        """Whether the cases are of more than one batch."""
+        return len({case.batch_id for case in self.cases}) > 1
+
+    def labelled(self, label: Label) -> list[CaseLine]:
+        """The cases with this label, in the order of the report."""
+        return [case for case in self.cases if case.label == label]
+
     def worst_first(self) -> list[CaseLine]:
         """The cases that fail, then those to review, then the passing ones; each lot in the order of the report."""
-        return sorted(self.cases, key=lambda case: -LABELS.index(case.label))
+        return [case for label in reversed(LABELS) for case in self.labelled(label)]

@@ -444,7 +444,7 @@ def test_a_page_fits_where_it_is_posted_and_says_what_is_left_out(max_bytes: int
     page = comparison_markdown(compared(MANY, MANY_WORSE), max_bytes=max_bytes)
     assert 0.9 * max_bytes < len(page.encode()) <= max_bytes
     listed = page.count("\n- `T-")
-    assert f"_Left out for want of room: {2_000 - listed} cases" in page
+    assert f"_Left out for want of room: {2_000 - listed} of 2000 cases with a worse label" in page
     assert "**2000 regressions**" in page
 
 
@@ -455,7 +455,7 @@ def test_a_case_that_is_too_large_hides_no_other() -> None:
     assert len(page.encode()) <= 65_536
     assert "- `T-0`: Pass → Fail" in page
     assert "- `T-1`: Pass → Fail" in page
-    assert "_Left out for want of room: the terms of 1 case._" in page
+    assert "_Left out for want of room: the terms of 1 of 2 cases with a worse label._" in page
 
 
 def test_without_a_limit_nothing_is_left_out() -> None:

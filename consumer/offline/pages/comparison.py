@@ -1,14 +1,15 @@
 """A comparison in words: lines for a console, and a Markdown page made for a pull request; the verdict first."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 from consumer.offline.compare import ONE_RUN_EACH, Change, Comparison, Side, remarks
-from consumer.offline.pages.markdown import literal, table_row
+from consumer.offline.pages.markdown_parts import Piece, Section, fitted, literal, table_head, table_row
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, score
 from consumer.offline.pages.report_content import confidentiality
 from consumer.offline.scored_run import LABELS
-from consumer.text import count_of, printable
+from consumer.text import count_of, printable, quoted
 from safe_core import Criterion, Scores
 
 MARK: Final = "<!-- SAFE v0 comparison -->"
@@ -127,7 +128,7 @@ def console_lines(comparison: Comparison, decision: str | None = None) -> Iterat
     for which, side in (("base", comparison.base), ("new ", comparison.new)):
         yield f"  {which}  {printable(side.name)}, {_counts(side)}"
     for remark in remarks(comparison):
-        yield f"  ! {remark.written(_quoted)}"
+        yield f"  ! {remark.written(quoted)}"
     yield ""
     yield from _columns([("common cases", "base", "new", "difference"), *_measures(comparison)])
     yield ""
@@ -153,32 +154,36 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _case_lines(case: Change) -> Iterator[str]:
     yield ", ".join([f"  {_labels(case, '->')}  {printable(case.test_id)}", *_scores(case, "->")])
     for what, terms in _terms(case):
-        yield from (f"    {what:17}  {_quoted(term)}" for term in terms)
-
-
-def _quoted(text: str) -> str:
-    return f'"{printable(text)}"'
+        yield from (f"    {what:17}  {quoted(term)}" for term in terms)
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
-class _Entry(NamedTuple):
-    """A case of a list, and below it the terms, which are the first to go where room is short."""
+class _Kind(Enum):
+    """What a piece of the page is, and how to say that some are left out; the first kinds are kept longest."""
 
-    line: str
-    terms: str
+    WORSE = "{} cases with a worse label"
+    WORSE_TERMS = "the terms of {} cases with a worse label"
+    BETTER = "{} cases with a better label"
+    BETTER_TERMS = "the terms of {} cases with a better label"
+    MOVED = "{} cases with the same label"
+    MOVED_TERMS = "the terms of {} cases with the same label"
+
+
+_KINDS: Final = (
+    (_Kind.WORSE, _Kind.WORSE_TERMS),
+    (_Kind.BETTER, _Kind.BETTER_TERMS),
+    (_Kind.MOVED, _Kind.MOVED_TERMS),
+)
+"""The kinds of pieces in each list: the cases, and their terms."""
 
 
 def comparison_markdown(
     comparison: Comparison, decision: str | None = None, *, max_bytes: int | None = COMMENT_BYTES
 ) -> str:
-    """Give the page; of lists that would take it beyond `max_bytes` of UTF-8 it says how much is left out."""
-    page = "\n".join(_top(comparison, decision))
-    for number, (heading, cases) in enumerate(_lots(comparison)):
-        room = None if max_bytes is None else max_bytes - len(page.encode())
-        page += _section(heading, [_entry(case) for case in cases], room, folded=number == 2)
-    return page
+    """Give the page; what would take it beyond `max_bytes` of UTF-8 is left out, but never the part above the lists."""
+    return fitted("\n".join(_top(comparison, decision)), [*_sections(comparison)], max_bytes)
 
 
 def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
@@ -190,7 +195,7 @@ def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
     warned = [f"- **Attention**: {remark.written(literal)}\n" for remark in remarks(comparison)]
     if warned:
         yield "".join(warned)
-    heads = table_row("Common cases", "Base", "New", "Difference") + table_row("---", "---:", "---:", "---:")
+    heads = table_head("Common cases", "Base", "New", "Difference", texts=1)
     yield heads + "".join(table_row(*row) for row in _measures(comparison))
     sides = (("Base", comparison.base), ("New", comparison.new))
     told = (*(f"{which}: {literal(side.name)}, {_counts(side)}" for which, side in sides), *_tests(comparison))
@@ -198,39 +203,19 @@ def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
     yield f"{BRACKETS} {ONE_RUN_EACH} {confidentiality('page')}\n"
 
 
-def _entry(case: Change) -> _Entry:
-    line = f"- {literal(case.test_id)}: {', '.join([_labels(case, '→'), *_scores(case, '→')])}\n"
-    terms = (f"  - {what}: {', '.join(map(literal, terms))}\n" for what, terms in _terms(case))
-    return _Entry(line, "".join(terms))
+def _sections(comparison: Comparison) -> Iterator[Section]:
+    for (heading, cases), (kind, terms_kind) in zip(_lots(comparison), _KINDS, strict=True):
+        title = f"{heading} ({len(cases)})"
+        opening, closing = f"\n## {title}\n\n", ""
+        if kind is _Kind.MOVED:
+            opening, closing = f"\n<details>\n<summary>{title}</summary>\n\n", "\n</details>\n"
+        yield Section(opening, [*_pieces(cases, kind, terms_kind)], closing)
 
 
-_TOLD_BYTES: Final = 120
-"""Kept free for the line on what is left out."""
-
-
-def _section(heading: str, entries: Sequence[_Entry], room: int | None, *, folded: bool) -> str:
-    """Give the list of a lot of cases, as much of it as there is room for; nothing where not even that can be said."""
-    if not entries:
-        return ""
-    title = f"{heading} ({len(entries)})"
-    opening = f"\n<details>\n<summary>{title}</summary>\n\n" if folded else f"\n## {title}\n\n"
-    closing = "\n</details>\n" if folded else ""
-    if room is None:
-        return opening + "".join(entry.line + entry.terms for entry in entries) + closing
-    left = room - len((opening + closing).encode()) - _TOLD_BYTES
-    return opening + _fitted(entries, left) + closing if left >= 0 else ""
-
-
-def _fitted(entries: Iterable[_Entry], room: int) -> str:
-    """Give the entries that fit, or their lines alone, and say how many are not there whole."""
-    texts, cases, terms = [], 0, 0
-    for entry in entries:
-        whole = entry.line + entry.terms
-        text = next((text for text in (whole, entry.line) if len(text.encode()) <= room), "")
-        cases += not text
-        terms += text == entry.line != whole
-        room -= len(text.encode())
-        texts.append(text)
-    missing = [(cases, count_of(cases, "case")), (terms, f"the terms of {count_of(terms, 'case')}")]
-    said = " and ".join(what for count, what in missing if count)
-    return "".join(texts) + (f"\n_Left out for want of room: {said}._\n" if said else "")
+def _pieces(cases: Iterable[Change], kind: _Kind, terms_kind: _Kind) -> Iterator[Piece]:
+    for case in cases:
+        scores = ", ".join([_labels(case, "→"), *_scores(case, "→")])
+        yield Piece(kind, f"- {literal(case.test_id)}: {scores}\n")
+        terms = "".join(f"  - {what}: {', '.join(map(literal, terms))}\n" for what, terms in _terms(case))
+        if terms:
+            yield Piece(terms_kind, terms, below=True)

@@ -19,7 +19,7 @@ from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of
 from consumer.offline.pages.report_content import most_frequent, score_of, terms_of, why, why_missed, worth_knowing
 from consumer.offline.pages.sheet import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Line, Sheet, section
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
-from consumer.text import count_of, printable
+from consumer.text import count_of, printable, quoted
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
 
 _STYLES_OF_WORDS: Final = {label.upper(): style for label, style in LABEL_STYLES.items()}
@@ -49,12 +49,11 @@ def scorecard_text(run: ScoredRun, *, verbose: bool) -> str:
 
 def _scorecard(run: ScoredRun, sheet: Sheet, *, verbose: bool) -> Iterator[Line]:
     cases = run.worst_first()
-    by_batch = len({case.batch_id for case in cases}) > 1
     yield from _box(run, sheet)
-    yield from section([Text("Per-Case Breakdown:", BOLD)], _breakdown(cases, sheet, by_batch=by_batch))
+    yield from section([Text("Per-Case Breakdown:", BOLD)], _breakdown(cases, sheet, by_batch=run.has_batches))
     if verbose:
         not_passed = (case for case in cases if case.label != "Pass")
-        yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, sheet, by_batch=by_batch))
+        yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, sheet))
     yield from section([Text("Top Issues:", BOLD)], _issues(run.report, sheet))
     yield from _remarks(run, sheet)
     yield from _closing(run, sheet)
@@ -251,9 +250,9 @@ def _style_of(label: str) -> Style:
 _TERM_STYLES: Final = {"found": GREEN, "missing": RED, "used": RED}
 
 
-def _details(run: ScoredRun, cases: Iterable[CaseLine], sheet: Sheet, *, by_batch: bool) -> Iterator[Line]:
+def _details(run: ScoredRun, cases: Iterable[CaseLine], sheet: Sheet) -> Iterator[Line]:
     for case in cases:
-        batch = f"  ({printable(case.batch_id)})" if by_batch else ""
+        batch = f"  ({printable(case.batch_id)})" if run.has_batches else ""
         yield Text()
         yield [Segment(_label(case), LABEL_STYLES[case.label]), Segment(f"  {printable(case.test_id)}{batch}")]
         yield from _criteria(case, run.explanation_of(case), sheet)
@@ -271,8 +270,8 @@ def _criteria(case: CaseLine, explanation: Explanation | None, sheet: Sheet) -> 
         for each in terms:
             if each.criterion == judged.criterion:
                 lead = Text.assemble((f"    {each.how:9}", _TERM_STYLES[each.how]), "  ")
-                for text, remark in each.terms:
-                    yield from sheet.hanging(lead, _quoted(text) + (f" ({remark})" if remark else ""))
+                for term in each.terms:
+                    yield from sheet.hanging(lead, term.written(quoted))
 
 
 # --- the closing ------------------------------------------------------------------------------------------------------
@@ -288,7 +287,7 @@ def _issues(report: Mapping[str, Any], sheet: Sheet) -> Iterator[Line]:
         for issue in issues:
             verb = "used" if issue.how == "used" else "missed"
             times = "once" if issue.times == 1 else f"{issue.times} times"
-            yield from sheet.hanging(Text(f"  {lead:16}"), f"{_quoted(issue.term)} ({verb} {times})")
+            yield from sheet.hanging(Text(f"  {lead:16}"), f"{quoted(issue.term)} ({verb} {times})")
             lead = " "
     if not lead:
         yield Text("  none")
@@ -317,7 +316,3 @@ def _closing(run: ScoredRun, sheet: Sheet) -> Iterator[Line]:
 def _hyphenated(rate: str, sheet: Sheet) -> str:
     """Give the en dash of an interval as a hyphen, where there is none."""
     return rate.replace("–", "-") if sheet.ascii_only else rate
-
-
-def _quoted(term: str) -> str:
-    return f'"{printable(term)}"'

@@ -104,8 +104,7 @@ def _told(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
     if case.archetype is not None:
         yield f"archetype: {_legal(case.archetype)}"
     for criterion, how, terms in lost_terms(case, explanation):
-        for term, remark in terms:
-            yield f"{criterion} {how}: {_legal(term)}{'' if remark is None else f' ({remark})'}"
+        yield from (f"{criterion} {how}: {term.written(_legal)}" for term in terms)
 
 
 def _legal(text: str) -> str:

@@ -228,6 +228,10 @@ class Term(NamedTuple):
     text: str
     remark: str | None = None
 
+    def written(self, escaped: Callable[[str], str]) -> str:
+        """Give the term as a page escapes it, and behind it the remark."""
+        return escaped(self.text) + (f" ({self.remark})" if self.remark else "")
+
 
 class Terms(NamedTuple):
     """The terms of a criterion that were found, missing, or used though forbidden."""

@@ -1,0 +1,113 @@
+"""What the Markdown pages are made of: code spans, tables, and sections of which parts are left out to fit a limit.
+
+A text from outside stands in a code span, where neither Markdown nor GitHub looks for anything. Elsewhere GitHub finds
+mentions, issues, addresses, formulas and emoji in the finished page, whatever was escaped.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from consumer.text import printable
+
+
+def literal(text: str) -> str:
+    """Give a code span that shows a text from outside as it is."""
+    text = printable(text)
+    taken = set(map(len, _BACKTICKS.findall(text)))
+    fence = "`" * next(length for length in range(1, len(taken) + 2) if length not in taken)
+    # A backtick must not touch the fence; and Markdown takes one space from each end if both have one.
+    ends = text[:1] + text[-1:]
+    edge = " " if "`" in ends or (ends == "  " and text.strip(" ")) else ""
+    return f"{fence}{edge}{text}{edge}{fence}"
+
+
+_BACKTICKS: Final = re.compile("`+")
+
+
+def table_row(*cells: str) -> str:
+    """Give a row of a table, where a bar parts cells even within a code span, unless it is escaped."""
+    escaped = (cell.replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |\n"
+
+
+def table_head(*headings: str, texts: int) -> str:
+    """Give the head of a table whose first `texts` columns hold text, and the others numbers, aligned to the right."""
+    rules = ["---" if column < texts else "---:" for column in range(len(headings))]
+    return table_row(*headings) + table_row(*rules)
+
+
+# --- a page with less on it -------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """A line or more of a section; one that is `below` says nothing without the piece before it.
+
+    `kind` is of an Enum whose values say what is left out; pieces of its first members are kept longest.
+    """
+
+    kind: Enum
+    text: str
+    below: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Pieces under a heading; without any, it is not there."""
+
+    opening: str
+    pieces: Sequence[Piece]
+    closing: str = ""
+
+    def text(self, kept: Collection[int]) -> str:
+        """Give the section with the pieces of these numbers."""
+        texts = [piece.text for number, piece in enumerate(self.pieces) if number in kept]
+        return self.opening + "".join(texts) + self.closing if texts else ""
+
+
+def fitted(top: str, sections: Sequence[Section], max_bytes: int | None = None) -> str:
+    """Give the page, or if it takes more than `max_bytes` of UTF-8, the top and the pieces for which there is room.
+
+    Pieces of the first kinds are kept longest. Below the top, the page says how many are left out.
+    """
+    page = top + "".join(section.text(range(len(section.pieces))) for section in sections)
+    if max_bytes is None or _size(page) <= max_bytes:
+        return page
+    total = Counter(piece.kind for section in sections for piece in section.pieces)
+    room = max_bytes - _size(top + _counted(total, total))
+    kept: list[set[int]] = [set() for _ in sections]
+    missing: Counter[Enum] = Counter()
+    placed = [
+        (section, stays, number, piece)
+        for section, stays in zip(sections, kept, strict=True)
+        for number, piece in enumerate(section.pieces)
+    ]
+    for section, stays, number, piece in sorted(placed, key=lambda each: _rank(each[3].kind)):
+        size = _size(piece.text if stays else section.opening + piece.text + section.closing)
+        if size <= room and (number - 1 in stays or not piece.below):
+            stays.add(number)
+            room -= size
+        else:
+            missing[piece.kind] += 1
+    return top + _counted(missing, total) + "".join(map(Section.text, sections, kept))
+
+
+def _rank(kind: Enum) -> int:
+    return list(type(kind)).index(kind)
+
+
+def _counted(missing: Counter[Enum], total: Counter[Enum]) -> str:
+    kinds = sorted(missing, key=_rank)
+    return left_out(str(kind.value).format(f"{missing[kind]} of {total[kind]}") for kind in kinds)
+
+
+def left_out(things: Iterable[str]) -> str:
+    """Give the line that says what a page leaves out."""
+    return f"\n_Left out for want of room: {', '.join(things)}._\n"
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
