@@ -34,13 +34,10 @@ def escaped(character: str) -> str:
 
 def is_utf8(name: str) -> bool:
     """Whether a header's name is text; one that is not was read with its octets as lone surrogates."""
-    if name.isascii():
-        return True
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return name.isascii() or _SURROGATE.search(name) is None
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:

@@ -88,7 +88,7 @@ async def print_letters(topic: TopicScan, request: ListRequest, *, source_width:
 
 def _row(letter: Letter, source_width: int) -> str:
     texts = (letter.reason, letter.stage, str(letter.source))
-    cells = (str(letter.place), rfc_3339(letter.failed_at), *map(printable, texts), letter.value_bytes)
+    cells = (str(letter.id), rfc_3339(letter.failed_at), *map(printable, texts), letter.value_bytes)
     return _ROW.format(*cells, printable(letter.detail), source_width=source_width)
 
 
@@ -104,7 +104,7 @@ def _remarks(summary: Summary, foreign: ForeignRecords, request: ListRequest) ->
 def as_document(letter: Letter) -> dict[str, Any]:
     """What a letter's own headers say, for JSON; of the record that failed only its size."""
     return {
-        "letter": str(letter.place),
+        "letter": str(letter.id),
         "failed_at": rfc_3339(letter.failed_at),
         "reason": letter.reason,
         "stage": letter.stage,

@@ -22,7 +22,7 @@ from consumer.kafka.reader import TopicScan, read_record
 from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
 from consumer.text import count_of, named, printable
-from consumer.wire.dead_letter import Letter, Name, Place, sha256_of
+from consumer.wire.dead_letter import Letter, LetterId, Name, sha256_of
 from consumer.wire.record import Record
 from consumer.wire.times import now_ms
 
@@ -67,8 +67,8 @@ class Repeats:
 
     def has_seen(self, letter: Letter) -> bool:
         """Whether an earlier letter of this partition holds the same record."""
-        if letter.place.partition != self._partition:
-            self._partition = letter.place.partition
+        if letter.id.partition != self._partition:
+            self._partition = letter.id.partition
             self._seen.clear()
         record, source = letter.record, letter.source
         content = (source.topic, source.partition, letter.timestamp, record.key, letter.headers, letter.value_sha256)
@@ -89,7 +89,7 @@ class Outcome:
     acknowledged: int = 0
     repeated: int = 0
     failed: int = 0
-    reached: Place | None = None
+    reached: LetterId | None = None
     topics: dict[str, None] = field(default_factory=dict)
     other_groups: Counter[str] = field(default_factory=Counter)
     found: set[Name] = field(default_factory=set)
@@ -132,7 +132,7 @@ class Replay:
 
     async def _take(self, letter: Letter) -> None:
         outcome, names = self.outcome, self.selection.names
-        outcome.found |= names & {letter.place, letter.source}
+        outcome.found |= names & {letter.id, letter.source}
         if letter.group != self.targets.group and not names:
             outcome.other_groups[letter.group] += 1
             return
@@ -159,12 +159,12 @@ class Replay:
         if not self._has_warned and self.targets.is_expired(letter, at_ms):
             self._has_warned = True
             _say(
-                f"warning: {letter.place} is older than {copy.topic} keeps records (retention.ms), and others may be: "
+                f"warning: {letter.id} is older than {copy.topic} keeps records (retention.ms), and others may be: "
                 "the broker may remove them before they are read, so let a worker run"
             )
         self.outcome.topics[copy.topic] = None
         if self.publisher is None:
-            print(f"{letter.place!s:<10}  {printable(letter.reason):<22}  to {copy.topic}/{copy.partition}")
+            print(f"{letter.id!s:<10}  {printable(letter.reason):<22}  to {copy.topic}/{copy.partition}")
             return
         await self.pace.wait()
         self._sent.append((letter, await self.publisher.publish(copy)))
@@ -172,7 +172,7 @@ class Replay:
 
     def _give_up(self, letter: Letter, why: str) -> None:
         self.outcome.failed += 1
-        _say(f"{letter.place} cannot be sent again: {why}")
+        _say(f"{letter.id} cannot be sent again: {why}")
 
     async def _settle(self, *, leaving: int) -> None:
         """Count the acknowledgements that have arrived, and wait until at most this many are outstanding."""
@@ -184,7 +184,7 @@ class Replay:
             except Refused as refusal:
                 self._give_up(letter, str(refusal))
             self._sent.popleft()
-            self.outcome.reached = letter.place
+            self.outcome.reached = letter.id
 
     def conclude(self) -> int:
         """Say what has become of the letters and give the exit code: 1 if one was not sent or not found."""

@@ -8,7 +8,7 @@ from typing import Final
 from consumer.errors import ConfigurationError, Poison
 from consumer.kafka.reader import Span
 from consumer.text import visible
-from consumer.wire.dead_letter import Letter, Name, Place, Source, read_name
+from consumer.wire.dead_letter import Letter, LetterId, Name, Source, read_name
 from consumer.wire.times import milliseconds_of
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -27,18 +27,18 @@ class Selection:
     partitions: frozenset[int] = frozenset()
     since: int | None = None
     until: int | None = None
-    after: Place | None = None
+    after: LetterId | None = None
 
     def takes(self, letter: Letter) -> bool:
         """Whether a letter is chosen."""
         if self.names:
-            return not self.names.isdisjoint((letter.place, letter.source))
+            return not self.names.isdisjoint((letter.id, letter.source))
         return (
             (not self.reasons or letter.reason in self.reasons)
             and (not self.partitions or letter.source.partition in self.partitions)
             and (self.since is None or letter.failed_at >= self.since)
             and (self.until is None or letter.failed_at < self.until)
-            and (self.after is None or letter.place > self.after)
+            and (self.after is None or letter.id > self.after)
         )
 
     def narrowed(self, spans: Iterable[Span]) -> list[Span]:
@@ -50,9 +50,9 @@ class Selection:
         first, end = span.first, span.end
         if self.after is not None and span.partition <= self.after.partition:
             first = max(first, self.after.offset + 1) if span.partition == self.after.partition else end
-        places = [name for name in self.names if isinstance(name, Place)]
-        if places and len(places) == len(self.names):  # a letter that is named by its source may be anywhere
-            offsets = [place.offset for place in places if place.partition == span.partition]
+        ids = [name for name in self.names if isinstance(name, LetterId)]
+        if ids and len(ids) == len(self.names):  # a letter that is named by its source may be anywhere
+            offsets = [letter.offset for letter in ids if letter.partition == span.partition]
             first, end = max(first, min(offsets, default=end)), min(end, max(offsets, default=first) + 1)
         return Span(span.partition, first, end)
 

@@ -52,7 +52,7 @@ def print_letter(letter: Letter, request: ShowRequest) -> None:
     """Print what is asked for; raises ConfigurationError for `raw` if the letter does not hold the value."""
     if request.raw:
         if letter.record.value is None:
-            raise ConfigurationError(f"{letter.place} holds no value: {_value_of(letter)}")
+            raise ConfigurationError(f"{letter.id} holds no value: {_value_of(letter)}")
         sys.stdout.buffer.write(letter.record.value)
         sys.stdout.buffer.flush()
     elif request.format == "json":

@@ -13,7 +13,7 @@ from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of
-from consumer.wire.dead_letter import Letter, Place, read_letter
+from consumer.wire.dead_letter import Letter, LetterId, read_letter
 from consumer.wire.record import Record
 
 _SLICE_MS = 3_600_000
@@ -25,12 +25,12 @@ class ForeignRecords:
     """Counts the records of the topic that SAFE did not write as dead letters."""
 
     count: int = 0
-    first: Place | None = None
+    first: LetterId | None = None
 
     def note(self, record: Record) -> None:
         """Count one."""
         self.count += 1
-        self.first = self.first or Place(record.partition, record.offset)
+        self.first = self.first or LetterId(record.partition, record.offset)
 
     def remark(self) -> str | None:
         """The sentence about them, None if there are none."""

@@ -1,17 +1,17 @@
 """What the demo has seen so far: results, reports and dead letters as they came, and whether that is all."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
+from consumer.offline.pages.report_content import most_frequent
 from consumer.settings import Settings
 from consumer.wire.keys import parts_of
 from consumer.wire.record import Record
-
-LABELS = ("Pass", "Review", "Fail")
+from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Scorecard:
         card.summary, card.scored_at = document["summary"], document["timestamp"]
         scores, key = result["scores"], (batch_id, result["test_id"])
         was, self._labels[key] = self._labels.get(key), result["label"]
-        archetype = result["archetype"] or "Unknown"
+        archetype = result["archetype"] or UNKNOWN_ARCHETYPE
         values = (scores["CR"], scores["AH"], scores["AC"])
         return self._arrived(Arrival(result["label"], batch_id, result["test_id"], archetype, values, was))
 
@@ -112,23 +112,14 @@ class Scorecard:
         """Which records became dead letters, and why."""
         return [f"{arrival.test_id}, {arrival.reason}" for arrival in self.arrivals if arrival.reason is not None]
 
-    def most_missed(self) -> list[tuple[str, int]]:
-        """Missed signals and phrases of all reports with their counts, the most frequent first."""
-        misses: Counter[str] = Counter()
-        for analysis in self._analyses():
-            misses.update({miss["signal"]: miss["miss_count"] for miss in analysis["common_CR_misses"]})
-            misses.update({miss["phrase"]: miss["miss_count"] for miss in analysis["common_AC_misses"]})
-        return _ranked(misses)
-
-    def forbidden_used(self) -> list[tuple[str, int]]:
-        """Forbidden terms that were used, with their counts."""
-        used: Counter[str] = Counter()
-        for analysis in self._analyses():
-            used.update({violation["term"]: violation["count"] for violation in analysis["common_AH_violations"]})
-        return _ranked(used)
-
-    def _analyses(self) -> Iterator[Mapping[str, Any]]:
-        return (card.report["failure_analysis"] for card in self.batches.values() if card.report)
+    def most_frequent(self, how: Literal["missing", "used"]) -> list[tuple[str, int]]:
+        """Required terms that were missing, or forbidden ones that were used, with counts, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for card in self.batches.values():
+            for each in most_frequent(card.report) if card.report else ():
+                if each.how == how:
+                    counts[each.term] += each.times
+        return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
 
     def remarks(self) -> list[str]:
         """What a reader must know to read the numbers: criteria with nothing to check, and empty outputs."""
@@ -137,10 +128,6 @@ class Scorecard:
         for card in self.batches.values():
             vacuous.update(card.report.get("vacuous", {}))
             empty += card.report.get("empty_outputs", 0)
-        counted = [f"{criterion} {vacuous[criterion]}" for criterion in ("CR", "AH", "AC", "all") if vacuous[criterion]]
+        counted = [f"{criterion} {vacuous[criterion]}" for criterion in (*CRITERIA, "all") if vacuous[criterion]]
         told = [f"scored 1.00 with nothing to check: {', '.join(counted)}"] if counted else []
         return told + ([f"empty outputs: {empty}"] if empty else [])
-
-
-def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -12,8 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from consumer.demo.scorecard import LABELS, Arrival, BatchCard, Scorecard
+from consumer.demo.scorecard import Arrival, BatchCard, Scorecard
+from consumer.offline.scored_run import LABELS
 from consumer.text import printable
+from safe_core import CRITERIA
 
 _STYLES = {"Pass": "green", "Review": "yellow", "Fail": "red", None: "magenta"}
 _TERMS_SHOWN = 3
@@ -152,7 +154,7 @@ def _cells(arrival: Arrival) -> list[Text | str]:
 
 def _terms(card: Scorecard, width: int) -> Table:
     table = _table(width, ("Missed most", "left", None), ("Forbidden terms used", "left", 28))
-    missed, used = (_ranking(ranked) for ranked in (card.most_missed(), card.forbidden_used()))
+    missed, used = _ranking(card.most_frequent("missing")), _ranking(card.most_frequent("used"))
     for row in range(_TERMS_SHOWN):
         table.add_row(missed[row], used[row])
     return table
@@ -176,7 +178,7 @@ def _footnotes(card: Scorecard) -> list[str]:
 def _plain_line(arrival: Arrival) -> Text:
     if arrival.scores is None:
         return Text(f"-       {printable(arrival.test_id):12}  dead letter, {printable(arrival.reason or '')}")
-    scores = "  ".join(f"{name} {score:.2f}" for name, score in zip(("CR", "AH", "AC"), arrival.scores, strict=True))
+    scores = "  ".join(f"{name} {score:.2f}" for name, score in zip(CRITERIA, arrival.scores, strict=True))
     was = f"  (was {arrival.was})" if arrival.was else ""
     label = Text(f"{arrival.label:6}", _STYLES[arrival.label])
     return label + Text(f"  {printable(arrival.test_id):12}  {scores}  {printable(arrival.archetype)}{was}")
@@ -188,11 +190,11 @@ def _plain_line(arrival: Arrival) -> Text:
 def _final_table(card: Scorecard) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
     table.add_column("Batch", no_wrap=True, overflow="ellipsis")
-    for heading in ("Cases", *LABELS, "Rate", "CR", "AH", "AC"):
+    for heading in ("Cases", *LABELS, "Rate", *CRITERIA):
         table.add_column(heading, justify="right", no_wrap=True)
     for batch_id, batch in card.batches.items():
         means = batch.report.get("mean_scores", {})
-        scores = [f"{means[name]:.2f}" if name in means else "-" for name in ("CR", "AH", "AC")]
+        scores = [f"{means[name]:.2f}" if name in means else "-" for name in CRITERIA]
         table.add_row(*_counts(batch_id, [batch]), _percent(_rate([batch])), *scores)
     everything = list(card.batches.values())
     table.add_row(*_counts("all", everything), _percent(_rate(everything)), style="bold")
@@ -204,8 +206,8 @@ def _percent(rate: float | None) -> str:
 
 
 def _closing_lines(card: Scorecard) -> list[Text]:
-    missed = [f"{printable(text)} ({count}x)" for text, count in card.most_missed()[:_TERMS_SHOWN]]
-    used = [f"{printable(text)} ({count}x)" for text, count in card.forbidden_used()[:_TERMS_SHOWN]]
+    missed = [f"{printable(text)} ({count}x)" for text, count in card.most_frequent("missing")[:_TERMS_SHOWN]]
+    used = [f"{printable(text)} ({count}x)" for text, count in card.most_frequent("used")[:_TERMS_SHOWN]]
     lines = [Text(f"Missed most: {', '.join(missed)}")] if missed else []
     lines += [Text(f"Forbidden terms used: {', '.join(used)}")] if used else []
     lines += [Text(remark[0].upper() + remark[1:]) for remark in card.remarks()]

@@ -20,7 +20,7 @@ _PREFIX: Final = "safe.dlq."
 _DETAIL_LIMIT: Final = 512
 
 
-class Place(NamedTuple):
+class LetterId(NamedTuple):
     """Partition and offset of a dead letter in its own topic; written 3/41, it is the letter's name."""
 
     partition: int
@@ -54,7 +54,7 @@ class Omitted(NamedTuple):
 class Letter:
     """A dead letter; times are in ms since 1970, `timestamp` is the one of the record that failed, -1 for none."""
 
-    place: Place
+    id: LetterId
     reason: str
     stage: str
     detail: str
@@ -92,7 +92,7 @@ def read_letter(record: Record) -> Letter | None:
     fields = _own_fields(record.headers)
     try:
         return Letter(
-            place=Place(record.partition, record.offset),
+            id=LetterId(record.partition, record.offset),
             reason=fields["reason"],
             stage=fields["stage"],
             detail=fields["detail"],
@@ -136,7 +136,7 @@ def _omitted(fields: Mapping[str, str]) -> Omitted | None:
 
 # --- how a person names one -------------------------------------------------------------------------------------------
 
-Name = Place | Source
+Name = LetterId | Source
 
 
 def read_name(text: str) -> Name:
@@ -148,7 +148,7 @@ def read_name(text: str) -> Name:
             f"{visible(text)} names no dead letter: give PARTITION/OFFSET, as safe dead-letters list prints it, or its "
             "source as TOPIC/PARTITION/OFFSET"
         )
-    return Source(topic[0], int(partition), int(offset)) if topic else Place(int(partition), int(offset))
+    return Source(topic[0], int(partition), int(offset)) if topic else LetterId(int(partition), int(offset))
 
 
 # --- written ----------------------------------------------------------------------------------------------------------

@@ -23,7 +23,15 @@ from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
 from consumer.kafka.publisher import Copy, Refused, Republisher
 from consumer.kafka.reader import Span, TopicScan
 from consumer.settings import load
-from consumer.wire.dead_letter import Letter, Place, Source, dead_letter_headers, read_letter, read_name, value_omitted
+from consumer.wire.dead_letter import (
+    Letter,
+    LetterId,
+    Source,
+    dead_letter_headers,
+    read_letter,
+    read_name,
+    value_omitted,
+)
 from consumer.wire.times import rfc_3339
 
 INPUT, SCORED = "factory.generation.output", "safe.v0.scored"
@@ -116,8 +124,8 @@ async def listed(records: list[Kept], capsys: pytest.CaptureFixture[str], **requ
 
 def test_what_the_worker_writes_is_read_back() -> None:
     letter = letter_of(buried(41, partition=3, reason="not_utf8", source=(INPUT, 7, 1207), timestamp=-1))
-    assert letter.place == Place(3, 41)
-    assert str(letter.place) == "3/41"
+    assert letter.id == LetterId(3, 41)
+    assert str(letter.id) == "3/41"
     assert letter.source == Source(INPUT, 7, 1207)
     assert (letter.reason, letter.stage, letter.detail) == ("not_utf8", "scorer", "not valid JSON at character 3")
     assert (letter.group, letter.version, letter.failed_at, letter.timestamp) == (GROUP, "0.1.0", NOW, -1)
@@ -171,7 +179,7 @@ def test_an_omitted_value_is_known_by_its_size() -> None:
 
 
 NAMES = [
-    ("3/41", Place(3, 41)),
+    ("3/41", LetterId(3, 41)),
     ("factory.generation.output/3/1207", Source(INPUT, 3, 1207)),
 ]
 
@@ -368,7 +376,7 @@ async def test_no_row_can_command_a_terminal(format_: Any, capsys: pytest.Captur
 
 def shown(record: Kept, capsys: pytest.CaptureFixture[str], **request: Any) -> str:
     """What `show` prints of a letter."""
-    print_letter(letter_of(record), ShowRequest(Place(0, 0), **request))
+    print_letter(letter_of(record), ShowRequest(LetterId(0, 0), **request))
     return capsys.readouterr().out
 
 
@@ -414,7 +422,7 @@ def test_a_value_that_is_no_text_is_shown_escaped_or_in_base64(capsys: pytest.Ca
 
 
 def test_raw_is_the_value_and_nothing_else(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    print_letter(letter_of(buried(value=b"\xff\x00\n")), ShowRequest(Place(0, 0), include_value=True, raw=True))
+    print_letter(letter_of(buried(value=b"\xff\x00\n")), ShowRequest(LetterId(0, 0), include_value=True, raw=True))
     assert capfdbinary.readouterr().out == b"\xff\x00\n"
 
 
@@ -431,14 +439,14 @@ REFUSED_REQUESTS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("request_", "words"), REFUSED_REQUESTS)
 def test_the_bytes_alone_are_neither_secret_nor_json(request_: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
-        ShowRequest(Place(0, 0), **request_)
+        ShowRequest(LetterId(0, 0), **request_)
 
 
 async def test_a_letter_is_found_by_its_source_the_last_of_several() -> None:
     twice = [buried(3, source=(INPUT, 0, 7)), buried(4, source=(INPUT, 0, 8)), buried(5, source=(INPUT, 0, 7))]
     found = await find_letter(Shelf(twice), Source(INPUT, 0, 7))
     assert found is not None
-    assert found.place == Place(0, 5)
+    assert found.id == LetterId(0, 5)
     assert await find_letter(Shelf(twice), Source(INPUT, 0, 9)) is None
 
 
@@ -630,7 +638,7 @@ async def test_letters_of_other_groups_are_left_alone_unless_one_is_named(capsys
     assert "left alone: 1 of other groups, theirs (1)" in capsys.readouterr().err
     assert len(post.taken) == 1
 
-    selection = Selection(names=frozenset([Place(0, 0)]))
+    selection = Selection(names=frozenset([LetterId(0, 0)]))
     await replayed(theirs, replay := replay_of(post, selection))
     assert replay.conclude() == 1
     assert "0/0 cannot be sent again: the group theirs wrote it" in capsys.readouterr().err

@@ -55,7 +55,8 @@ def _scorecard(run: ScoredRun, sheet: Sheet, *, verbose: bool) -> Iterator[Line]
         not_passed = (case for case in cases if case.label != "Pass")
         yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, sheet))
     yield from section([Text("Top Issues:", BOLD)], _issues(run.report, sheet))
-    yield from _remarks(run, sheet)
+    remarks = (sentence.written(printable) for sentence in (*why_missed(run.report), *worth_knowing(run)))
+    yield from section([], (line for remark in remarks for line in sheet.hanging(Text(), remark)))
     yield from _closing(run, sheet)
 
 
@@ -157,8 +158,8 @@ def _metrics(run: ScoredRun, sheet: Sheet, room: int | None) -> list[Text]:
     report = run.report
     for criterion in CRITERIA:
         bounds, mean = report["configuration"]["thresholds"][criterion], report["mean_scores"][criterion]
-        violations = _violations(run.cases) if criterion == "AH" else 0
-        status, reason = _status(mean, bounds["review"], bounds["pass"], violations)
+        used = sum(len(case.row.details.ah_violations) for case in run.cases if case.row.scores.AH < 1)
+        status, reason = _status(mean, bounds["review"], bounds["pass"], used if criterion == "AH" else 0)
         share, total = report["pass_rates"][criterion], report["total_cases"]
         rate = rate_of(share, total) if _has_intervals(sheet) else percent(share)
         cells = criterion, score(mean, bounds["review"], bounds["pass"]), rate
@@ -168,10 +169,6 @@ def _metrics(run: ScoredRun, sheet: Sheet, room: int | None) -> list[Text]:
         lines.append(_metric_row(cells, lead + first, sheet))
         lines.extend(_metric_row(("", "", ""), below + other, sheet) for other in others)
     return lines
-
-
-def _violations(cases: Iterable[CaseLine]) -> int:
-    return sum(len(case.row.details.ah_violations) for case in cases if case.row.scores.AH < 1)
 
 
 def _status(mean: float, review: float, pass_: float, violations: int) -> tuple[str, str]:
@@ -206,12 +203,11 @@ def _breakdown(cases: Sequence[CaseLine], sheet: Sheet, *, by_batch: bool) -> It
 
 
 def _columns(cases: Sequence[CaseLine], *, by_batch: bool) -> dict[str, list[str]]:
-    scores = ([score_of(judged) for judged in case.judged] for case in cases)
     return {
         "Test ID": [printable(case.test_id) for case in cases],
         **({"Batch": [printable(case.batch_id) for case in cases]} if by_batch else {}),
         "Archetype": [printable(case.archetype or UNKNOWN_ARCHETYPE) for case in cases],
-        **dict(zip(CRITERIA, map(list, zip(*scores, strict=True)), strict=True)),
+        **{name: [score_of(case.judged[number]) for case in cases] for number, name in enumerate(CRITERIA)},
         "Label": [_label(case) for case in cases],
     }
 
@@ -293,26 +289,14 @@ def _issues(report: Mapping[str, Any], sheet: Sheet) -> Iterator[Line]:
         yield Text("  none")
 
 
-def _remarks(run: ScoredRun, sheet: Sheet) -> Iterator[Line]:
-    for number, sentence in enumerate((*why_missed(run.report), *worth_knowing(run))):
-        if not number:
-            yield Text()
-        yield from sheet.hanging(Text(), sentence.written(printable))
-
-
 def _closing(run: ScoredRun, sheet: Sheet) -> Iterator[Line]:
     summary, verdict = run.report["summary"], run.verdict
     total, passed = summary["total_cases"], summary["pass"]
     counts = ", ".join(f"{summary[label.lower()]} {label}" for label in LABELS)
-    rate = _hyphenated(pass_rate(passed, total), sheet)
+    rate = pass_rate(passed, total).replace("–", "-" if sheet.ascii_only else "–")
     yield Text()
     yield from sheet.hanging(Text(), f"{count_of(total, 'case')}: {counts}; pass rate {rate}")
     yield from sheet.hanging(Text(), BRACKETS)
     yield Text.assemble(("Verdict: ", BOLD), (verdict.upper(), LABEL_STYLES[verdict]), f" - {why(run)}")
     if run.decision is not None:
         yield from sheet.hanging(Text(), printable(run.decision))
-
-
-def _hyphenated(rate: str, sheet: Sheet) -> str:
-    """Give the en dash of an interval as a hyphen, where there is none."""
-    return rate.replace("–", "-") if sheet.ascii_only else rate

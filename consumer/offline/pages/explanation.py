@@ -18,7 +18,7 @@ from consumer.offline.pages.quotes import ELLIPSIS, Mark, Piece
 from consumer.offline.pages.report_content import counted, score_of, without_output
 from consumer.offline.pages.sheet import BOLD, LABEL_STYLES, Line, Sheet, section
 from consumer.offline.scored_run import CaseLine, Explanation
-from consumer.text import printable
+from consumer.text import printable, quoted
 
 
 class _Sign(NamedTuple):
@@ -74,7 +74,7 @@ def _terms(terms: Sequence[ExplainedTerm], sheet: Sheet) -> Iterator[Line]:
 
 
 def _term(term: ExplainedTerm, sheet: Sheet) -> Iterator[Line]:
-    title = Text(term.kind, BOLD) if term.kind else Text(f'"{printable(term.text)}"')
+    title = Text(term.kind, BOLD) if term.kind else Text(quoted(term.text))
     yield from sheet.hanging(Text(f"  {term.criterion}  "), title)
     yield from _quoted("expected", term.expected, sheet)
     yield from _quoted(term.how, term.found, sheet)

@@ -1,7 +1,7 @@
 """The cases as a JUnit report, which every CI shows: a suite for each batch, a test for each case.
 
-GitLab shows the text of a <failure> or <skipped>, Jenkins its message and the <system-out>: so each of them tells why.
-Nothing is used but what Jenkins' schema (junit-10.xsd) allows, since some readers insist on it.
+GitLab shows the text of a <failure> or <skipped>, Jenkins its message and the <system-out>: so each of them says why.
+Only what Jenkins' schema (junit-10.xsd) allows is used, because some readers insist on it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,35 +26,27 @@ def render_junit(run: ScoredRun, *, review_fails: bool = False) -> str:
     """Give a report in which Fail is a failure, and Review a skipped test, or with `review_fails` a failure too."""
     outcomes = _FAIL_OR_REVIEW if review_fails else _FAIL_ONLY
     concern = _legal(run.report["concern_id"])
+    time = str(run.report["generated_at"])[: len("2026-03-02T08:00:00")]  # the format has neither fractions nor a zone
     totals = _counts(run.cases, outcomes)
     del totals["skipped"]  # which the schema allows of a suite alone
     root = ET.Element("testsuites", {"name": f"SAFE v0 {concern}", **totals})
-    for batch_id, cases in _by_batch(run.cases).items():
+    batches: dict[str, list[CaseLine]] = {}
+    for case in run.cases:
+        batches.setdefault(case.batch_id, []).append(case)
+    for batch_id, cases in batches.items():
         # Readers show a suite and a class of the same name as one level, not two.
         name = f"{concern}.{_legal(batch_id)}"
-        suite = ET.SubElement(root, "testsuite", {"name": name, **_counts(cases, outcomes), "timestamp": _time(run)})
+        suite = ET.SubElement(root, "testsuite", {"name": name, **_counts(cases, outcomes), "timestamp": time})
         suite.append(_properties(run))
         suite.extend(_test(case, name, outcomes, run.explanation_of(case)) for case in cases)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _by_batch(cases: Sequence[CaseLine]) -> dict[str, list[CaseLine]]:
-    batches: dict[str, list[CaseLine]] = {}
-    for case in cases:
-        batches.setdefault(case.batch_id, []).append(case)
-    return batches
-
-
 def _counts(cases: Sequence[CaseLine], outcomes: _Outcomes) -> dict[str, str]:
     met = [outcomes.get(case.label) for case in cases]
     counts = {"tests": len(met), "failures": met.count("failure"), "errors": 0, "skipped": met.count("skipped")}
     return {name: str(count) for name, count in counts.items()} | {"time": "0"}
-
-
-def _time(run: ScoredRun) -> str:
-    """Give when the report was made, as the format wants it: in whole seconds, without a zone."""
-    return str(run.report["generated_at"])[: len("2026-03-02T08:00:00")]
 
 
 def _properties(run: ScoredRun) -> ET.Element:
@@ -77,7 +69,8 @@ def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Expl
     outcome = outcomes.get(case.label)
     if outcome is None:
         return test
-    message, text = _message(case), "\n".join(_told(case, explanation))
+    # The reason in one line, as "no output; CR 0.00 below review 0.5; AC 0.00 below review 0.5".
+    message, text = "; ".join(_reasons(case)), "\n".join(_lines(case, explanation))
     if outcome == "failure":
         ET.SubElement(test, "failure", {"type": case.label, "message": message}).text = text
     else:
@@ -86,19 +79,14 @@ def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Expl
     return test
 
 
-def _message(case: CaseLine) -> str:
-    """Give the reason in one line, as "no output; CR 0.00 below review 0.5; AC 0.00 below review 0.5"."""
-    return "; ".join(_reasons(case))
-
-
 def _reasons(case: CaseLine) -> Iterator[str]:
     if nothing := without_output(case):
         yield nothing
     yield from shortfalls(case)
 
 
-def _told(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
-    """Tell the reason and what lies behind it, one thing in each line."""
+def _lines(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
+    """Give the reason and the evidence for it, one thing in each line."""
     yield from _reasons(case)
     yield ", ".join(f"{name} {score(value)}" for name, value in case.row.scores._asdict().items())
     if case.archetype is not None:

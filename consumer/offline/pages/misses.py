@@ -4,10 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.pages.quotes import Piece, around, differences, element_of, pieces, place_of, with_punctuation_of
+from consumer.offline.pages.quotes import (
+    Piece,
+    around,
+    differences,
+    element_of,
+    index_of,
+    pieces,
+    place_of,
+    with_punctuation_of,
+)
 from consumer.offline.scored_run import Explanation
 from safe_core import Criterion, Expectations, Output
-from safe_core.diagnosis import KINDS, InNarrative, Kind, Miss, Occurrence, Passage, diagnose
+from safe_core.diagnosis import KINDS, InNarrative, Kind, Miss, Occurrence, diagnose
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "form",
@@ -56,14 +65,9 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
 def remark_on(miss: Miss) -> str:
     """Say of a miss what can be said without the output's text: its kind, the narrative's word, and the place."""
     alien = ", not in the narrative" if miss.in_narrative == "no" else ""
-    return f"{KIND_LABELS[miss.kind]}{alien}{_short_place(miss.passage)}"
-
-
-def _short_place(passage: Passage | None) -> str:
-    if passage is None:
-        return ""
-    element = "" if passage.element is None else f"[{passage.element}]"
-    return f", {passage.field}{element} {passage.start}-{passage.end}"
+    found = miss.passage
+    place = f", {found.field}{index_of(found)} {found.start}-{found.end}" if found else ""
+    return f"{KIND_LABELS[miss.kind]}{alien}{place}"
 
 
 # --- the terms of a case ----------------------------------------------------------------------------------------------

@@ -29,10 +29,14 @@ def text_of(output: Output, passage: Passage) -> str:
     return element_of(output, passage)[passage.start : passage.end]
 
 
+def index_of(passage: Passage) -> str:
+    """Give the index of a passage's element as "[1]", nothing for the summary, which has no elements."""
+    return "" if passage.element is None else f"[{passage.element}]"
+
+
 def place_of(passage: Passage) -> str:
     """Say where a passage stands, as "signals[1], characters 0 to 19"."""
-    element = "" if passage.element is None else f"[{passage.element}]"
-    return f"{passage.field}{element}, characters {passage.start} to {passage.end}"
+    return f"{passage.field}{index_of(passage)}, characters {passage.start} to {passage.end}"
 
 
 def with_punctuation_of(term: str, text: str, passage: Passage) -> str:

@@ -12,7 +12,7 @@ from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, misses_in_wo
 from consumer.offline.pages.numbers import rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, ScoredRun
 from consumer.text import count_of
-from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Thresholds
+from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
 from safe_core.diagnosis import Kind
 
 CRITERION_NAMES: Final[Mapping[Criterion, str]] = {
@@ -122,13 +122,9 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence(f"Strict AH{' for some cases' if False in strict else ''}: one forbidden term makes AH 0.")
     if (differing := own_rules(report["configuration"], "thresholds", "weights")) is not None:
         yield Sentence("Not the default rules: {}.", (differing,))
-    if any(_differ(each.thresholds, report["configuration"]["thresholds"]) for each in rules):
+    default = Policy.from_document(report["configuration"]).default
+    if any(each.thresholds != default.thresholds for each in rules):
         yield Sentence("Overrides judge some cases by other thresholds than the table of criteria shows.")
-
-
-def _differ(thresholds: Thresholds, document: Mapping[Criterion, Mapping[str, float]]) -> bool:
-    own = {c: {"pass": getattr(thresholds, c).pass_, "review": getattr(thresholds, c).review} for c in CRITERIA}
-    return own != document
 
 
 def why_missed(report: Mapping[str, Any]) -> Iterator[Sentence]:

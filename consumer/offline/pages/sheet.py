@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from rich.console import Console, ConsoleOptions
-from rich.segment import Segment
+from rich.console import Console
+from rich.segment import Segment, SegmentLines
 from rich.style import Style
 from rich.text import Text
 
@@ -43,7 +43,8 @@ class Sheet:
     def print(self, lines: Iterator[Line]) -> None:
         """Print lines as they come; a closed pipe raises BrokenPipeError if the console is a PipedConsole."""
         while block := list(islice(lines, _LINES_AT_ONCE)):
-            self.console.print(_Finished(block), soft_wrap=True)
+            segments = ([*line.render(self.console)] if isinstance(line, Text) else [*line] for line in block)
+            self.console.print(SegmentLines(segments, new_lines=True), soft_wrap=True)
 
     def wrapped(self, text: Text, indent: int = 0) -> Sequence[Text]:
         """Break a text as the width demands, less an indent."""
@@ -66,19 +67,6 @@ class Sheet:
             line.rstrip()
             yield lead + line
             lead = indent
-
-
-class _Finished:
-    """Lines printed as they are: not cut, not wrapped, not read as markup."""
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        self._lines = lines
-
-    def __rich_console__(self, console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
-        end = Segment.line()
-        for line in self._lines:
-            yield from line.render(console) if isinstance(line, Text) else line
-            yield end
 
 
 def section(heading: Iterable[Line], lines: Iterable[Line]) -> Iterator[Line]:
