@@ -29,7 +29,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class BatchCard:
-    """A batch as its last result and its last report tell it."""
+    """What the last result and the last report of a batch say about it."""
 
     expected: int
     summary: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Scorecard:
         self._labels: dict[tuple[str, str], str] = {}
 
     def note(self, record: Record) -> Arrival | None:
-        """Take a record of one of the three topics; returns what a reader should be told of it."""
+        """Take a record of one of the three topics; returns what to show of it, if anything."""
         return self._note[record.topic](record)
 
     def _note_result(self, record: Record) -> Arrival | None:
@@ -91,8 +91,8 @@ class Scorecard:
         self.batches.setdefault(document["batch_id"], BatchCard(0)).report = document
 
     def _note_dead_letter(self, record: Record) -> Arrival:
-        told = {name: (text or b"").decode("utf-8", "replace") for name, text in record.headers}
-        reason = f"{told.get('safe.dlq.reason', '')}: {told.get('safe.dlq.detail', '')}"
+        headers = {name: (text or b"").decode("utf-8", "replace") for name, text in record.headers}
+        reason = f"{headers.get('safe.dlq.reason', '')}: {headers.get('safe.dlq.detail', '')}"
         batch_id, test_id = parts_of(record.key or b"/")  # the key of the sample as it was published
         return self._arrived(Arrival(None, batch_id, test_id, "", None, reason=reason))
 
@@ -129,5 +129,5 @@ class Scorecard:
             vacuous.update(card.report.get("vacuous", {}))
             empty += card.report.get("empty_outputs", 0)
         counted = [f"{criterion} {vacuous[criterion]}" for criterion in (*CRITERIA, "all") if vacuous[criterion]]
-        told = [f"scored 1.00 with nothing to check: {', '.join(counted)}"] if counted else []
-        return told + ([f"empty outputs: {empty}"] if empty else [])
+        remarks = [f"scored 1.00 with nothing to check: {', '.join(counted)}"] if counted else []
+        return remarks + ([f"empty outputs: {empty}"] if empty else [])

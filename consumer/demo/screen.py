@@ -36,7 +36,7 @@ class Screen:
     _status: str = ""
 
     def status(self, text: str, *, once: bool = True) -> None:
-        """Say what is going on; without a live screen, only what is said `once` becomes a line."""
+        """Show what is going on; without a live screen, print a line only if this is shown `once`."""
         self._status = text
         if self.live is None and once:
             print_line(self.console, Text(text))

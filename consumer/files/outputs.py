@@ -21,7 +21,6 @@ OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
 
 _OWN_REPORT = re.compile(rb'\s*\{\s*"report_type"\s*:\s*"SAFE_v0"')
 
-_BLOCK = 1 << 20
 _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
 
 OnDuplicate = Literal["first", "last"]
@@ -107,16 +106,13 @@ def open_outputs(path: Path) -> OutputFile:
         if path.exists() and not path.is_file():
             raise unusable(path, "is not a regular file: name a file, or save the stream to one first")
         with path.open("rb") as file:
-            first_line = next((line for line in file if line.strip()), b"")
-            file.seek(0)
-            digest, lines, size, last = hashlib.sha256(), 0, 0, b"\n"
-            while block := file.read(_BLOCK):
-                digest.update(block)
-                lines += block.count(b"\n")
-                size += len(block)
-                last = block
+            digest, lines, first_line = hashlib.sha256(), 0, b""
+            for line in file:
+                digest.update(line)
+                lines += 1
+                first_line = first_line if first_line.strip() else line
+            size = file.tell()
     events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
-    lines += not last.endswith(b"\n")
     return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines, size)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 from consumer.offline.compare import ONE_RUN_EACH, Change, Comparison, Side, remarks
 from consumer.offline.pages.markdown_parts import Piece, Section, fitted, literal, table_head, table_row
@@ -13,13 +13,13 @@ from consumer.text import count_of, printable, quoted
 from safe_core import Criterion, Scores
 
 MARK: Final = "<!-- SAFE v0 comparison -->"
-"""The first line of each such page; by it SAFE knows its own."""
+"""The first line of each such page: SAFE recognises its own pages by it."""
 
 COMMENT_BYTES: Final = 65_536
 """What GitHub takes as the text of a pull request or a comment at most (it counts characters)."""
 
 
-# --- said alike on both -----------------------------------------------------------------------------------------------
+# --- the same words for both ------------------------------------------------------------------------------------------
 
 
 def verdict(comparison: Comparison) -> str:
@@ -75,28 +75,20 @@ def _p(value: float) -> str:
     return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
 
 
-class _Words(NamedTuple):
-    lost: str
-    won: str
-
-
-_FOUND: Final = _Words("newly missed", "newly found")
-_WORDS: Final[Mapping[Criterion, _Words]] = {"CR": _FOUND, "AH": _Words("newly used", "no longer used"), "AC": _FOUND}
+_LOST: Final[Mapping[Criterion, str]] = {"CR": "newly missed", "AH": "newly used", "AC": "newly missed"}
+_WON: Final[Mapping[Criterion, str]] = {"CR": "newly found", "AH": "no longer used", "AC": "newly found"}
 
 
 def _term_totals(comparison: Comparison) -> str:
-    told = (
-        f"{criterion} {lost} {_WORDS[criterion].lost}, {won} {_WORDS[criterion].won}"
-        for criterion, lost, won in comparison.terms
-    )
-    return f"Terms: {'; '.join(told)}"
+    totals = (f"{name} {lost} {_LOST[name]}, {won} {_WON[name]}" for name, lost, won in comparison.terms)
+    return f"Terms: {'; '.join(totals)}"
 
 
 def _terms(case: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield what happened to terms of a case, as "CR newly missed", and the terms."""
     for criterion, lost, won in case.terms:
-        words = _WORDS[criterion]
-        yield from ((f"{criterion} {what}", terms) for what, terms in ((words.lost, lost), (words.won, won)) if terms)
+        changes = ((_LOST[criterion], lost), (_WON[criterion], won))
+        yield from ((f"{criterion} {what}", terms) for what, terms in changes if terms)
 
 
 def _labels(case: Change, arrow: str) -> str:
@@ -111,7 +103,7 @@ def _scores(case: Change, arrow: str) -> Iterator[str]:
             yield f"{name} {f' {arrow} '.join(_pair(before, after))}"
 
 
-def _lots(comparison: Comparison) -> tuple[tuple[str, Sequence[Change]], ...]:
+def _lists(comparison: Comparison) -> tuple[tuple[str, Sequence[Change]], ...]:
     return (
         ("Worse label", comparison.fell),
         ("Better label", comparison.rose),
@@ -134,7 +126,7 @@ def console_lines(comparison: Comparison, decision: str | None = None) -> Iterat
     yield ""
     yield from _tests(comparison)
     yield _term_totals(comparison)
-    for heading, cases in _lots(comparison):
+    for heading, cases in _lists(comparison):
         if cases:
             yield from ("", f"{heading} ({len(cases)}):")
         for case in cases:
@@ -198,13 +190,13 @@ def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
     heads = table_head("Common cases", "Base", "New", "Difference", texts=1)
     yield heads + "".join(table_row(*row) for row in _measures(comparison))
     sides = (("Base", comparison.base), ("New", comparison.new))
-    told = (*(f"{which}: {literal(side.name)}, {_counts(side)}" for which, side in sides), *_tests(comparison))
-    yield "".join(f"- {line}\n" for line in (*told, _term_totals(comparison)))
+    facts = (*(f"{which}: {literal(side.name)}, {_counts(side)}" for which, side in sides), *_tests(comparison))
+    yield "".join(f"- {line}\n" for line in (*facts, _term_totals(comparison)))
     yield f"{BRACKETS} {ONE_RUN_EACH} {confidentiality('page')}\n"
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
-    for (heading, cases), (kind, terms_kind) in zip(_lots(comparison), _KINDS, strict=True):
+    for (heading, cases), (kind, terms_kind) in zip(_lists(comparison), _KINDS, strict=True):
         title = f"{heading} ({len(cases)})"
         opening, closing = f"\n## {title}\n\n", ""
         if kind is _Kind.MOVED:

@@ -13,7 +13,7 @@ HEADER: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
     "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
 )  # fmt: skip
-"""The first row of each such table; by it SAFE knows its own."""
+"""The first row of each such table; SAFE recognises its own tables by it."""
 
 
 def render_csv(run: ScoredRun) -> str:

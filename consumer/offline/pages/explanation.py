@@ -22,7 +22,7 @@ from consumer.text import printable, quoted
 
 
 class _Sign(NamedTuple):
-    """How a stretch of text is told from what is around it: a sign beneath it, and a style where there are styles."""
+    """How a marked stretch of text is shown: a sign beneath it, and a style on a terminal that has styles."""
 
     sign: str
     style: Style
@@ -76,9 +76,9 @@ def _terms(terms: Sequence[ExplainedTerm], sheet: Sheet) -> Iterator[Line]:
 def _term(term: ExplainedTerm, sheet: Sheet) -> Iterator[Line]:
     title = Text(term.kind, BOLD) if term.kind else Text(quoted(term.text))
     yield from sheet.hanging(Text(f"  {term.criterion}  "), title)
-    yield from _quoted("expected", term.expected, sheet)
-    yield from _quoted(term.how, term.found, sheet)
-    yield from _quoted("narrative", term.narrative, sheet)
+    yield from _passage("expected", term.expected, sheet)
+    yield from _passage(term.how, term.found, sheet)
+    yield from _passage("narrative", term.narrative, sheet)
     for name, text in (("where", term.place), ("lacks", term.lacks), ("advice", term.advice)):
         if text:
             yield from sheet.hanging(_lead(name), printable(text))
@@ -91,7 +91,7 @@ def _lead(name: str) -> Text:
 # --- texts with signs -------------------------------------------------------------------------------------------------
 
 
-def _quoted(name: str, pieces: Sequence[Piece], sheet: Sheet) -> Iterator[Line]:
+def _passage(name: str, pieces: Sequence[Piece], sheet: Sheet) -> Iterator[Line]:
     """Give a text behind its name, and signs below what is marked in it."""
     if not pieces:
         return
@@ -113,6 +113,6 @@ def _styled(piece: Piece, sheet: Sheet) -> tuple[str, Style | str]:
 
 
 def _signs(line: Text, sign: str, style: Style) -> str:
-    """Give the line of signs that stands below a line, empty if nothing in it is marked so."""
+    """Give the line of signs to print below a line; empty if nothing in it has this style."""
     marked = {at for span in line.spans if span.style == style for at in range(span.start, span.end)}
     return "".join((sign if at in marked else " ") * cell_len(char) for at, char in enumerate(line.plain)).rstrip()

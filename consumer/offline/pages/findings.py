@@ -86,7 +86,7 @@ def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
 
 
 def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
-    """Give each finding of a file, and how many more places it is said of: mere information is said once."""
+    """Give each finding of a file, and how many more places have it; mere information is given once."""
     first: dict[object, Located] = {}
     more: dict[object, int] = {}
     for number, each in enumerate(found):
@@ -106,12 +106,12 @@ def _finding(each: Located, more: int, sheet: Sheet) -> Iterator[Line]:
 
 
 def _closing(lint: Lint) -> str:
-    looked = f"{count_of(lint.cases, 'test case')} of {lint.batches} {'batch' if lint.batches == 1 else 'batches'}"
+    looked = f"{count_of(lint.cases, 'test case')} of {count_of(lint.batches, 'batch', 'es')}"
     errors, warnings, remarks = (lint.by_severity[severity] for severity in ("error", "warning", "info"))
-    told = f", {count_of(remarks, 'remark')}" if remarks else ""
+    remarked = f", {count_of(remarks, 'remark')}" if remarks else ""
     if lint.is_clean:
-        return f"Clean: nothing to fix in {looked}{told}"
-    return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{told} in {looked}"
+        return f"Clean: nothing to fix in {looked}{remarked}"
+    return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{remarked} in {looked}"
 
 
 # --- annotations ------------------------------------------------------------------------------------------------------

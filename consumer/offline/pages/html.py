@@ -26,7 +26,7 @@ from safe_core.diagnosis import KINDS
 from safe_core.lint import Ceiling
 
 MARK: Final = '<meta name="generator" content="SAFE v0 report">'
-"""It stands in the first lines of each such page; by it SAFE knows its own."""
+"""It is in the first lines of each such page: SAFE recognises its own pages by it."""
 
 
 def render_html(run: ScoredRun) -> str:
@@ -82,7 +82,7 @@ def _ours(markup: str) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """Give the content security policy: nothing may be loaded, and of what stands in the page only these two count."""
+    """Give the content security policy: nothing may be loaded, and only this style and this script are allowed."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -104,8 +104,10 @@ class _Filter(NamedTuple):
     options: Sequence[tuple[str, str]]
 
 
-_ALIEN: Final = "not_in_narrative"
-_KIND_WORDS: Final[Mapping[str, str]] = {_ALIEN: "not in the narrative"} | {kind: KIND_LABELS[kind] for kind in KINDS}
+_NOT_IN_NARRATIVE: Final = "not_in_narrative"
+_KIND_WORDS: Final[Mapping[str, str]] = {_NOT_IN_NARRATIVE: "not in the narrative"} | {
+    kind: KIND_LABELS[kind] for kind in KINDS
+}
 
 
 def _filters(run: ScoredRun) -> list[_Filter]:
@@ -133,7 +135,7 @@ def _kinds(explanation: Explanation) -> list[str]:
     """Give the kinds of a case's misses, each once."""
     misses = explanation.diagnosis.misses
     kinds: set[str] = {miss.kind for miss in misses}
-    return sorted(kinds | {_ALIEN for miss in misses if miss.in_narrative == "no"})
+    return sorted(kinds | {_NOT_IN_NARRATIVE for miss in misses if miss.in_narrative == "no"})
 
 
 # --- the cases --------------------------------------------------------------------------------------------------------

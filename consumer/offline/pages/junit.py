@@ -15,7 +15,7 @@ from consumer.text import printable
 from safe_core import Label
 
 MARK: Final = '<testsuites name="SAFE v0 '
-"""How the first element of each such report begins; by it SAFE knows its own."""
+"""How the first element of each such report begins: SAFE recognises its own reports by it."""
 
 _Outcomes = Mapping[Label, Literal["failure", "skipped"]]
 _FAIL_ONLY: Final[_Outcomes] = {"Fail": "failure", "Review": "skipped"}

@@ -26,7 +26,7 @@ from consumer.text import count_of
 from safe_core import Label
 
 MARK: Final = "<!-- SAFE v0 report -->"
-"""The first line of each such page; by it SAFE knows its own."""
+"""The first line of each such page: SAFE recognises its own pages by it."""
 
 
 def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
@@ -142,10 +142,10 @@ def _case_line(case: CaseLine, *, by_batch: bool) -> str:
     if by_batch:
         named.append(f"batch {literal(case.batch_id)}")
     about = f" ({', '.join(named)})" if named else ""
-    told = list(_scores(case))
+    results = list(_scores(case))
     if nothing := without_output(case):
-        told.append(f"**{nothing}**")
-    return f"- {literal(case.test_id)}{about}: {', '.join(told)}\n"
+        results.append(f"**{nothing}**")
+    return f"- {literal(case.test_id)}{about}: {', '.join(results)}\n"
 
 
 def _scores(case: CaseLine) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What the Markdown pages are made of: code spans, tables, and sections of which parts are left out to fit a limit.
 
-A text from outside stands in a code span, where neither Markdown nor GitHub looks for anything. Elsewhere GitHub finds
-mentions, issues, addresses, formulas and emoji in the finished page, whatever was escaped.
+A text from outside is put into a code span, in which neither Markdown nor GitHub looks for anything. Elsewhere GitHub
+finds mentions, issues, addresses, formulas and emoji in the finished page, whatever was escaped.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What every page says of a miss, and of a term that was found: its kind, its place, its text beside the term's."""
+"""What every page says about a miss, and about a term that was found: its kind, its place, its text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from consumer.offline.pages.quotes import (
     with_punctuation_of,
 )
 from consumer.offline.scored_run import Explanation
+from consumer.text import count_of
 from safe_core import Criterion, Expectations, Output
 from safe_core.diagnosis import KINDS, InNarrative, Kind, Miss, Occurrence, diagnose
 
@@ -43,31 +44,31 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
 }
 
 NOT_IN_NARRATIVE: Final = "not in the case's own narrative: fix the term, not the prompt"
-"""What is said of such a miss first; the advice on its kind is not for it."""
+"""The advice on such a miss, instead of the advice on its kind."""
 
 
 def misses_in_words(report: Mapping[str, Any]) -> str | None:
     """Count a report's misses, as "of 152 misses: 43 not in the narrative; 76 only in part, 31 connectives".
 
-    Every miss is of one kind, whether it stands in the narrative or not; None where there is nothing to count.
+    Every miss has one kind, whether or not the narrative has the term; None if there is nothing to count.
     """
     counts: Mapping[Kind, int] = report.get("miss_kinds") or {}
     total = sum(counts.values())
     if not total:
         return None
-    alien = report.get("misses_not_in_narrative")
-    first = f"{alien} not in the narrative; " if alien else ""
+    not_in_narrative = report.get("misses_not_in_narrative")
+    first = f"{not_in_narrative} not in the narrative; " if not_in_narrative else ""
     commonest = sorted(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
-    told = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
-    return f"of {total} {'miss' if total == 1 else 'misses'}: {first}{told}"
+    kinds = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
+    return f"of {count_of(total, 'miss', 'es')}: {first}{kinds}"
 
 
 def remark_on(miss: Miss) -> str:
-    """Say of a miss what can be said without the output's text: its kind, the narrative's word, and the place."""
-    alien = ", not in the narrative" if miss.in_narrative == "no" else ""
+    """Describe a miss without quoting the output: its kind, whether the narrative has the term, and the place."""
+    narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
     found = miss.passage
     place = f", {found.field}{index_of(found)} {found.start}-{found.end}" if found else ""
-    return f"{KIND_LABELS[miss.kind]}{alien}{place}"
+    return f"{KIND_LABELS[miss.kind]}{narrative}{place}"
 
 
 # --- the terms of a case ----------------------------------------------------------------------------------------------
@@ -77,8 +78,8 @@ def remark_on(miss: Miss) -> str:
 class ExplainedTerm:
     """A term of a case and what an explanation says of it; what it says nothing of is empty.
 
-    Only where text of outputs may be shown are there `expected` and `found`, the term and the output's words set
-    against each other, and `narrative`, how the narrative words it. `how` names the part that `found` plays.
+    `expected` (the term), `found` (the output's words) and `narrative` (the narrative's words) are filled only where
+    text of outputs may be shown. `how` is the name under which a page shows `found`.
     """
 
     criterion: Criterion
@@ -94,7 +95,7 @@ class ExplainedTerm:
 
 
 class Group(NamedTuple):
-    """Terms under a heading; those that are `loud` are the test's own fault."""
+    """Terms under a heading; `loud` marks a fault of the test itself, which a page shows most prominently."""
 
     heading: str
     terms: Sequence[ExplainedTerm]
@@ -111,15 +112,17 @@ NOTHING_LIKE_IT: Final = "nothing like it"
 
 
 def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group]:
-    """Group what an explanation says of each term: first what the test itself is to blame for, at last what was found.
+    """Group what an explanation says about each term: first the faults of the test itself, last what was found.
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
     """
     diagnosis = explanation.diagnosis
     quoted = explanation if shows_text else None
     groups = [
-        Group(heading, [_miss(miss, quoted) for miss in diagnosis.misses if miss.in_narrative == told], told == "no")
-        for told, heading in _HEADINGS.items()
+        Group(
+            heading, [_miss(miss, quoted) for miss in diagnosis.misses if miss.in_narrative == answer], answer == "no"
+        )
+        for answer, heading in _HEADINGS.items()
     ]
     output = explanation.output if shows_text else None
     used = [_occurrence(each, output) for each in diagnosis.occurrences if each.criterion == "AH"]
@@ -129,18 +132,20 @@ def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group
 
 def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
     expected, found = ((), ()) if quoted is None else _side_by_side(miss, quoted.output)
-    nowhere = "" if quoted else NOTHING_LIKE_IT
-    alien = miss.in_narrative == "no"
+    not_in_narrative = miss.in_narrative == "no"
+    place = "" if quoted else NOTHING_LIKE_IT
+    if miss.passage:
+        place = f"{place_of(miss.passage)}, {miss.similarity:.0f}% alike"
     return ExplainedTerm(
         miss.criterion,
         miss.term,
         kind=KIND_LABELS[miss.kind],
-        place=f"{place_of(miss.passage)}, {miss.similarity:.0f}% alike" if miss.passage else nowhere,
+        place=place,
         lacks=", ".join(f"{absent.word} ({absent.type})" for absent in miss.absent_words),
-        advice="" if alien else KIND_ADVICE[miss.kind],  # there the heading says what to do, whatever the kind
+        advice="" if not_in_narrative else KIND_ADVICE[miss.kind],  # else the heading says what to do
         expected=expected,
         found=found,
-        narrative=_in_narrative(miss.term, quoted.narrative) if alien and quoted else (),
+        narrative=_in_narrative(miss.term, quoted.narrative) if not_in_narrative and quoted else (),
         how="nearest" if miss.kind == "absent" and miss.passage else "found",
     )
 

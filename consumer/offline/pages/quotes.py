@@ -1,4 +1,4 @@
-"""The text that a diagnosis points at, where it stands, and in what it differs from the term."""
+"""The text that a diagnosis points at: its place, its context, and how it differs from the term."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ Stretch = tuple[int, int]
 
 
 def element_of(output: Output, passage: Passage) -> str:
-    """Give the whole element that a passage stands in."""
+    """Give the whole element that contains a passage."""
     if passage.field == "summary":
         return output.summary
     texts: tuple[str, ...] = getattr(output, passage.field)
@@ -35,7 +35,7 @@ def index_of(passage: Passage) -> str:
 
 
 def place_of(passage: Passage) -> str:
-    """Say where a passage stands, as "signals[1], characters 0 to 19"."""
+    """Say where a passage is, as "signals[1], characters 0 to 19"."""
     return f"{passage.field}{index_of(passage)}, characters {passage.start} to {passage.end}"
 
 
@@ -56,11 +56,11 @@ _AT_END: Final = re.compile(r"(?<![^\w\s])[^\w\s]+$")
 # --- pieces of a text -------------------------------------------------------------------------------------------------
 
 Mark = Literal["", "lacking", "further", "pointed"]
-"""What a page marks: what is expected and not there, what is there and not expected, what it points at."""
+"""What a page marks: `lacking` is expected and not there, `further` is there and not expected, `pointed` is found."""
 
 
 class Piece(NamedTuple):
-    """A stretch of a text; one that is marked has nothing in it that nobody could see."""
+    """A stretch of a text; in one that is marked, invisible characters are escaped."""
 
     text: str
     mark: Mark = ""
@@ -70,7 +70,7 @@ ELLIPSIS: Final = Piece("…")
 
 
 def pieces(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") -> list[Piece]:
-    """Cut a text into the stretches that are marked and what is between them, which is set on one line."""
+    """Cut a text into the marked stretches and the text between them, whose line breaks become spaces."""
     found, at = [], 0
     for start, end in stretches:
         found += [Piece(_on_one_line(text[at:start])), Piece(_visible(text[start:end]), mark)]
@@ -79,12 +79,12 @@ def pieces(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") -> lis
 
 
 def _on_one_line(text: str) -> str:
-    """Give a text with its line breaks, which make no difference where nothing is marked, as spaces."""
+    """Replace line breaks by spaces: they make no difference where nothing is marked."""
     return re.sub(r"[ \t]*[\r\n\t][ \t\r\n]*", " ", text)
 
 
 def _visible(text: str) -> str:
-    """Escape what nobody could see, as a no-break space that is all that differs, or a lone accent."""
+    """Escape what nobody could see, such as a no-break space or an accent without its letter."""
     lone = all(category(character).startswith("M") for character in text)
     return "".join(escaped(each) if lone or not each.isprintable() else each for each in text)
 
@@ -94,7 +94,7 @@ _AROUND: Final = 40
 
 
 def around(text: str, passage: Passage) -> list[Piece]:
-    """Point at a passage in some of its context, which is cut between words where that is not far."""
+    """Point at a passage in some of its context, which is cut between words if a space is near."""
     first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
     if first and (space := text.find(" ", first, passage.start)) >= 0:
         first = space + 1
@@ -111,9 +111,9 @@ _WORDS_AND_SPACES: Final = re.compile(r"\s+|\d+(?:[.,:/]\d+)+|\w+|[^\w\s]")
 
 
 def differences(expected: str, found: str) -> tuple[list[Stretch], list[Stretch]]:
-    """Give what of each text the other has not, in words whatever their case.
+    """Give the words of each text that the other lacks; upper and lower case count as equal.
 
-    Where both have the same words, it is what stands in another place, and where the order agrees too, in spaces.
+    If both have the same words, give those in a different place; if the order is the same too, compare the spaces.
     """
     first, second = _differing([*_WORDS.finditer(expected)], [*_WORDS.finditer(found)])
     if not first and not second:
@@ -135,7 +135,7 @@ def _differing(first: Sequence[re.Match[str]], second: Sequence[re.Match[str]]) 
 
 
 def _joined(stretches: Iterable[Stretch], text: str) -> Iterator[Stretch]:
-    """Make one stretch of those between which there is only space."""
+    """Join stretches with only space between them."""
     start, end = 0, 0
     for first, last in stretches:
         if text[end:first].strip() or start == end:
