@@ -1,11 +1,14 @@
 """Where a command prints for people."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import Progress
 from typing_extensions import override
+
+from consumer.text import printable
 
 
 class PipedConsole(Console):
@@ -24,6 +27,11 @@ def result_console() -> Console:
 def message_console() -> Console:
     """Standard error for messages: each is one line, printed as it is."""
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_message(sentence: str) -> None:
+    """Print a message about a command, which is not its result, to standard error."""
+    print(f"safe: {printable(sentence)}", file=sys.stderr)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from consumer.dead_letters.selection import Selection
 from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
 from consumer.kafka.reader import TopicScan
 from consumer.settings import Settings
+from consumer.terminal import print_message
 from consumer.text import printable
 from consumer.wire.dead_letter import Letter
 from consumer.wire.times import rfc_3339
@@ -38,21 +38,23 @@ class ListRequest:
 class Summary:
     """For each reason, how many dead letters there are, and when the first and the last failed, in ms since 1970."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    first: dict[str, int] = field(default_factory=dict)
-    last: dict[str, int] = field(default_factory=dict)
+    by_reason: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """How many dead letters there are of all reasons."""
+        return sum(count for count, _, _ in self.by_reason.values())
 
     def note(self, letter: Letter) -> None:
         """Count one."""
-        reason, failed_at = letter.reason, letter.failed_at
-        self.counts[reason] += 1
-        self.first[reason] = min(failed_at, self.first.get(reason, failed_at))
-        self.last[reason] = max(failed_at, self.last.get(reason, failed_at))
+        failed_at = letter.failed_at
+        count, first, last = self.by_reason.get(letter.reason, (0, failed_at, failed_at))
+        self.by_reason[letter.reason] = (count + 1, min(first, failed_at), max(last, failed_at))
 
     def lines(self, format_: ListFormat) -> Iterator[str]:
         """A line for each reason, the most frequent first."""
-        for reason, count in sorted(self.counts.items(), key=lambda item: (-item[1], item[0])):
-            first, last = rfc_3339(self.first[reason]), rfc_3339(self.last[reason])
+        for reason, (count, *span) in sorted(self.by_reason.items(), key=lambda item: (-item[1][0], item[0])):
+            first, last = map(rfc_3339, span)
             if format_ == "json":
                 yield json.dumps({"reason": reason, "count": count, "first": first, "last": last})
             else:
@@ -72,18 +74,18 @@ async def print_letters(topic: TopicScan, request: ListRequest, *, source_width:
     has_rows = not request.summary_alone
     async with aclosing(chosen_letters(topic, request.selection, foreign, prints_rows=has_rows)) as letters:
         async for letter in letters:
-            if has_rows and request.format == "table" and not summary.counts:
+            if has_rows and request.format == "table" and not summary.total:
                 names = ("LETTER", "FAILED_AT", "REASON", "STAGE", "SOURCE", "BYTES", "DETAIL")
                 print(_ROW.format(*names, source_width=source_width))
             if has_rows:  # json.dumps escapes all that a terminal would obey
                 print(_row(letter, source_width) if request.format == "table" else json.dumps(as_document(letter)))
             summary.note(letter)
-            if summary.counts.total() == request.limit:
+            if summary.total == request.limit:
                 break
     for line in summary.lines("table" if has_rows else request.format):
         print(line, file=sys.stderr if has_rows else sys.stdout)
     for remark in _remarks(summary, foreign, request):
-        print(f"safe: {remark}", file=sys.stderr)
+        print_message(remark)
 
 
 def _row(letter: Letter, source_width: int) -> str:
@@ -95,9 +97,9 @@ def _row(letter: Letter, source_width: int) -> str:
 def _remarks(summary: Summary, foreign: ForeignRecords, request: ListRequest) -> Iterator[str]:
     if remark := foreign.remark():
         yield remark
-    if not summary.counts:
+    if not summary.total:
         yield "there are no dead letters" + ("" if request.selection == Selection() else " that these options choose")
-    if summary.counts.total() == request.limit:
+    if summary.total == request.limit:
         yield f"these are the first {request.limit}: there may be more (--after shows the next ones)"
 
 

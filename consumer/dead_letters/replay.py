@@ -21,6 +21,7 @@ from consumer.kafka.publisher import Refused, Republisher, republishing
 from consumer.kafka.reader import TopicScan, read_record
 from consumer.kafka.topics import describe_topics
 from consumer.settings import Settings
+from consumer.terminal import print_message
 from consumer.text import count_of, named, printable
 from consumer.wire.dead_letter import Letter, LetterId, Name, sha256_of
 from consumer.wire.record import Record
@@ -123,12 +124,12 @@ class Replay:
             self._say_how_to_continue()
             raise
         if remark := foreign.remark():
-            _say(remark)
+            print_message(remark)
 
     def _say_how_to_continue(self) -> None:
         count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
         after = f"; --after {reached} continues where this one stopped" if reached else ""
-        _say(f"{count} were acknowledged; run it again: sending one twice changes no summary{after}")
+        print_message(f"{count} were acknowledged; run it again: sending one twice changes no summary{after}")
 
     async def _take(self, letter: Letter) -> None:
         outcome, names = self.outcome, self.selection.names
@@ -158,7 +159,7 @@ class Replay:
         copy = self.targets.copy(letter, value, at_ms)
         if not self._has_warned and self.targets.is_expired(letter, at_ms):
             self._has_warned = True
-            _say(
+            print_message(
                 f"warning: {letter.id} is older than {copy.topic} keeps records (retention.ms), and others may be: "
                 "the broker may remove them before they are read, so let a worker run"
             )
@@ -172,7 +173,7 @@ class Replay:
 
     def _give_up(self, letter: Letter, why: str) -> None:
         self.outcome.failed += 1
-        _say(f"{letter.id} cannot be sent again: {why}")
+        print_message(f"{letter.id} cannot be sent again: {why}")
 
     async def _settle(self, *, leaving: int) -> None:
         """Count the acknowledgements that have arrived, and wait until at most this many are outstanding."""
@@ -190,13 +191,15 @@ class Replay:
         """Say what has become of the letters and give the exit code: 1 if one was not sent or not found."""
         outcome, is_dry_run = self.outcome, self.publisher is None
         if outcome.repeated:
-            _say(f"{outcome.repeated} more hold the same record as another letter: it is sent once")
+            print_message(f"{outcome.repeated} more hold the same record as another letter: it is sent once")
         if outcome.other_groups:
             groups = named(f"{group} ({count})" for group, count in outcome.other_groups.most_common())
-            _say(f"left alone: {outcome.other_groups.total()} of other groups, {groups}; --group-id chooses one")
+            print_message(
+                f"left alone: {outcome.other_groups.total()} of other groups, {groups}; --group-id chooses one"
+            )
         missing = sorted(str(name) for name in self.selection.names - outcome.found)
         if missing:
-            _say(f"there is no dead letter {named(missing)}")
+            print_message(f"there is no dead letter {named(missing)}")
         done = outcome.chosen - outcome.failed if is_dry_run else outcome.acknowledged
         where = f" to {' and '.join(outcome.topics)}" if outcome.topics else ""
         verb = "would replay" if is_dry_run else "replayed"
@@ -219,7 +222,7 @@ async def replay_letters(settings: Settings, selection: Selection, *, per_second
         publisher = None if dry_run else await stack.enter_async_context(republishing(connection))
         replay = Replay(selection, targets, publisher, Pace(per_second), partial(read_record, connection))
         for warning in targets.warnings():
-            _say(f"warning: {warning}")
+            print_message(f"warning: {warning}")
         await replay.run(topic)
     return replay.conclude()
 
@@ -234,7 +237,3 @@ async def count_letters(settings: Settings, selection: Selection) -> int:
         async for letter in letters:
             count += letter.group == settings.kafka_group_id and not repeats.has_seen(letter)
     return count
-
-
-def _say(sentence: str) -> None:
-    print(f"safe: {printable(sentence)}", file=sys.stderr)

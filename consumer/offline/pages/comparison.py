@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final
 
 from consumer.offline.compare import ONE_RUN_EACH, Change, Comparison, Side, remarks
-from consumer.offline.pages.markdown_parts import Piece, Section, fitted, literal, table_head, table_row
+from consumer.offline.pages.markdown_parts import Part, Section, fitted, literal, table_head, table_row
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, score
 from consumer.offline.pages.report_content import confidentiality
 from consumer.offline.scored_run import LABELS
@@ -153,7 +153,7 @@ def _case_lines(case: Change) -> Iterator[str]:
 
 
 class _Kind(Enum):
-    """What a piece of the page is, and how to say that some are left out; the first kinds are kept longest."""
+    """What a part of the page is, and how to say that some are left out; the first kinds are kept longest."""
 
     WORSE = "{} cases with a worse label"
     WORSE_TERMS = "the terms of {} cases with a worse label"
@@ -168,7 +168,7 @@ _KINDS: Final = (
     (_Kind.BETTER, _Kind.BETTER_TERMS),
     (_Kind.MOVED, _Kind.MOVED_TERMS),
 )
-"""The kinds of pieces in each list: the cases, and their terms."""
+"""The kinds of parts in each list: the cases, and their terms."""
 
 
 def comparison_markdown(
@@ -201,13 +201,13 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
         opening, closing = f"\n## {title}\n\n", ""
         if kind is _Kind.MOVED:
             opening, closing = f"\n<details>\n<summary>{title}</summary>\n\n", "\n</details>\n"
-        yield Section(opening, [*_pieces(cases, kind, terms_kind)], closing)
+        yield Section(opening, [*_parts(cases, kind, terms_kind)], closing)
 
 
-def _pieces(cases: Iterable[Change], kind: _Kind, terms_kind: _Kind) -> Iterator[Piece]:
+def _parts(cases: Iterable[Change], kind: _Kind, terms_kind: _Kind) -> Iterator[Part]:
     for case in cases:
         scores = ", ".join([_labels(case, "→"), *_scores(case, "→")])
-        yield Piece(kind, f"- {literal(case.test_id)}: {scores}\n")
+        yield Part(kind, f"- {literal(case.test_id)}: {scores}\n")
         terms = "".join(f"  - {what}: {', '.join(map(literal, terms))}\n" for what, terms in _terms(case))
         if terms:
-            yield Piece(terms_kind, terms, below=True)
+            yield Part(terms_kind, terms, below=True)

@@ -15,9 +15,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
 from consumer.offline.pages.report_content import most_frequent, score_of, terms_of, why, why_missed, worth_knowing
-from consumer.offline.pages.sheet import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Line, Sheet, section
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable, quoted
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
@@ -36,8 +36,8 @@ def print_scorecard(run: ScoredRun, console: Console, *, verbose: bool) -> None:
 
     A closed pipe raises BrokenPipeError if the console is a PipedConsole.
     """
-    sheet = Sheet.of(console)
-    sheet.print(_scorecard(run, sheet, verbose=verbose))
+    layout = Layout.of(console)
+    layout.print(_scorecard(run, layout, verbose=verbose))
 
 
 def scorecard_text(run: ScoredRun, *, verbose: bool) -> str:
@@ -47,35 +47,35 @@ def scorecard_text(run: ScoredRun, *, verbose: bool) -> str:
     return file.getvalue()
 
 
-def _scorecard(run: ScoredRun, sheet: Sheet, *, verbose: bool) -> Iterator[Line]:
+def _scorecard(run: ScoredRun, layout: Layout, *, verbose: bool) -> Iterator[Line]:
     cases = run.worst_first()
-    yield from _box(run, sheet)
-    yield from section([Text("Per-Case Breakdown:", BOLD)], _breakdown(cases, sheet, by_batch=run.has_batches))
+    yield from _box(run, layout)
+    yield from section([Text("Per-Case Breakdown:", BOLD)], _breakdown(cases, layout, by_batch=run.has_batches))
     if verbose:
         not_passed = (case for case in cases if case.label != "Pass")
-        yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, sheet))
-    yield from section([Text("Top Issues:", BOLD)], _issues(run.report, sheet))
+        yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, layout))
+    yield from section([Text("Top Issues:", BOLD)], _issues(run.report, layout))
     remarks = (sentence.written(printable) for sentence in (*why_missed(run.report), *worth_knowing(run)))
-    yield from section([], (line for remark in remarks for line in sheet.hanging(Text(), remark)))
-    yield from _closing(run, sheet)
+    yield from section([], (line for remark in remarks for line in layout.hanging(Text(), remark)))
+    yield from _closing(run, layout)
 
 
-def _drawn(frame: str, sheet: Sheet) -> str:
+def _drawn(frame: str, layout: Layout) -> str:
     """Give box drawing in the characters that can be shown."""
-    return frame.translate(_PLAIN) if sheet.ascii_only else frame
+    return frame.translate(_PLAIN) if layout.ascii_only else frame
 
 
-def _rule(corners: str, widths: Sequence[int], sheet: Sheet) -> Line:
+def _rule(corners: str, widths: Sequence[int], layout: Layout) -> Line:
     """Draw a line across columns: `corners` are its left end, its stroke, its joints and its right end."""
     left, stroke, joint, right = tuple(corners)
-    return [Segment(_drawn(left + joint.join(stroke * (width + 2) for width in widths) + right, sheet))]
+    return [Segment(_drawn(left + joint.join(stroke * (width + 2) for width in widths) + right, layout))]
 
 
-def _cut(text: str, cells: int, sheet: Sheet) -> str:
+def _cut(text: str, cells: int, layout: Layout) -> str:
     """Bring a text to a width; an ellipsis says that something is missing."""
     if cell_len(text) <= cells:
         return set_cell_size(text, cells)
-    return set_cell_size(text, cells - len(sheet.ellipsis)) + sheet.ellipsis
+    return set_cell_size(text, cells - len(layout.ellipsis)) + layout.ellipsis
 
 
 # --- the box ----------------------------------------------------------------------------------------------------------
@@ -85,28 +85,28 @@ _INTERVALS_FROM: Final = 78
 """The columns of a terminal from which on there is room for the intervals of pass rates."""
 
 
-def _has_intervals(sheet: Sheet) -> bool:
-    return sheet.width is None or sheet.width >= _INTERVALS_FROM
+def _has_intervals(layout: Layout) -> bool:
+    return layout.width is None or layout.width >= _INTERVALS_FROM
 
 
-def _metric_widths(sheet: Sheet) -> list[int]:
-    return [6, 10, len("85.7% (48.7–97.4%)") if _has_intervals(sheet) else 9]
+def _metric_widths(layout: Layout) -> list[int]:
+    return [6, 10, len("85.7% (48.7–97.4%)") if _has_intervals(layout) else 9]
 
 
-def _box(run: ScoredRun, sheet: Sheet) -> Iterator[Line]:
+def _box(run: ScoredRun, layout: Layout) -> Iterator[Line]:
     """Draw the sections of the box, each below its rule, as wide as the widest of their lines."""
-    room = None if sheet.width is None else min(sheet.width - 4, _WIDEST)
+    room = None if layout.width is None else min(layout.width - 4, _WIDEST)
     report = run.report
     names = f"SAFE v0 Scorecard - {printable(report['concern_id'])}", f"Batch: {printable(report['batch_id'])}"
-    title = [line for name in names for line in sheet.within(Text(name, BOLD), room)]
+    title = [line for name in names for line in layout.within(Text(name, BOLD), room)]
     totals = _packed(_totals(report["summary"]), room)
-    heading, metrics = _metric_row(_METRIC_COLUMNS, Text("Status"), sheet), _metrics(run, sheet, room)
+    heading, metrics = _metric_row(_METRIC_COLUMNS, Text("Status"), layout), _metrics(run, layout, room)
     composite = Text(f"Composite: {score(report['mean_scores']['composite'])}")
 
     least = _NARROWEST if room is None else min(_NARROWEST, room)
     inner = max(least, *(line.cell_len for line in (*title, *totals, heading, *metrics, composite)))
     centred = [Text(" " * ((inner - line.cell_len) // 2)) + line for line in title]
-    widths = _metric_widths(sheet)
+    widths = _metric_widths(layout)
     columns = [*widths, inner - sum(widths) - 3 * len(widths)]
     sections: tuple[tuple[str, list[int], Sequence[Text]], ...] = (
         ("╔══╗", [inner], centred),
@@ -116,9 +116,9 @@ def _box(run: ScoredRun, sheet: Sheet) -> Iterator[Line]:
         ("╠═╧╣", columns, [composite]),
         ("╚══╝", [inner], []),
     )
-    left, right = _drawn("║ ", sheet), _drawn(" ║", sheet)
+    left, right = _drawn("║ ", layout), _drawn(" ║", layout)
     for corners, across, lines in sections:
-        yield _rule(corners, across, sheet)
+        yield _rule(corners, across, layout)
         yield from (Text.assemble(left, line, " " * (inner - line.cell_len), right) for line in lines)
 
 
@@ -148,12 +148,12 @@ def _filled(parts: Iterable[Text], gap: str, room: int | None) -> list[Text]:
     return lines
 
 
-def _metric_row(cells: Sequence[str], status: Text, sheet: Sheet) -> Text:
-    bar = _drawn(" │ ", sheet)
-    return Text.assemble(*(cell.center(n) + bar for cell, n in zip(cells, _metric_widths(sheet), strict=True)), status)
+def _metric_row(cells: Sequence[str], status: Text, layout: Layout) -> Text:
+    bar = _drawn(" │ ", layout)
+    return Text.assemble(*(cell.center(n) + bar for cell, n in zip(cells, _metric_widths(layout), strict=True)), status)
 
 
-def _metrics(run: ScoredRun, sheet: Sheet, room: int | None) -> list[Text]:
+def _metrics(run: ScoredRun, layout: Layout, room: int | None) -> list[Text]:
     lines: list[Text] = []
     report = run.report
     for criterion in CRITERIA:
@@ -161,13 +161,13 @@ def _metrics(run: ScoredRun, sheet: Sheet, room: int | None) -> list[Text]:
         used = sum(len(case.row.details.ah_violations) for case in run.cases if case.row.scores.AH < 1)
         status, reason = _status(mean, bounds["review"], bounds["pass"], used if criterion == "AH" else 0)
         share, total = report["pass_rates"][criterion], report["total_cases"]
-        rate = rate_of(share, total) if _has_intervals(sheet) else percent(share)
+        rate = rate_of(share, total) if _has_intervals(layout) else percent(share)
         cells = criterion, score(mean, bounds["review"], bounds["pass"]), rate
         lead, below = Text.assemble((status, _STATUS_STYLES[status]), " "), Text(" " * (len(status) + 1))
-        taken = _metric_row(cells, lead, sheet).cell_len
-        first, *others = sheet.within(Text(reason), None if room is None else room - taken)
-        lines.append(_metric_row(cells, lead + first, sheet))
-        lines.extend(_metric_row(("", "", ""), below + other, sheet) for other in others)
+        taken = _metric_row(cells, lead, layout).cell_len
+        first, *others = layout.within(Text(reason), None if room is None else room - taken)
+        lines.append(_metric_row(cells, lead + first, layout))
+        lines.extend(_metric_row(("", "", ""), below + other, layout) for other in others)
     return lines
 
 
@@ -190,16 +190,16 @@ _LEAST_ARCHETYPE: Final = 5
 """Cells that an archetype keeps when it is cut."""
 
 
-def _breakdown(cases: Sequence[CaseLine], sheet: Sheet, *, by_batch: bool) -> Iterator[Line]:
+def _breakdown(cases: Sequence[CaseLine], layout: Layout, *, by_batch: bool) -> Iterator[Line]:
     columns = _columns(cases, by_batch=by_batch)
     widths = {name: max(cell_len(name), *map(cell_len, cells)) for name, cells in columns.items()}
-    if sheet.width is not None:
-        too_wide = max(0, sum(widths.values()) + 3 * len(widths) + 1 - sheet.width)
+    if layout.width is not None:
+        too_wide = max(0, sum(widths.values()) + 3 * len(widths) + 1 - layout.width)
         widths["Archetype"] -= too_wide
         if too_wide and widths["Archetype"] < _LEAST_ARCHETYPE:
-            return _stacked(columns, widths, sheet)
-        columns["Archetype"] = [_cut(name, widths["Archetype"], sheet) for name in columns["Archetype"]]
-    return _table(columns, widths, sheet)
+            return _stacked(columns, widths, layout)
+        columns["Archetype"] = [_cut(name, widths["Archetype"], layout) for name in columns["Archetype"]]
+    return _table(columns, widths, layout)
 
 
 def _columns(cases: Sequence[CaseLine], *, by_batch: bool) -> dict[str, list[str]]:
@@ -217,24 +217,24 @@ def _label(case: CaseLine) -> str:
     return case.label.upper() + remark
 
 
-def _table(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], sheet: Sheet) -> Iterator[Line]:
-    left, between, right = (_drawn(bar, sheet) for bar in ("│ ", " │ ", " │"))
-    headings = [name.center(width) if name in CRITERIA else _cut(name, width, sheet) for name, width in widths.items()]
-    yield _rule("┌─┬┐", list(widths.values()), sheet)
+def _table(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], layout: Layout) -> Iterator[Line]:
+    left, between, right = (_drawn(bar, layout) for bar in ("│ ", " │ ", " │"))
+    headings = [name.center(width) if name in CRITERIA else _cut(name, width, layout) for name, width in widths.items()]
+    yield _rule("┌─┬┐", list(widths.values()), layout)
     yield [Segment(left + between.join(headings) + right)]
-    yield _rule("├─┼┤", list(widths.values()), sheet)
+    yield _rule("├─┼┤", list(widths.values()), layout)
     padded = ([set_cell_size(cell, widths[name]) for cell in cells] for name, cells in columns.items())
     for *cells, label in zip(*padded, strict=True):
         yield [Segment(left + between.join(cells) + between), Segment(label, _style_of(label)), Segment(right)]
-    yield _rule("└─┴┘", list(widths.values()), sheet)
+    yield _rule("└─┴┘", list(widths.values()), layout)
 
 
-def _stacked(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], sheet: Sheet) -> Iterator[Line]:
+def _stacked(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], layout: Layout) -> Iterator[Line]:
     """Give each case lines of its own, where a table would be wider than the terminal even with archetypes cut."""
     for test_id, *batch, archetype, cr, ah, ac, label in zip(*columns.values(), strict=True):
         names = "  ".join([test_id, *(f"({name})" for name in batch)])
         yield [Segment("  "), Segment(label.ljust(widths["Label"]), _style_of(label)), Segment(f"  {names}")]
-        yield from sheet.hanging(Text(f"    CR {cr}  AH {ah}  AC {ac}  "), archetype)
+        yield from layout.hanging(Text(f"    CR {cr}  AH {ah}  AC {ac}  "), archetype)
 
 
 def _style_of(label: str) -> Style:
@@ -246,15 +246,15 @@ def _style_of(label: str) -> Style:
 _TERM_STYLES: Final = {"found": GREEN, "missing": RED, "used": RED}
 
 
-def _details(run: ScoredRun, cases: Iterable[CaseLine], sheet: Sheet) -> Iterator[Line]:
+def _details(run: ScoredRun, cases: Iterable[CaseLine], layout: Layout) -> Iterator[Line]:
     for case in cases:
         batch = f"  ({printable(case.batch_id)})" if run.has_batches else ""
         yield Text()
         yield [Segment(_label(case), LABEL_STYLES[case.label]), Segment(f"  {printable(case.test_id)}{batch}")]
-        yield from _criteria(case, run.explanation_of(case), sheet)
+        yield from _criteria(case, run.explanation_of(case), layout)
 
 
-def _criteria(case: CaseLine, explanation: Explanation | None, sheet: Sheet) -> Iterator[Line]:
+def _criteria(case: CaseLine, explanation: Explanation | None, layout: Layout) -> Iterator[Line]:
     terms = terms_of(case, explanation)
     for judged in case.judged:
         line = [Segment(f"  {judged.criterion} {score_of(judged)}")]
@@ -267,7 +267,7 @@ def _criteria(case: CaseLine, explanation: Explanation | None, sheet: Sheet) -> 
             if each.criterion == judged.criterion:
                 lead = Text.assemble((f"    {each.how:9}", _TERM_STYLES[each.how]), "  ")
                 for term in each.terms:
-                    yield from sheet.hanging(lead, term.written(quoted))
+                    yield from layout.hanging(lead, term.written(quoted))
 
 
 # --- the closing ------------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def _criteria(case: CaseLine, explanation: Explanation | None, sheet: Sheet) -> 
 _HEADINGS: Final = {"CR": "CR Misses:", "AH": "AH Violations:", "AC": "AC Misses:"}
 
 
-def _issues(report: Mapping[str, Any], sheet: Sheet) -> Iterator[Line]:
+def _issues(report: Mapping[str, Any], layout: Layout) -> Iterator[Line]:
     """Name what was missed or used most often."""
     lead = ""
     for criterion, issues in groupby(most_frequent(report), key=lambda each: each.criterion):
@@ -283,20 +283,20 @@ def _issues(report: Mapping[str, Any], sheet: Sheet) -> Iterator[Line]:
         for issue in issues:
             verb = "used" if issue.how == "used" else "missed"
             times = "once" if issue.times == 1 else f"{issue.times} times"
-            yield from sheet.hanging(Text(f"  {lead:16}"), f"{quoted(issue.term)} ({verb} {times})")
+            yield from layout.hanging(Text(f"  {lead:16}"), f"{quoted(issue.term)} ({verb} {times})")
             lead = " "
     if not lead:
         yield Text("  none")
 
 
-def _closing(run: ScoredRun, sheet: Sheet) -> Iterator[Line]:
+def _closing(run: ScoredRun, layout: Layout) -> Iterator[Line]:
     summary, verdict = run.report["summary"], run.verdict
     total, passed = summary["total_cases"], summary["pass"]
     counts = ", ".join(f"{summary[label.lower()]} {label}" for label in LABELS)
-    rate = pass_rate(passed, total).replace("–", "-" if sheet.ascii_only else "–")
+    rate = pass_rate(passed, total).replace("–", "-" if layout.ascii_only else "–")
     yield Text()
-    yield from sheet.hanging(Text(), f"{count_of(total, 'case')}: {counts}; pass rate {rate}")
-    yield from sheet.hanging(Text(), BRACKETS)
+    yield from layout.hanging(Text(), f"{count_of(total, 'case')}: {counts}; pass rate {rate}")
+    yield from layout.hanging(Text(), BRACKETS)
     yield Text.assemble(("Verdict: ", BOLD), (verdict.upper(), LABEL_STYLES[verdict]), f" - {why(run)}")
     if run.decision is not None:
-        yield from sheet.hanging(Text(), printable(run.decision))
+        yield from layout.hanging(Text(), printable(run.decision))

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, Layout, Line, section
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
 from consumer.offline.pages.numbers import score
-from consumer.offline.pages.quotes import ELLIPSIS, Mark, Piece
+from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText
 from consumer.offline.pages.report_content import counted, score_of, without_output
-from consumer.offline.pages.sheet import BOLD, LABEL_STYLES, Line, Sheet, section
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 
@@ -37,51 +37,51 @@ _SIGNS: Final[Mapping[Mark, _Sign]] = {
 
 def print_explanation(case: CaseLine, explanation: Explanation, console: Console) -> None:
     """Print one case, text of its output included; a closed pipe raises BrokenPipeError if it is a PipedConsole."""
-    sheet = Sheet.of(console)
-    sheet.print(_explanation(case, explanation, sheet))
+    layout = Layout.of(console)
+    layout.print(_explanation(case, explanation, layout))
 
 
-def _explanation(case: CaseLine, explanation: Explanation, sheet: Sheet) -> Iterator[Line]:
-    yield from _heading(case, sheet)
+def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
+    yield from _heading(case, layout)
     for group in explained_terms(explanation, shows_text=True):
-        yield from section(sheet.wrapped(Text(group.heading, BOLD)), _terms(group.terms, sheet))
+        yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
 
 
-def _heading(case: CaseLine, sheet: Sheet) -> Iterator[Line]:
+def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
     title = Text.assemble((printable(case.test_id), BOLD), "  ", (case.label.upper(), LABEL_STYLES[case.label]))
     if nothing := without_output(case):
         title.append(f"  ({nothing})")
-    yield from sheet.wrapped(title)
+    yield from layout.wrapped(title)
     archetype = "" if case.archetype is None else f", archetype {printable(case.archetype)}"
-    yield from sheet.hanging(Text("  "), f"batch {printable(case.batch_id)}{archetype}")
+    yield from layout.hanging(Text("  "), f"batch {printable(case.batch_id)}{archetype}")
     yield Text()
     for judged in case.judged:
         line = Text(f"{judged.criterion} {score_of(judged)}  {counted(case, judged.criterion)}")
         if judged.missed:
             line = Text.assemble(line, ", ", (f"below {judged.missed}", LABEL_STYLES[judged.label]))
-        yield from sheet.hanging(Text("  "), line)
+        yield from layout.hanging(Text("  "), line)
     yield Text(f"  composite {score(case.row.scores.composite)}")
 
 
 # --- its terms --------------------------------------------------------------------------------------------------------
 
 
-def _terms(terms: Sequence[ExplainedTerm], sheet: Sheet) -> Iterator[Line]:
+def _terms(terms: Sequence[ExplainedTerm], layout: Layout) -> Iterator[Line]:
     for number, each in enumerate(terms):
         if number and each.kind:
             yield Text()
-        yield from _term(each, sheet)
+        yield from _term(each, layout)
 
 
-def _term(term: ExplainedTerm, sheet: Sheet) -> Iterator[Line]:
+def _term(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
     title = Text(term.kind, BOLD) if term.kind else Text(quoted(term.text))
-    yield from sheet.hanging(Text(f"  {term.criterion}  "), title)
-    yield from _passage("expected", term.expected, sheet)
-    yield from _passage(term.how, term.found, sheet)
-    yield from _passage("narrative", term.narrative, sheet)
+    yield from layout.hanging(Text(f"  {term.criterion}  "), title)
+    yield from _passage("expected", term.expected, layout)
+    yield from _passage(term.how, term.found, layout)
+    yield from _passage("narrative", term.narrative, layout)
     for name, text in (("where", term.place), ("lacks", term.lacks), ("advice", term.advice)):
         if text:
-            yield from sheet.hanging(_lead(name), printable(text))
+            yield from layout.hanging(_lead(name), printable(text))
 
 
 def _lead(name: str) -> Text:
@@ -91,14 +91,14 @@ def _lead(name: str) -> Text:
 # --- texts with signs -------------------------------------------------------------------------------------------------
 
 
-def _passage(name: str, pieces: Sequence[Piece], sheet: Sheet) -> Iterator[Line]:
+def _passage(name: str, texts: Sequence[MarkedText], layout: Layout) -> Iterator[Line]:
     """Give a text behind its name, and signs below what is marked in it."""
-    if not pieces:
+    if not texts:
         return
-    text = Text.assemble(*(_styled(piece, sheet) for piece in pieces))
+    whole = Text.assemble(*(_styled(text, layout) for text in texts))
     lead = _lead(name)
     indent = Text(" " * lead.cell_len)
-    for line in sheet.wrapped(text, lead.cell_len):
+    for line in layout.wrapped(whole, lead.cell_len):
         yield lead + line
         lead = indent
         for sign, style in _SIGNS.values():
@@ -106,10 +106,10 @@ def _passage(name: str, pieces: Sequence[Piece], sheet: Sheet) -> Iterator[Line]
                 yield indent + Text(signs, style)
 
 
-def _styled(piece: Piece, sheet: Sheet) -> tuple[str, Style | str]:
-    if piece == ELLIPSIS:
-        return sheet.ellipsis, ""
-    return printable(piece.text), _SIGNS[piece.mark].style if piece.mark else ""
+def _styled(marked: MarkedText, layout: Layout) -> tuple[str, Style | str]:
+    if marked == ELLIPSIS:
+        return layout.ellipsis, ""
+    return printable(marked.text), _SIGNS[marked.mark].style if marked.mark else ""
 
 
 def _signs(line: Text, sign: str, style: Style) -> str:

@@ -12,8 +12,8 @@ from rich.style import Style
 from rich.text import Text
 
 from consumer.offline.lint import Lint, Located, lint_folder
-from consumer.offline.pages.sheet import BOLD, RED, YELLOW, Line, Sheet
-from consumer.terminal import result_console
+from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Line
+from consumer.terminal import print_message, result_console
 from consumer.text import count_of, printable
 from safe_core import Policy
 from safe_core.lint import SEVERITIES, Ceiling, Severity
@@ -34,7 +34,7 @@ def lint_command(
     """Look at the test cases of a folder, print what was found, and give the exit code; raises ConfigurationError."""
     lint = lint_folder(test_dir, policy, concern=concern, batch=batch, outputs=outputs)
     if lint.answers == 0:
-        print("safe: no output answers any of the test cases: is --outputs the right file?", file=sys.stderr)
+        print_message("no output answers any of the test cases: is --outputs the right file?")
     if github_actions:
         for line in annotations(lint):
             print(line, file=sys.stderr)  # where JSON on standard output stays what it is
@@ -57,11 +57,11 @@ def print_table(lint: Lint, console: Console) -> None:
 
     A closed pipe raises BrokenPipeError if the console is a PipedConsole.
     """
-    sheet = Sheet.of(console)
-    sheet.print(_table(lint, sheet))
+    layout = Layout.of(console)
+    layout.print(_table(lint, layout))
 
 
-def _table(lint: Lint, sheet: Sheet) -> Iterator[Line]:
+def _table(lint: Lint, layout: Layout) -> Iterator[Line]:
     first, *others = ceiling_lines(lint.ceiling)
     yield Text(first, BOLD)
     yield from map(Text, others)
@@ -69,7 +69,7 @@ def _table(lint: Lint, sheet: Sheet) -> Iterator[Line]:
         yield Text()
         yield Text(printable(str(file)), BOLD)
         for each, more in _gathered(found):
-            yield from _finding(each, more, sheet)
+            yield from _finding(each, more, layout)
     yield Text()
     yield Text(_closing(lint), BOLD)
 
@@ -97,12 +97,12 @@ def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     return ((each, more[key]) for key, each in first.items())
 
 
-def _finding(each: Located, more: int, sheet: Sheet) -> Iterator[Line]:
+def _finding(each: Located, more: int, layout: Layout) -> Iterator[Line]:
     finding = each.finding
     others = f" and {count_of(more, 'other place')}" if more else ""
     place = f"  {finding.code}  {printable(finding.place)}".rstrip() + others
     yield Text.assemble(f"{each.line:6}  ", (finding.severity, _STYLES[finding.severity]), place)
-    yield from sheet.hanging(_INDENT, printable(finding.sentence))
+    yield from layout.hanging(_INDENT, printable(finding.sentence))
 
 
 def _closing(lint: Lint) -> str:

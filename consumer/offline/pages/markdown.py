@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from consumer.offline.pages.markdown_parts import Piece, Section, fitted, left_out, literal, table_head, table_row
+from consumer.offline.pages.markdown_parts import Part, Section, fitted, left_out, literal, table_head, table_row
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import (
     Sentence,
@@ -45,7 +45,7 @@ def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
 
 
 class _Kind(Enum):
-    """What a piece of the page is, and how to say that some are left out; the first kinds are kept longest."""
+    """What a part of the page is, and how to say that some are left out; the first kinds are kept longest."""
 
     CRITERIA = "{} tables of criteria"
     REMARK = "{} remarks"
@@ -92,14 +92,14 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
     """Yield the sections in the order of the page."""
     report = run.report
     table = criteria(report)
-    yield Section(f"\n## Criteria\n\n{_headings(table)}", [Piece(_Kind.CRITERIA, "".join(_rows(table)))])
+    yield Section(f"\n## Criteria\n\n{_headings(table)}", [Part(_Kind.CRITERIA, "".join(_rows(table)))])
     yield _tabled("\n## By archetype\n", archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
     for heading, label, kind, terms_kind in _LISTED:
-        pieces = []
+        parts = []
         for case in run.labelled(label):
-            pieces.append(Piece(kind, _case_line(case, by_batch=run.has_batches)))
-            pieces.append(Piece(terms_kind, "".join(_lost(case, run.explanation_of(case))), below=True))
-        yield Section(f"\n## {heading}\n\n", pieces)
+            parts.append(Part(kind, _case_line(case, by_batch=run.has_batches)))
+            parts.append(Part(terms_kind, "".join(_lost(case, run.explanation_of(case))), below=True))
+        yield Section(f"\n## {heading}\n\n", parts)
     yield _passing(run.labelled("Pass"))
     yield _tabled("\n## Most often missed or used\n", most_frequent_terms(report), _Kind.MISS)
     yield _bullets("Worth knowing", (*why_missed(report), *worth_knowing(run)), _Kind.REMARK)
@@ -108,13 +108,13 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
 
 
 def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = None) -> Section:
-    """Give a table as a section whose pieces are its rows, those beyond the first hundred of a kind of their own."""
+    """Give a table as a section whose parts are its rows, those beyond the first hundred of a kind of their own."""
     kinds = (kind if further is None or number < _FURTHER else further for number in range(len(table.rows)))
-    return Section(f"{heading}\n{_headings(table)}", [*map(Piece, kinds, _rows(table))])
+    return Section(f"{heading}\n{_headings(table)}", [*map(Part, kinds, _rows(table))])
 
 
 def _bullets(heading: str, sentences: Iterable[Sentence], kind: _Kind) -> Section:
-    return Section(f"\n## {heading}\n\n", [Piece(kind, f"- {each.written(literal)}\n") for each in sentences])
+    return Section(f"\n## {heading}\n\n", [Part(kind, f"- {each.written(literal)}\n") for each in sentences])
 
 
 def _headings(table: Table) -> str:
@@ -159,5 +159,5 @@ def _scores(case: CaseLine) -> Iterator[str]:
 
 def _passing(cases: Sequence[CaseLine]) -> Section:
     opening = f"\n<details>\n<summary>{count_of(len(cases), 'passing case')}</summary>\n\n"
-    pieces = [Piece(_Kind.PASSING, f"- {literal(case.test_id)}\n") for case in cases]
-    return Section(opening, pieces, closing="\n</details>\n")
+    parts = [Part(_Kind.PASSING, f"- {literal(case.test_id)}\n") for case in cases]
+    return Section(opening, parts, closing="\n</details>\n")

@@ -29,7 +29,7 @@ _BACKTICKS: Final = re.compile("`+")
 
 
 def table_row(*cells: str) -> str:
-    """Give a row of a table, where a bar parts cells even within a code span, unless it is escaped."""
+    """Give a row of a table, where a bar separates cells even within a code span, unless it is escaped."""
     escaped = (cell.replace("|", r"\|") for cell in cells)
     return f"| {' | '.join(escaped)} |\n"
 
@@ -43,10 +43,10 @@ def table_head(*headings: str, texts: int) -> str:
 # --- a page with less on it -------------------------------------------------------------------------------------------
 
 
-class Piece(NamedTuple):
-    """A line or more of a section; one that is `below` says nothing without the piece before it.
+class Part(NamedTuple):
+    """A line or more of a section; one that is `below` says nothing without the part before it.
 
-    `kind` is of an Enum whose values say what is left out; pieces of its first members are kept longest.
+    `kind` is of an Enum whose values say what is left out; parts of its first members are kept longest.
     """
 
     kind: Enum
@@ -59,39 +59,39 @@ class Section:
     """Pieces under a heading; without any, it is not there."""
 
     opening: str
-    pieces: Sequence[Piece]
+    parts: Sequence[Part]
     closing: str = ""
 
     def text(self, kept: Collection[int]) -> str:
-        """Give the section with the pieces of these numbers."""
-        texts = [piece.text for number, piece in enumerate(self.pieces) if number in kept]
+        """Give the section with the parts of these numbers."""
+        texts = [part.text for number, part in enumerate(self.parts) if number in kept]
         return self.opening + "".join(texts) + self.closing if texts else ""
 
 
 def fitted(top: str, sections: Sequence[Section], max_bytes: int | None = None) -> str:
-    """Give the page, or if it takes more than `max_bytes` of UTF-8, the top and the pieces for which there is room.
+    """Give the page, or if it takes more than `max_bytes` of UTF-8, the top and the parts for which there is room.
 
-    Pieces of the first kinds are kept longest. Below the top, the page says how many are left out.
+    Parts of the first kinds are kept longest. Below the top, the page says how many are left out.
     """
-    page = top + "".join(section.text(range(len(section.pieces))) for section in sections)
+    page = top + "".join(section.text(range(len(section.parts))) for section in sections)
     if max_bytes is None or _size(page) <= max_bytes:
         return page
-    total = Counter(piece.kind for section in sections for piece in section.pieces)
+    total = Counter(part.kind for section in sections for part in section.parts)
     room = max_bytes - _size(top + _counted(total, total))
     kept: list[set[int]] = [set() for _ in sections]
     missing: Counter[Enum] = Counter()
     placed = [
-        (section, stays, number, piece)
+        (section, stays, number, part)
         for section, stays in zip(sections, kept, strict=True)
-        for number, piece in enumerate(section.pieces)
+        for number, part in enumerate(section.parts)
     ]
-    for section, stays, number, piece in sorted(placed, key=lambda each: _rank(each[3].kind)):
-        size = _size(piece.text if stays else section.opening + piece.text + section.closing)
-        if size <= room and (number - 1 in stays or not piece.below):
+    for section, stays, number, part in sorted(placed, key=lambda each: _rank(each[3].kind)):
+        size = _size(part.text if stays else section.opening + part.text + section.closing)
+        if size <= room and (number - 1 in stays or not part.below):
             stays.add(number)
             room -= size
         else:
-            missing[piece.kind] += 1
+            missing[part.kind] += 1
     return top + _counted(missing, total) + "".join(map(Section.text, sections, kept))
 
 

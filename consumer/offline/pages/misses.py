@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from consumer.offline.pages.quotes import (
-    Piece,
+    MarkedText,
     around,
     differences,
     element_of,
     index_of,
-    pieces,
+    marked_texts,
     place_of,
     with_punctuation_of,
 )
@@ -88,9 +88,9 @@ class ExplainedTerm:
     place: str = ""
     lacks: str = ""
     advice: str = ""
-    expected: Sequence[Piece] = ()
-    found: Sequence[Piece] = ()
-    narrative: Sequence[Piece] = ()
+    expected: Sequence[MarkedText] = ()
+    found: Sequence[MarkedText] = ()
+    narrative: Sequence[MarkedText] = ()
     how: str = "found"
 
 
@@ -124,9 +124,8 @@ def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group
         )
         for answer, heading in _HEADINGS.items()
     ]
-    output = explanation.output if shows_text else None
-    used = [_occurrence(each, output) for each in diagnosis.occurrences if each.criterion == "AH"]
-    found = [_occurrence(each, output) for each in diagnosis.occurrences if each.criterion != "AH"]
+    used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
+    found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
     return [group for group in (*groups, Group(USED, used), Group(FOUND, found)) if group.terms]
 
 
@@ -150,33 +149,35 @@ def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
     )
 
 
-def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[Piece], Sequence[Piece]]:
+def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[MarkedText], Sequence[MarkedText]]:
     """Give the term and what was found, marked where the two have more in common than not."""
     expected = miss.term.strip()
     if miss.passage is None:
-        return pieces(expected), pieces(NOTHING_LIKE_IT)
+        return marked_texts(expected), marked_texts(NOTHING_LIKE_IT)
     found = with_punctuation_of(expected, element_of(output, miss.passage), miss.passage)
     lacking, further = ([], []) if miss.kind == "absent" else differences(expected, found)
-    return pieces(expected, lacking, "lacking"), pieces(found, further, "further")
+    return marked_texts(expected, lacking, "lacking"), marked_texts(found, further, "further")
 
 
-def _in_narrative(term: str, narrative: str | None) -> Sequence[Piece]:
+def _in_narrative(term: str, narrative: str | None) -> Sequence[MarkedText]:
     """Quote how the narrative words a term, if at all."""
     if narrative is None:
         return ()
     asked = diagnose(Expectations((term,), (), ()), Output((narrative,), "", ()), None)
     nearest = next((each.passage for each in asked.misses if each.kind != "absent"), None)
-    return pieces(NOTHING_LIKE_IT) if nearest is None else around(narrative, nearest)
+    return marked_texts(NOTHING_LIKE_IT) if nearest is None else around(narrative, nearest)
 
 
-def _occurrence(occurrence: Occurrence, output: Output | None) -> ExplainedTerm:
+def _occurrence(occurrence: Occurrence, quoted: Explanation | None) -> ExplainedTerm:
     used = occurrence.criterion == "AH"
-    quoted = output is not None and (used or occurrence.inside_word)
+    found: Sequence[MarkedText] = ()
+    if quoted and (used or occurrence.inside_word):
+        found = around(element_of(quoted.output, occurrence.passage), occurrence.passage)
     return ExplainedTerm(
         occurrence.criterion,
         occurrence.term,
         place=place_of(occurrence.passage),
         advice="It appears only inside longer words, and may not be meant." if occurrence.inside_word else "",
-        found=around(element_of(output, occurrence.passage), occurrence.passage) if output and quoted else (),
+        found=found,
         how="used" if used else "found",
     )

@@ -53,29 +53,29 @@ def with_punctuation_of(term: str, text: str, passage: Passage) -> str:
 _AT_START: Final = re.compile(r"^[^\w\s]+")
 _AT_END: Final = re.compile(r"(?<![^\w\s])[^\w\s]+$")
 
-# --- pieces of a text -------------------------------------------------------------------------------------------------
+# --- what is marked in a text -----------------------------------------------------------------------------------------
 
 Mark = Literal["", "lacking", "further", "pointed"]
 """What a page marks: `lacking` is expected and not there, `further` is there and not expected, `pointed` is found."""
 
 
-class Piece(NamedTuple):
+class MarkedText(NamedTuple):
     """A stretch of a text; in one that is marked, invisible characters are escaped."""
 
     text: str
     mark: Mark = ""
 
 
-ELLIPSIS: Final = Piece("…")
+ELLIPSIS: Final = MarkedText("…")
 
 
-def pieces(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") -> list[Piece]:
+def marked_texts(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") -> list[MarkedText]:
     """Cut a text into the marked stretches and the text between them, whose line breaks become spaces."""
     found, at = [], 0
     for start, end in stretches:
-        found += [Piece(_on_one_line(text[at:start])), Piece(_visible(text[start:end]), mark)]
+        found += [MarkedText(_on_one_line(text[at:start])), MarkedText(_visible(text[start:end]), mark)]
         at = end
-    return [*found, Piece(_on_one_line(text[at:]))]
+    return [*found, MarkedText(_on_one_line(text[at:]))]
 
 
 def _on_one_line(text: str) -> str:
@@ -93,14 +93,14 @@ _AROUND: Final = 40
 """Characters of context that a found term is shown with, on either side."""
 
 
-def around(text: str, passage: Passage) -> list[Piece]:
+def around(text: str, passage: Passage) -> list[MarkedText]:
     """Point at a passage in some of its context, which is cut between words if a space is near."""
     first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
     if first and (space := text.find(" ", first, passage.start)) >= 0:
         first = space + 1
     if last < len(text) and (space := text.rfind(" ", passage.end, last)) >= 0:
         last = space
-    quoted = pieces(text[first:last], [(passage.start - first, passage.end - first)], "pointed")
+    quoted = marked_texts(text[first:last], [(passage.start - first, passage.end - first)], "pointed")
     return [*([ELLIPSIS] if first else []), *quoted, *([ELLIPSIS] if last < len(text) else [])]
 
 

@@ -25,7 +25,7 @@ _LINES_AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class Layout:
     """A console and what it can show; `width` in cells, None where a line may be as long as it is."""
 
     console: Console
@@ -33,7 +33,7 @@ class Sheet:
     ascii_only: bool
 
     @classmethod
-    def of(cls, console: Console) -> "Sheet":
+    def of(cls, console: Console) -> "Layout":
         return cls(console, console.width if console.is_terminal else None, console.options.ascii_only)
 
     @property
