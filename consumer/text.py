@@ -1,4 +1,4 @@
-"""Names and texts of others as a terminal, a log or a header may carry them."""
+"""Names and texts from outside, made safe for a terminal, a log or a header."""
 
 import re
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def escaped(character: str) -> str:
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a header's name is text; one that is not was read with its octets as lone surrogates."""
+    """Whether a header's name was valid UTF-8; bytes that were not have been decoded as lone surrogates."""
     return name.isascii() or _SURROGATE.search(name) is None
 
 

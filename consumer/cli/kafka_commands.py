@@ -105,11 +105,11 @@ def publish(
     """
     loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
     from consumer.files.outputs import open_all
-    from consumer.files.publish_outputs import Destination, plan, publish_events
+    from consumer.files.publish_outputs import TargetBatches, plan_events, publish_events
 
-    planned = plan(
+    planned = plan_events(
         open_all(paths),
-        Destination.of(batch, test_dir or loaded.settings.expectations_folder),
+        TargetBatches.of(batch, test_dir or loaded.settings.expectations_folder),
         on_duplicate=on_duplicate,
         whole_output=whole_output,
         run=run,

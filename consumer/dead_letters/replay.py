@@ -47,7 +47,7 @@ class Pace:
         self._next = self.clock()
 
     async def wait(self) -> None:
-        """Return when the next one may pass; of a delay, at most a tenth of a second is made up for."""
+        """Wait until the next one may pass; after a delay, at most a tenth of a second is caught up."""
         now = self.clock()
         self._next = max(self._next, now - _CATCH_UP_SECONDS)
         if self._next > now:
@@ -57,9 +57,9 @@ class Pace:
 
 @dataclass(slots=True)
 class Repeats:
-    """Recognises letters that hold a record which an earlier letter holds already.
+    """Recognises letters that hold the same record as an earlier letter.
 
-    With `at_least_once` a source may become a dead letter twice, and what was sent again and failed again does. All
+    With `at_least_once` a record may become a dead letter twice, and one that is sent again and fails again does. All
     letters of a record are in one partition of the topic, so only one partition's are remembered, in 100 bytes each.
     """
 

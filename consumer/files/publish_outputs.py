@@ -1,6 +1,6 @@
-"""`safe publish`: the bridge from files of outputs to the input topic.
+"""`safe publish`: sends the outputs of files to the input topic.
 
-Everything is checked, and refused if need be, before anything is sent: plan() needs no broker.
+Everything is checked before anything is sent: plan_events() needs no broker.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ class OutgoingEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
-    """Where entries go: to the case in `batches` that they answer or, if a batch is `given`, to the batch of that name.
+class TargetBatches:
+    """Which batch an entry is sent to: the one that it names, else `given`, else one in `batches` whose case it answers.
 
     Without batches (None) it is not known which test_ids exist, so none is refused for being unknown.
     """
@@ -50,7 +50,7 @@ class Destination:
     given: str | None = None
 
     @classmethod
-    def of(cls, batch: str | None, test_dir: Path | None) -> "Destination":
+    def of(cls, batch: str | None, test_dir: Path | None) -> "TargetBatches":
         """Read `--batch` and `--test-dir`: a glob over the folder's batches, or the name of one that it lacks."""
         if test_dir is None:
             if has_wildcard(batch or ""):
@@ -111,7 +111,7 @@ class PlannedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EventsPlan:
     """All that is to be sent, checked: iterating makes the events one by one; `count` is how many there are."""
 
     files: tuple[PlannedFile, ...]
@@ -154,15 +154,15 @@ class _UnsentRecord:
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-def plan(
+def plan_events(
     files: Sequence[OutputFile],
-    destination: Destination,
+    target: TargetBatches,
     *,
     on_duplicate: OnDuplicate | None = None,
     whole_output: bool = False,
     run: str | None = None,
     max_value_bytes: int = InputRules().max_value_bytes,
-) -> Plan:
+) -> EventsPlan:
     """Plan what to send of some files; raises ConfigurationError naming every test_id for which nothing is sent.
 
     Files of events are read twice, now to check and again while they are sent: they may be larger than memory.
@@ -170,8 +170,7 @@ def plan(
     _good_id("--run", run)
     refusals: Refusals = defaultdict(dict)
     planned = tuple(
-        PlannedFile(file, run or _default_run(file), _addressed(file, destination, on_duplicate, refusals))
-        for file in files
+        PlannedFile(file, run or _default_run(file), _addressed(file, target, on_duplicate, refusals)) for file in files
     )
     if refusals:
         sentences = [
@@ -179,7 +178,7 @@ def plan(
             for (path, reason), ids in refusals.items()
         ]
         raise ConfigurationError("nothing was published. " + "; ".join(sentences))
-    unchecked = Plan(planned, 0, whole_output, max_value_bytes)
+    unchecked = EventsPlan(planned, 0, whole_output, max_value_bytes)
     return replace(unchecked, count=sum(1 for _event in unchecked))
 
 
@@ -191,17 +190,17 @@ def _default_run(file: OutputFile) -> str:
 
 
 def _addressed(
-    file: OutputFile, destination: Destination, on_duplicate: OnDuplicate | None, refusals: Refusals
+    file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals
 ) -> Callable[[], Iterable[tuple[Entry, str]]]:
     entries = file.entries() if file.kind == "events" else list(file.entries())
     for entry in entries:
-        if reason := destination.refusal(entry):
+        if reason := target.refusal(entry):
             refusals[file.path, reason][entry.test_id] = None
     if file.kind == "events":
-        return lambda: ((entry, destination.batch_ids(entry)[0]) for entry in file.entries())
+        return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries())
     answers: dict[tuple[str, str], list[Entry]] = {}  # to each case, by batch_id and test_id
     for entry in entries:
-        for batch_id in destination.batch_ids(entry):
+        for batch_id in target.batch_ids(entry):
             answers.setdefault((batch_id, entry.test_id), []).append(entry)
     twice = dict.fromkeys(test_id for (_, test_id), candidates in answers.items() if len(candidates) > 1)
     if twice and on_duplicate is None:
@@ -217,7 +216,7 @@ def _addressed(
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
-def publish_events(settings: Settings, planned: Plan) -> int:
+def publish_events(settings: Settings, planned: EventsPlan) -> int:
     """Publish the events of a plan and return the exit code, 0; messages go to standard error.
 
     The plan is made before the event loop begins, so that Ctrl-C ends it at once while nothing has been sent.
@@ -237,7 +236,7 @@ def publish_events(settings: Settings, planned: Plan) -> int:
     return 0
 
 
-async def send(planned: Plan, settings: Settings, console: Console) -> None:
+async def send(planned: EventsPlan, settings: Settings, console: Console) -> None:
     """Send all events of a plan, with a progress bar if the console is a terminal."""
     topic = settings.input_topic
     async with publishing_events(settings) as publisher:
@@ -247,7 +246,7 @@ async def send(planned: Plan, settings: Settings, console: Console) -> None:
                 advance(1)
 
 
-def summary_line(planned: Plan, topic: str) -> str:
+def summary_line(planned: EventsPlan, topic: str) -> str:
     """The line that says what was published."""
     events, files = count_of(planned.count, "event"), count_of(len(planned.files), "file")
     runs = dict.fromkeys(file.run_id for file in planned.files)

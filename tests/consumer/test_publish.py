@@ -18,7 +18,7 @@ from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_INTERRUPTED
 from consumer.files import publish_outputs as publish
 from consumer.files.outputs import OnDuplicate, open_outputs
-from consumer.files.publish_outputs import Destination, OutgoingEvent, plan, send, summary_line
+from consumer.files.publish_outputs import OutgoingEvent, TargetBatches, plan_events, send, summary_line
 from consumer.kafka.publisher import EventPublisher
 from consumer.settings import Settings
 from consumer.wire.keys import event_key
@@ -75,8 +75,8 @@ def planned(
     run: str | None = None,
 ) -> list[OutgoingEvent]:
     """The events of a plan, which must be as many as it says, and the same when asked again."""
-    destination = Destination.of(batch, test_dir)
-    made = plan(
+    destination = TargetBatches.of(batch, test_dir)
+    made = plan_events(
         [open_outputs(path) for path in paths],
         destination,
         on_duplicate=on_duplicate,
@@ -378,7 +378,7 @@ async def test_events_are_sent_in_order_and_a_bar_is_drawn_on_a_terminal_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, says: bool
 ) -> None:
     events = ({"test_id": f"A-{number}", "batch_id": "b", "output": None} for number in range(5))
-    made = plan([open_outputs(jsonl(tmp_path, *events))], Destination.of(None, None))
+    made = plan_events([open_outputs(jsonl(tmp_path, *events))], TargetBatches.of(None, None))
     publisher, written = Buffer(), io.StringIO()
 
     monkeypatch.setattr(publish, "publishing_events", lambda _settings: nullcontext(publisher))
@@ -391,10 +391,10 @@ async def test_events_are_sent_in_order_and_a_bar_is_drawn_on_a_terminal_alone(
 def test_the_last_line_says_what_was_published_where_and_as_which_run(tmp_path: Path) -> None:
     one = jsonl(tmp_path, {"test_id": "A-1", "batch_id": "b", "output": None})
     two = jsonl(tmp_path, {"test_id": "A-1", "batch_id": "b", "output": {}}, name="more.jsonl")
-    destination = Destination.of(None, None)
+    destination = TargetBatches.of(None, None)
 
-    first = summary_line(plan([open_outputs(one)], destination, run="r7"), "in")
-    both = summary_line(plan([open_outputs(one), open_outputs(two)], destination), "in")
+    first = summary_line(plan_events([open_outputs(one)], destination, run="r7"), "in")
+    both = summary_line(plan_events([open_outputs(one), open_outputs(two)], destination), "in")
 
     assert first == "published 1 event of 1 file to in (run r7)"
     assert re.fullmatch(

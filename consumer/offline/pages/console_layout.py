@@ -1,4 +1,4 @@
-"""What a command prints on: a terminal gets what fits it, anything else gets each thing whole and on one line."""
+"""Lays out text for a console: on a terminal it is wrapped to the width, elsewhere each item is on one line."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _LINES_AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A console and what it can show; `width` in cells, None where a line may be as long as it is."""
+    """A console and its limits; `width` in cells, None if lines may have any length."""
 
     console: Console
     width: int | None
@@ -47,7 +47,7 @@ class Layout:
             self.console.print(SegmentLines(segments, new_lines=True), soft_wrap=True)
 
     def wrapped(self, text: Text, indent: int = 0) -> Sequence[Text]:
-        """Break a text as the width demands, less an indent."""
+        """Break a text to fit the width less an indent."""
         return self.within(text, None if self.width is None else self.width - indent)
 
     def within(self, text: Text, cells: int | None) -> Sequence[Text]:
@@ -61,7 +61,7 @@ class Layout:
         return lines
 
     def hanging(self, lead: Text, text: Text | str) -> Iterator[Text]:
-        """Put a text behind a lead, and below itself what does not fit."""
+        """Give a text behind a lead; what does not fit continues below, indented."""
         indent = Text(" " * lead.cell_len)
         for line in self.wrapped(Text(text) if isinstance(text, str) else text, lead.cell_len):
             line.rstrip()
@@ -70,7 +70,7 @@ class Layout:
 
 
 def section(heading: Iterable[Line], lines: Iterable[Line]) -> Iterator[Line]:
-    """Give lines below a heading, which is not there without any."""
+    """Give lines under a heading; without lines there is no heading."""
     for number, line in enumerate(lines):
         if not number:
             yield Text()

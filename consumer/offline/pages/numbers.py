@@ -9,7 +9,7 @@ from safe_core.intervals import wilson
 CONFIDENCE: Final = 0.95
 
 BRACKETS: Final = "In brackets: 95 % interval (Wilson), where the pass rate of many more such cases may lie."
-"""What a page says once of its brackets."""
+"""Said once on each page: what the numbers in brackets mean."""
 
 _ONE_PLACE: Final = Decimal("0.1")
 _TWO_PLACES: Final = Decimal("0.01")

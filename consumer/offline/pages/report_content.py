@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
 
 def criteria(report: Mapping[str, Any]) -> Table:
-    """The mean and the pass rate of each criterion, beside the bounds that judge it; at last the mean composite."""
+    """The mean and the pass rate of each criterion, beside the bounds that judge it; last, the mean composite."""
     means, thresholds = report["mean_scores"], report["configuration"]["thresholds"]
     rows = []
     for criterion, name in CRITERION_NAMES.items():
