@@ -19,10 +19,9 @@ class Arrival:
     """One event that came out: a result with its scores, or a dead letter (`label` is None and `reason` is not)."""
 
     label: str | None
-    batch_id: str
     test_id: str
     archetype: str
-    scores: tuple[float, float, float] | None
+    scores: Sequence[float] | None
     was: str | None = None
     reason: str | None = None
 
@@ -83,8 +82,8 @@ class Scorecard:
         scores, key = result["scores"], (batch_id, result["test_id"])
         was, self._labels[key] = self._labels.get(key), result["label"]
         archetype = result["archetype"] or UNKNOWN_ARCHETYPE
-        values = (scores["CR"], scores["AH"], scores["AC"])
-        return self._arrived(Arrival(result["label"], batch_id, result["test_id"], archetype, values, was))
+        values = [scores[criterion] for criterion in CRITERIA]
+        return self._arrived(Arrival(result["label"], result["test_id"], archetype, values, was))
 
     def _note_report(self, record: Record) -> None:
         document = orjson.loads(record.value or b"")
@@ -93,8 +92,8 @@ class Scorecard:
     def _note_dead_letter(self, record: Record) -> Arrival:
         headers = {name: (text or b"").decode("utf-8", "replace") for name, text in record.headers}
         reason = f"{headers.get('safe.dlq.reason', '')}: {headers.get('safe.dlq.detail', '')}"
-        batch_id, test_id = parts_of(record.key or b"/")  # the key of the sample as it was published
-        return self._arrived(Arrival(None, batch_id, test_id, "", None, reason=reason))
+        _batch_id, test_id = parts_of(record.key or b"/")  # the key of the sample as it was published
+        return self._arrived(Arrival(None, test_id, "", None, reason=reason))
 
     def _arrived(self, arrival: Arrival) -> Arrival:
         self.arrivals.append(arrival)

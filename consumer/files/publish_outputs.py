@@ -41,7 +41,7 @@ class OutgoingEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TargetBatches:
-    """Which batch an entry is sent to: the one that it names, else `given`, else one in `batches` whose case it answers.
+    """Which batch an entry is sent to: the one it names, else `given`, else one in `batches` whose case it answers.
 
     Without batches (None) it is not known which test_ids exist, so none is refused for being unknown.
     """

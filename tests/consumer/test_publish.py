@@ -405,7 +405,7 @@ def test_the_last_line_says_what_was_published_where_and_as_which_run(tmp_path: 
 @pytest.mark.parametrize(
     ("while_", "said"),
     [
-        ("plan", ""),
+        ("plan_events", ""),
         ("send", "safe: interrupted: some of the 1 events may have been published; publishing all of them again"),
     ],
 )

@@ -5,7 +5,7 @@ Colour only repeats that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -20,19 +20,13 @@ from consumer.offline.pages.report_content import counted, score_of, without_out
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 
-
-class _Sign(NamedTuple):
-    """How a marked stretch of text is shown: a sign beneath it, and a style on a terminal that has styles."""
-
-    sign: str
-    style: Style
-
-
-_SIGNS: Final[Mapping[Mark, _Sign]] = {
-    "lacking": _Sign("-", Style(color="red", bold=True)),
-    "further": _Sign("+", Style(color="green", bold=True)),
-    "pointed": _Sign("^", Style(bold=True)),
+_STYLES: Final[Mapping[Mark, Style | str]] = {
+    "": "",
+    "lacking": Style(color="red", bold=True),
+    "further": Style(color="green", bold=True),
+    "pointed": Style(bold=True),
 }
+_SIGNS: Final[Mapping[Mark, str]] = {"lacking": "-", "further": "+", "pointed": "^"}
 
 
 def print_explanation(case: CaseLine, explanation: Explanation, console: Console) -> None:
@@ -101,18 +95,16 @@ def _passage(name: str, texts: Sequence[MarkedText], layout: Layout) -> Iterator
     for line in layout.wrapped(whole, lead.cell_len):
         yield lead + line
         lead = indent
-        for sign, style in _SIGNS.values():
-            if signs := _signs(line, sign, style):
-                yield indent + Text(signs, style)
+        for mark, sign in _SIGNS.items():
+            if signs := _signs(line, sign, _STYLES[mark]):
+                yield indent + Text(signs, _STYLES[mark])
 
 
 def _styled(marked: MarkedText, layout: Layout) -> tuple[str, Style | str]:
-    if marked == ELLIPSIS:
-        return layout.ellipsis, ""
-    return printable(marked.text), _SIGNS[marked.mark].style if marked.mark else ""
+    return layout.ellipsis if marked == ELLIPSIS else printable(marked.text), _STYLES[marked.mark]
 
 
-def _signs(line: Text, sign: str, style: Style) -> str:
+def _signs(line: Text, sign: str, style: Style | str) -> str:
     """Give the line of signs to print below a line; empty if nothing in it has this style."""
     marked = {at for span in line.spans if span.style == style for at in range(span.start, span.end)}
     return "".join((sign if at in marked else " ") * cell_len(char) for at, char in enumerate(line.plain)).rstrip()

@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Pieces under a heading; without any, it is not there."""
+    """Parts under a heading; a section without parts is left out."""
 
     opening: str
     parts: Sequence[Part]
