@@ -1,4 +1,4 @@
-"""Where a command prints for people."""
+"""What commands print with: consoles, messages, progress bars."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ class PipedConsole(Console):
 
 
 def result_console() -> Console:
-    """Standard output for what a command was asked for; nothing in it is coloured by guess."""
+    """Standard output, for the results of a command; rich does not guess what to colour."""
     return PipedConsole(highlight=False)
 
 

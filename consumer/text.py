@@ -9,7 +9,7 @@ _LONGEST_NAME = 60
 
 
 def visible(text: str) -> str:
-    """Escape whatever nobody could see in a text, for a message that must show exactly what was there."""
+    """Escape every invisible character, for a message that must show exactly what was there."""
     return "".join(character if character.isprintable() else escaped(character) for character in text)
 
 

@@ -20,7 +20,7 @@ from safe_core import CRITERIA
 _STYLES = {"Pass": "green", "Review": "yellow", "Fail": "red", None: "magenta"}
 _TERMS_SHOWN = 3
 _OTHER_LINES = 18
-"""Lines of the live screen besides the last results."""
+"""Lines of the live screen that do not show the last results."""
 
 _WIDEST = 96
 """Columns beyond which a row is hard to follow."""

@@ -64,7 +64,7 @@ class CasesPlan:
         return [case for cases in self.batches.values() for case in cases]
 
     def check_sizes(self, limit_bytes: int) -> None:
-        """Raise ConfigurationError unless the topic takes every record, and workers may read it."""
+        """Raise ConfigurationError unless every record is small enough for the topic and for workers."""
         too_large = [
             case.place
             for case in self.cases
@@ -173,7 +173,7 @@ def _digest(value: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be written for one batch, all at once, and how many of its records are what."""
+    """What is to be written for one batch, all at once, and how many of its records are new, changed and so on."""
 
     records: tuple[TableRecord, ...]
     new: int = 0
@@ -249,7 +249,7 @@ async def publish_cases(
         async with AsyncExitStack() as cleanup:
             writer = None
             if not dry_run:
-                # First of all: it ends what an earlier run has left open, and what that has committed is read below.
+                # First of all: it ends a transaction that an earlier run left open; what that run committed is read below.
                 transactional_id = f"safe-publish-cases:{spec.name}" if settings.delivery == "exactly_once" else None
                 writing = writing_table(connection, spec.name, transactional_id, max_batch_bytes=limit_bytes)
                 writer = await cleanup.enter_async_context(writing)

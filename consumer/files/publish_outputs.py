@@ -132,7 +132,7 @@ class EventsPlan:
             output = {name: output[name] for name in _SCORED_FIELDS if name in output}
         try:
             value = orjson.dumps(known | {"output": output})
-            # What the scorer would refuse is refused here, where someone reads why.
+            # What the scorer would refuse is refused here, where the user sees why.
             decode(_UnsentRecord(value), InputRules(max_value_bytes=self.max_value_bytes))
         except Poison as error:
             raise unusable(planned.file.path, f"{entry.place} can never be scored: {error.detail}") from error

@@ -16,7 +16,7 @@ MARK: Final = "<!-- SAFE v0 comparison -->"
 """The first line of each such page: SAFE recognises its own pages by it."""
 
 COMMENT_BYTES: Final = 65_536
-"""What GitHub takes as the text of a pull request or a comment at most (it counts characters)."""
+"""The most that GitHub accepts as the text of a pull request or a comment (it counts characters)."""
 
 
 # --- the same words for both ------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def _signed(difference: float, places: int) -> str:
 
 
 def _pair(before: float, after: float) -> tuple[str, str]:
-    """Give two scores, as exactly as it takes to tell them apart."""
+    """Give two scores; if they differ only beyond two places, give all their digits."""
     texts = score(before), score(after)
     return texts if before == after or texts[0] != texts[1] else (repr(before), repr(after))
 
@@ -179,7 +179,7 @@ def comparison_markdown(
 
 
 def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
-    """Yield what is there however short the page must be, block by block."""
+    """Yield what is never left out, block by block."""
     yield f"{MARK}\n# SAFE v0: comparison for concern {literal(comparison.new.concern_id)}\n"
     yield f"**{verdict(comparison)}**: {_summary(comparison)}\n"
     if decision is not None:

@@ -28,7 +28,7 @@ _STATUS_STYLES: Final = {"OK": GREEN, "WARN": YELLOW, "FAIL": RED}
 _PLAIN: Final = str.maketrans("═─║│╔╗╠╣╟╢╚╝╤╧┼┌┬┐├┤└┴┘", "=-||+++++++++++++++++++")
 
 _NARROWEST, _WIDEST = 69, 96
-"""Cells inside the box: at least so wide; where text is wrapped, at most what is easy to read."""
+"""The least width inside the box, in cells, and the greatest where text is wrapped, which is still easy to read."""
 
 
 def print_scorecard(run: ScoredRun, console: Console, *, verbose: bool) -> None:
@@ -41,7 +41,7 @@ def print_scorecard(run: ScoredRun, console: Console, *, verbose: bool) -> None:
 
 
 def scorecard_text(run: ScoredRun, *, verbose: bool) -> str:
-    """Give the scorecard as it goes into a pipe."""
+    """Give the scorecard as it is printed into a pipe."""
     file = io.StringIO()
     print_scorecard(run, Console(file=file, force_terminal=False, color_system=None), verbose=verbose)
     return file.getvalue()
@@ -61,7 +61,7 @@ def _scorecard(run: ScoredRun, layout: Layout, *, verbose: bool) -> Iterator[Lin
 
 
 def _drawn(frame: str, layout: Layout) -> str:
-    """Give box drawing in the characters that can be shown."""
+    """Give a frame in ASCII if the console can show nothing else."""
     return frame.translate(_PLAIN) if layout.ascii_only else frame
 
 
@@ -82,7 +82,7 @@ def _cut(text: str, cells: int, layout: Layout) -> str:
 
 _METRIC_COLUMNS: Final = ("Metric", "Mean Score", "Pass Rate")
 _INTERVALS_FROM: Final = 78
-"""The columns of a terminal from which on there is room for the intervals of pass rates."""
+"""A terminal with at least this many columns has room for the intervals of pass rates."""
 
 
 def _has_intervals(layout: Layout) -> bool:
@@ -131,7 +131,7 @@ def _totals(summary: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _packed(parts: Iterable[Text], room: int | None) -> Sequence[Text]:
-    """Put the parts on one line, if need be closer together, or else as many on each line as there is room for."""
+    """Put the parts on one line, closer together if they need it; if they still do not fit, on several lines."""
     texts = list(parts)
     lines = _filled(texts, " " * 4, room)
     return lines if len(lines) == 1 else _filled(texts, " " * 2, room)
@@ -187,7 +187,7 @@ def _status(mean: float, review: float, pass_: float, violations: int) -> tuple[
 # --- each case --------------------------------------------------------------------------------------------------------
 
 _LEAST_ARCHETYPE: Final = 5
-"""Cells that an archetype keeps when it is cut."""
+"""The least number of cells to which an archetype is cut."""
 
 
 def _breakdown(cases: Sequence[CaseLine], layout: Layout, *, by_batch: bool) -> Iterator[Line]:
@@ -230,7 +230,7 @@ def _table(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], layo
 
 
 def _stacked(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], layout: Layout) -> Iterator[Line]:
-    """Give each case lines of its own, where a table would be wider than the terminal even with archetypes cut."""
+    """Give each case its own lines, for a terminal too narrow for the table even with archetypes cut."""
     for test_id, *batch, archetype, cr, ah, ac, label in zip(*columns.values(), strict=True):
         names = "  ".join([test_id, *(f"({name})" for name in batch)])
         yield [Segment("  "), Segment(label.ljust(widths["Label"]), _style_of(label)), Segment(f"  {names}")]

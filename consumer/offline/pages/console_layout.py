@@ -16,7 +16,7 @@ Line = Text | Sequence[Segment]
 """Segments where there are many: they are printed as they are, and much faster."""
 
 BOLD: Final = Style(bold=True)
-# Yellow letters are hard to read on a light terminal, and worse in bold; on a yellow ground black is on every one.
+# Yellow letters are hard to read on a light terminal, and worse in bold; black on yellow is readable on any.
 GREEN, YELLOW, RED = Style(color="green"), Style(color="black", bgcolor="yellow"), Style(color="red")
 LABEL_STYLES: Final[Mapping[Label, Style]] = {"Pass": GREEN, "Review": YELLOW, "Fail": RED}
 
@@ -51,7 +51,7 @@ class Layout:
         return self.within(text, None if self.width is None else self.width - indent)
 
     def within(self, text: Text, cells: int | None) -> Sequence[Text]:
-        """Break a text between words, and within a word only where that alone is too wide."""
+        """Break a text between words, and within a word only if the word alone is too wide."""
         if cells is None or text.cell_len <= cells:
             return [text]
         # On a terminal too narrow for anything, a column of single letters would help nobody.

@@ -17,7 +17,7 @@ HEADER: Final = (
 
 
 def render_csv(run: ScoredRun) -> str:
-    """Give a row for each case, in the order of the report; several terms in a cell are parted by "; "."""
+    """Give a row for each case, in the order of the report; several terms in a cell are separated by "; "."""
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(HEADER)

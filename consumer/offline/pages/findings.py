@@ -37,9 +37,9 @@ def lint_command(
         print_message("no output answers any of the test cases: is --outputs the right file?")
     if github_actions:
         for line in annotations(lint):
-            print(line, file=sys.stderr)  # where JSON on standard output stays what it is
+            print(line, file=sys.stderr)  # so that JSON on standard output stays valid
     if format_ == "json":
-        # Escaped throughout: what the files hold need not be what an output's encoding can say.
+        # Escaped throughout: the encoding of the output may lack characters that the files hold.
         print(json.dumps(lint.document(), indent=2))
     else:
         print_table(lint, result_console())
@@ -53,7 +53,7 @@ _INDENT: Final = Text(" " * 8)
 
 
 def print_table(lint: Lint, console: Console) -> None:
-    """Print the ceiling, then the findings file by file; only a terminal has sentences wrapped, and nothing is cut.
+    """Print the ceiling, then the findings file by file; sentences are wrapped only on a terminal, and nothing is cut.
 
     A closed pipe raises BrokenPipeError if the console is a PipedConsole.
     """
@@ -75,7 +75,7 @@ def _table(lint: Lint, layout: Layout) -> Iterator[Line]:
 
 
 def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
-    """Say what copying can reach, and why not more."""
+    """Say which scores a verbatim copy of the narrative can reach, and why not more."""
     sentence = ceiling.sentence
     yield f"Ceiling: {sentence}"
     if ceiling.terms:

@@ -1,7 +1,7 @@
 """The report as one HTML page: the verdict first, then the evidence. It loads nothing, and opens from disk.
 
-Whatever a template shows goes through printable() and is then escaped; should something get by, the page's own policy
-forbids every script and style but those two that it names by their hashes.
+Whatever a template shows goes through printable() and is then escaped. If something should get by, the page's own
+policy forbids every script and style but the two that it names by their hashes.
 """
 
 import base64
@@ -111,7 +111,7 @@ _KIND_WORDS: Final[Mapping[str, str]] = {_NOT_IN_NARRATIVE: "not in the narrativ
 
 
 def _filters(run: ScoredRun) -> list[_Filter]:
-    """Give the filters for which there is something to choose."""
+    """Give the filters that offer a choice."""
     cases = run.worst_first()
     kinds = (kind for each in (run.explanations or {}).values() for kind in _kinds(each))
     labels = Counter(case.label for case in cases)
@@ -156,7 +156,7 @@ def _case(run: ScoredRun, case: CaseLine) -> _Case:
 
 
 def slug(test_id: str) -> str:
-    """Give the name of a case in an address: its test_id, or what of it an address takes with a hash of the whole."""
+    """Give the name of a case in an address: its test_id, or the characters that an address allows and a hash of it."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id)[:_SLUG_LENGTH]
     if plain == test_id:
         return plain
@@ -168,7 +168,7 @@ _HEADINGS: Final = {"missing": MISSED, "used": USED, "found": FOUND}
 
 
 def _listed(case: CaseLine) -> list[Group]:
-    """Group the terms of a case of which nobody asked why."""
+    """Group the terms of a case that was not explained."""
     terms = report_content.terms_of(case)
     groups = []
     for how, heading in _HEADINGS.items():

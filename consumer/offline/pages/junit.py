@@ -96,7 +96,7 @@ def _lines(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
 
 
 def _legal(text: str) -> str:
-    """Make a text from outside one that is printable and that XML 1.0 can hold."""
+    """Make a text from outside printable, and without characters that XML 1.0 forbids."""
     return printable(text).translate(_NONCHARACTERS)
 
 

@@ -30,7 +30,7 @@ MARK: Final = "<!-- SAFE v0 report -->"
 
 
 def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
-    """Give the page; where it would take more than `max_bytes` of UTF-8, without some detail, and saying so.
+    """Give the page; if it would take more than `max_bytes` of UTF-8, leave out some details and say so.
 
     First to go are the passing cases, last the verdict with the totals; where not even these fit, the text is empty.
     """
@@ -67,7 +67,7 @@ _FURTHER: Final = 100
 
 
 def _top(run: ScoredRun) -> str:
-    """Give what stays however short the page must be."""
+    """Give what is never left out."""
     report, summary = run.report, run.report["summary"]
     total, counts = summary["total_cases"], [summary[label.lower()] for label in LABELS]
     parts = [
@@ -108,7 +108,7 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
 
 
 def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = None) -> Section:
-    """Give a table as a section whose parts are its rows, those beyond the first hundred of a kind of their own."""
+    """Give a table as a section whose parts are its rows; those beyond the first hundred have the kind `further`."""
     kinds = (kind if further is None or number < _FURTHER else further for number in range(len(table.rows)))
     return Section(f"{heading}\n{_headings(table)}", [*map(Part, kinds, _rows(table))])
 

@@ -150,7 +150,7 @@ def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
 
 
 def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[MarkedText], Sequence[MarkedText]]:
-    """Give the term and what was found, marked where the two have more in common than not."""
+    """Give the term and what was found; differences are marked if the two have more in common than not."""
     expected = miss.term.strip()
     if miss.passage is None:
         return marked_texts(expected), marked_texts(NOTHING_LIKE_IT)

@@ -44,5 +44,5 @@ def pass_rate(passes: int, cases: int) -> str:
 
 
 def rate_of(share: float, cases: int) -> str:
-    """The same of a rate in a report, which is a whole number of cases divided by all of them."""
+    """The same for a rate in a report, which is a whole number of cases divided by the number of cases."""
     return pass_rate(round(share * cases), cases)

@@ -13,7 +13,7 @@ from safe_core import Output
 from safe_core.diagnosis import Passage
 
 Stretch = tuple[int, int]
-"""From one character of a text to before another."""
+"""Start and end of a part of a text, in characters; the end is not included."""
 
 
 def element_of(output: Output, passage: Passage) -> str:
@@ -40,7 +40,7 @@ def place_of(passage: Passage) -> str:
 
 
 def with_punctuation_of(term: str, text: str, passage: Passage) -> str:
-    """Give a passage of a text with the punctuation around it that the term has too: a passage ends with a word."""
+    """Give a passage with the punctuation around it that the term has too, since a passage itself ends with a word."""
     start, end = passage.start, passage.end
     before, after = _AT_START.search(term), _AT_END.search(term)
     if before and text.endswith(before[0], 0, start):
