@@ -249,7 +249,7 @@ async def publish_cases(
         async with AsyncExitStack() as cleanup:
             writer = None
             if not dry_run:
-                # First of all: it ends a transaction that an earlier run left open; what that run committed is read below.
+                # First: it ends a transaction that an earlier run left open, and what that run committed is read below.
                 transactional_id = f"safe-publish-cases:{spec.name}" if settings.delivery == "exactly_once" else None
                 writing = writing_table(connection, spec.name, transactional_id, max_batch_bytes=limit_bytes)
                 writer = await cleanup.enter_async_context(writing)

@@ -4,16 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.pages.quotes import (
-    MarkedText,
-    around,
-    differences,
-    element_of,
-    index_of,
-    marked_texts,
-    place_of,
-    with_punctuation_of,
-)
+from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
 from safe_core import Criterion, Expectations, Output
@@ -67,7 +58,7 @@ def remark_on(miss: Miss) -> str:
     """Describe a miss without quoting the output: its kind, whether the narrative has the term, and the place."""
     narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
     found = miss.passage
-    place = f", {found.field}{index_of(found)} {found.start}-{found.end}" if found else ""
+    place = f", {found.field}{quotes.index_of(found)} {found.start}-{found.end}" if found else ""
     return f"{KIND_LABELS[miss.kind]}{narrative}{place}"
 
 
@@ -88,9 +79,9 @@ class ExplainedTerm:
     place: str = ""
     lacks: str = ""
     advice: str = ""
-    expected: Sequence[MarkedText] = ()
-    found: Sequence[MarkedText] = ()
-    narrative: Sequence[MarkedText] = ()
+    expected: Sequence[quotes.MarkedText] = ()
+    found: Sequence[quotes.MarkedText] = ()
+    narrative: Sequence[quotes.MarkedText] = ()
     how: str = "found"
 
 
@@ -134,7 +125,7 @@ def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
     not_in_narrative = miss.in_narrative == "no"
     place = "" if quoted else NOTHING_LIKE_IT
     if miss.passage:
-        place = f"{place_of(miss.passage)}, {miss.similarity:.0f}% alike"
+        place = f"{quotes.place_of(miss.passage)}, {miss.similarity:.0f}% alike"
     return ExplainedTerm(
         miss.criterion,
         miss.term,
@@ -149,34 +140,34 @@ def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
     )
 
 
-def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[MarkedText], Sequence[MarkedText]]:
+def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedText], Sequence[quotes.MarkedText]]:
     """Give the term and what was found; differences are marked if the two have more in common than not."""
     expected = miss.term.strip()
     if miss.passage is None:
-        return marked_texts(expected), marked_texts(NOTHING_LIKE_IT)
-    found = with_punctuation_of(expected, element_of(output, miss.passage), miss.passage)
-    lacking, further = ([], []) if miss.kind == "absent" else differences(expected, found)
-    return marked_texts(expected, lacking, "lacking"), marked_texts(found, further, "further")
+        return quotes.marked_texts(expected), quotes.marked_texts(NOTHING_LIKE_IT)
+    found = quotes.with_punctuation_of(expected, quotes.element_of(output, miss.passage), miss.passage)
+    lacking, further = ([], []) if miss.kind == "absent" else quotes.differences(expected, found)
+    return quotes.marked_texts(expected, lacking, "lacking"), quotes.marked_texts(found, further, "further")
 
 
-def _in_narrative(term: str, narrative: str | None) -> Sequence[MarkedText]:
+def _in_narrative(term: str, narrative: str | None) -> Sequence[quotes.MarkedText]:
     """Quote how the narrative words a term, if at all."""
     if narrative is None:
         return ()
     asked = diagnose(Expectations((term,), (), ()), Output((narrative,), "", ()), None)
     nearest = next((each.passage for each in asked.misses if each.kind != "absent"), None)
-    return marked_texts(NOTHING_LIKE_IT) if nearest is None else around(narrative, nearest)
+    return quotes.marked_texts(NOTHING_LIKE_IT) if nearest is None else quotes.around(narrative, nearest)
 
 
 def _occurrence(occurrence: Occurrence, quoted: Explanation | None) -> ExplainedTerm:
     used = occurrence.criterion == "AH"
-    found: Sequence[MarkedText] = ()
+    found: Sequence[quotes.MarkedText] = ()
     if quoted and (used or occurrence.inside_word):
-        found = around(element_of(quoted.output, occurrence.passage), occurrence.passage)
+        found = quotes.around(quotes.element_of(quoted.output, occurrence.passage), occurrence.passage)
     return ExplainedTerm(
         occurrence.criterion,
         occurrence.term,
-        place=place_of(occurrence.passage),
+        place=quotes.place_of(occurrence.passage),
         advice="It appears only inside longer words, and may not be meant." if occurrence.inside_word else "",
         found=found,
         how="used" if used else "found",
