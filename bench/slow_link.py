@@ -73,7 +73,7 @@ def _run(site: Site, most_seconds: float) -> str:
             if first is None and site.outside.committed(site.group, site.topics.input):
                 first = time.monotonic() - begun
         took = time.monotonic() - begun
-        dropped = worker.log_text().count("the slice in hand was dropped")
+        dropped = worker.log_text().count("the records in progress were dropped")
         problems = _problems(site) if not any(left) else []  # before the end of the worker, who may be writing a report
         worker.kill()
     drained = f"drained in {took:.0f} s" if not any(left) else f"not drained in {took:.0f} s, {left} left"

@@ -84,9 +84,10 @@ class Ceiling:
         """Say it, as "at most 24 of 50 can pass by copying"."""
         copied = self.cases - self.without_narrative
         if not copied:
-            return "no case has a narrative that could be copied"
+            return "no case that can be scored has a narrative"
         left = f", {self.without_narrative} without a narrative left out" if self.without_narrative else ""
-        return f"at most {self.by_label['Pass']} of {copied} can pass by copying{left}"
+        cases = "case" if copied == 1 else "cases"
+        return f"at most {self.by_label['Pass']} of {copied} {cases} can pass by copying the narrative{left}"
 
 
 def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:
@@ -291,7 +292,9 @@ def _problems(case: WrittenCase) -> Iterator[Finding]:
 
 def _concern(case: WrittenCase) -> Iterator[Finding]:
     if isinstance(case.written, Mapping) and case.written.get("concern_id") is None:
-        yield case.finding("no_concern", "names no concern: an event for it must, or becomes a dead letter")
+        yield case.finding(
+            "no_concern", "has no concern_id: an event for it becomes a dead letter unless the event has one"
+        )
 
 
 def _archetype(case: WrittenCase) -> Iterator[Finding]:
@@ -358,7 +361,7 @@ def _contradictory(_: WrittenCase, lists: _Lists) -> _TermFindings:
             yield "forbidden_and_required", listed, f"is forbidden in questions and required: {_last(same.path)}"
     for listed, longer in _inside(lists["AH"], list(required.values())):
         place = f'"{longer.term}", {_last(longer.path)}'
-        what = f"is forbidden and is inside {place}: a question that quotes this uses it"
+        what = f"is forbidden, but is part of the required {place}: a question that quotes that counts as a violation"
         yield "forbidden_inside_required", listed, what
 
 

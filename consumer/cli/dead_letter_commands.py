@@ -140,7 +140,7 @@ def replay(
         now_ms=now_ms(),
     )
     if letters and every:
-        raise ConfigurationError("--all is for all dead letters: leave it out, or the names")
+        raise ConfigurationError("--all and names exclude each other: give one of them")
     if selection == Selection() and not every:
         raise ConfigurationError(
             "which dead letters? Name some, choose by --reason, --since and the like, or give --all"

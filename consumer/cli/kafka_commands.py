@@ -82,7 +82,9 @@ def publish(
     paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
     batch: Annotated[
         str | None,
-        typer.Option("--batch", "-b", help="Which batches of --test-dir, as a glob; or the name of one batch."),
+        typer.Option(
+            "--batch", "-b", help="A glob over the batches of --test-dir; without --test-dir, the batch of the outputs."
+        ),
     ] = None,
     test_dir: options.TestDir = None,
     on_duplicate: options.OnDuplicateOption = None,

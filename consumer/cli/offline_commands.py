@@ -197,7 +197,7 @@ def compare_(
         bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
     ] = False,
     max_regressions: Annotated[
-        int | None, typer.Option(min=0, help="How many such cases are allowed; default: 0.")
+        int | None, typer.Option(min=0, help="How many cases may have a worse label; default: 0.")
     ] = None,
     force: options.Force = False,
 ) -> int:

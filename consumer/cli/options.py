@@ -123,7 +123,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="What to print; markdown, html and all write files to the folder SAFE_V0_REPORT_DIR (default: reports).",
+        help="What to print. The formats markdown, html and all are written to SAFE_V0_REPORT_DIR (default: reports).",
     ),
 ]
 Verbose = Annotated[

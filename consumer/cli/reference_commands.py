@@ -52,9 +52,7 @@ def page() -> None:
 
 @app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")
 def event_schema_command(
-    event: Annotated[
-        options.EventName, typer.Argument(help="The schema is of its data; for dead-letter, of its headers.")
-    ],
+    event: Annotated[options.EventName, typer.Argument(help="The event whose schema is printed.")],
 ) -> None:
     """Print the JSON Schema of an event's data or, for a dead letter, of its headers.
 

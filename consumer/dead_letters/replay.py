@@ -128,8 +128,10 @@ class Replay:
 
     def _say_how_to_continue(self) -> None:
         count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
-        after = f"; --after {reached} continues where this one stopped" if reached else ""
-        print_message(f"{count} were acknowledged; run it again: sending one twice changes no summary{after}")
+        after = f", or --after {reached} to continue where this one stopped" if reached else ""
+        print_message(
+            f"{count} were sent before that; run the command again (sending one twice changes no summary){after}"
+        )
 
     async def _take(self, letter: Letter) -> None:
         outcome, names = self.outcome, self.selection.names
@@ -160,8 +162,8 @@ class Replay:
         if not self._has_warned and self.targets.is_expired(letter, at_ms):
             self._has_warned = True
             print_message(
-                f"warning: {letter.id} is older than {copy.topic} keeps records (retention.ms), and others may be: "
-                "the broker may remove them before they are read, so let a worker run"
+                f"warning: {letter.id} is older than the retention of {copy.topic} (retention.ms), and others may "
+                "be: the broker may remove them before they are read, so keep a worker running"
             )
         self.outcome.topics[copy.topic] = None
         if self.publisher is None:
@@ -191,11 +193,11 @@ class Replay:
         """Say what has become of the letters and give the exit code: 1 if one was not sent or not found."""
         outcome, is_dry_run = self.outcome, self.publisher is None
         if outcome.repeated:
-            print_message(f"{outcome.repeated} more hold the same record as another letter: it is sent once")
+            print_message(f"{outcome.repeated} more hold the same record as another dead letter, which is sent once")
         if outcome.other_groups:
             groups = named(f"{group} ({count})" for group, count in outcome.other_groups.most_common())
             print_message(
-                f"left alone: {outcome.other_groups.total()} of other groups, {groups}; --group-id chooses one"
+                f"skipped: {outcome.other_groups.total()} of other groups, {groups}; choose one with --group-id"
             )
         missing = sorted(str(name) for name in self.selection.names - outcome.found)
         if missing:

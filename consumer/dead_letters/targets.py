@@ -37,10 +37,10 @@ class Targets:
     def objection(self, letter: Letter) -> str | None:
         """Why a letter cannot be sent again."""
         if letter.group != self.group:
-            return f"the group {visible(letter.group)} wrote it: choose that with --group-id"
+            return f"the group {visible(letter.group)} wrote it: choose that group with --group-id"
         topic = self.by_stage.get(letter.stage)
         if topic is None:
-            return f"there is no topic for the stage {visible(letter.stage)} to read it from"
+            return f"its header safe.dlq.stage is {visible(letter.stage)}, which this version does not know"
         if topic.name != letter.source.topic:
             return f"it came from {visible(letter.source.topic)}, and the {letter.stage} reads {topic.name}"
         # The partition of a scored record decides which aggregator counts it; an input may go to any.

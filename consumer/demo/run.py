@@ -108,7 +108,7 @@ class _Demo:
                 self._check()
                 await asyncio.sleep(_LOOK_SECONDS)
         except TimeoutError as error:
-            raise self._failed(f"not all was scored within {_TIMEOUT_SECONDS:g} s") from error
+            raise self._failed(f"not all outputs were scored within {_TIMEOUT_SECONDS:g} s") from error
         except SafeError as error:
             raise self._failed(str(error)) from error
         finally:
@@ -207,4 +207,4 @@ class _Demo:
         child = ended[0] if ended else self._children[-1]
         for line in child.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LOG_LINES:]:
             message_console().print(Text(f"  {child.name}: {line}"))
-        return Fatal(f"the demo failed: {why}; the log of the {child.name}, which ends as above, is {child.log}")
+        return Fatal(f"the demo failed: {why}; the whole log of the {child.name} is {child.log}")

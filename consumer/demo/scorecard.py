@@ -128,5 +128,5 @@ class Scorecard:
             vacuous.update(card.report.get("vacuous", {}))
             empty += card.report.get("empty_outputs", 0)
         counted = [f"{criterion} {vacuous[criterion]}" for criterion in (*CRITERIA, "all") if vacuous[criterion]]
-        remarks = [f"scored 1.00 with nothing to check: {', '.join(counted)}"] if counted else []
+        remarks = [f"scored 1.00 because there was nothing to check (cases): {', '.join(counted)}"] if counted else []
         return remarks + ([f"empty outputs: {empty}"] if empty else [])

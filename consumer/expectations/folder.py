@@ -403,7 +403,7 @@ class FolderSource(IndexedSource):
     def _note_doubt(self, what: str) -> None:
         doubt = f"{self._store} {visible(str(self._path))} {what}"
         if doubt != self._doubt and self._finished:  # at the start, start() itself reports it
-            _log.error("look-ups wait for the expectations folder", why=doubt)
+            _log.error("cannot look up test cases: the folder is unavailable", why=doubt)
         self._doubt = doubt
 
 

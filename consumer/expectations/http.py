@@ -185,7 +185,7 @@ class HttpSource(CountingSource):
     async def _try(self, lookup: Lookup) -> Answer:
         async with self._requests:
             if not lookup.waiting:
-                raise Outage("was not asked: nobody waits any more", is_lasting=True)
+                raise Outage("was not asked: no output is waiting for it any more", is_lasting=True)
             lookup.deadline = lookup.deadline or self._clock() + self._options.timeout_seconds
             if rest := self._rest_seconds():
                 if self._clock() + rest >= self._last_try_at(lookup):
@@ -229,7 +229,7 @@ class HttpSource(CountingSource):
     def _left_alone(self) -> Outage:
         rest = self._rest_seconds()
         why = self._failure or "has not answered in time"
-        return Outage(f"{why}; it is left alone for {rest:.0f} s" if rest else why, is_lasting=True)
+        return Outage(f"{why}; SAFE asks again in {rest:.0f} s" if rest else why, is_lasting=True)
 
     def _note_failure(self, key: ExpectationsKey, error: Outage) -> None:
         now = self._clock()
@@ -237,7 +237,7 @@ class HttpSource(CountingSource):
         self._not_before = max(self._not_before, now + error.retry_after_seconds)
         self._breaker.failed(key, now)
         if self._breaker.failures == FAILURES_TO_REPORT:
-            _log.error("look-ups wait for the expectations service", host=self._client.host, why=str(error))
+            _log.error("cannot look up test cases: the service is unavailable", host=self._client.host, why=str(error))
 
     def _note_success(self) -> None:
         if self._breaker.failures >= FAILURES_TO_REPORT:

@@ -102,11 +102,13 @@ def _refusal(status: int, headers: Mapping[str, str], wall: float) -> Outage:
     if status in _STATUSES:
         return Outage(_STATUSES[status], is_lasting=True)
     if 300 <= status < 400 and status != 304:  # a 304 here answers a request without an ETag
-        what = f"answers with a redirect ({status}), which is not followed: let SAFE_V0_EXPECTATIONS name where it is"
+        what = (
+            f"answers with a redirect ({status}), which is not followed: set SAFE_V0_EXPECTATIONS to the final address"
+        )
         return Outage(what, is_lasting=True)
     what = f"answers {status}"
     if 400 <= status < 500 and status not in _BUSY:
-        what += ": where it has no such test case it must answer 404"
+        what += ": for an unknown test case it must answer 404"
     return Outage(what, retry_after_seconds=retry_after_seconds(headers, wall))
 
 
@@ -182,7 +184,9 @@ def _proxy(origin: yarl.URL) -> str | None:
     proxies = urllib.request.getproxies()
     proxy = proxies.get(origin.scheme) or proxies.get("all")
     if proxy is not None and not proxy.startswith(("http://", "https://")):
-        raise ConfigurationError("the environment names a proxy that is not http(s)://: only such can be used")
+        raise ConfigurationError(
+            "the environment names a proxy that is neither http:// nor https://; SAFE supports only these"
+        )
     return proxy
 
 
@@ -301,7 +305,7 @@ class CaseClient:
 
 async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in {"identity", ""}:
-        raise Outage("answers compressed, which it was not asked for")
+        raise Outage("sends a compressed answer, which SAFE does not accept")
     try:
         if (response.content_length or 0) <= MAX_BODY_BYTES:
             await response.content.readexactly(MAX_BODY_BYTES + 1)

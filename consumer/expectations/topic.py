@@ -142,7 +142,7 @@ class TopicSource(IndexedSource):
             async with asyncio.timeout(self._patience_seconds):
                 return await super()._decided(keys, number)
         except TimeoutError as error:
-            unseen = f"the end of {self._topic} is not in sight: a transaction is open, or much is being written"
+            unseen = f"the end of {self._topic} cannot be reached: a transaction is open, or much is being written"
             raise Transient(self.trouble() or unseen) from error
 
     @override
@@ -191,7 +191,7 @@ class TopicSource(IndexedSource):
             self._ends = await self._table.ends()
         except SafeError as error:
             if self._unasked is None:
-                _log.warning("the end of the test cases cannot be asked for", topic=self._topic, why=str(error))
+                _log.warning("cannot find out where the topic of test cases ends", topic=self._topic, why=str(error))
             self._unasked = str(error)
         else:
             self._unasked = None
@@ -263,7 +263,7 @@ class TopicSource(IndexedSource):
             counts = {"records": index.records, "batches": index.batches, "test_ids": len(index)}
             _log.info("test cases were read", topic=self._topic, **counts)
             if not index:
-                _log.warning("the topic of test cases holds none", topic=self._topic)
+                _log.warning("the topic of test cases is empty", topic=self._topic)
         elif touched:
             # Answers of these batches, and of other batches than the key's own, may now be others.
             known = self._known.items()
@@ -303,7 +303,7 @@ class TopicSource(IndexedSource):
 
     def _note_doubt(self, why: str) -> None:
         if self._doubt != why:
-            _log.error("look-ups wait for the test cases", topic=self._topic, why=why)
+            _log.error("cannot look up test cases: the topic is unavailable", topic=self._topic, why=why)
         self._doubt = why
         self._wake()
 

@@ -220,7 +220,7 @@ async def stored_cases(table: Table, topic: str) -> StoredCases:
 
 def _missing(topic: str) -> ConfigurationError:
     return ConfigurationError(
-        f"there is no topic {topic}: SAFE_V0_EXPECTATIONS=topic:{topic} and `safe topics create` make it"
+        f"there is no topic {topic}: create it with SAFE_V0_EXPECTATIONS=topic:{topic} safe topics create"
     )
 
 

@@ -204,7 +204,7 @@ def _addressed(
             answers.setdefault((batch_id, entry.test_id), []).append(entry)
     twice = dict.fromkeys(test_id for (_, test_id), candidates in answers.items() if len(candidates) > 1)
     if twice and on_duplicate is None:
-        refusals[file.path, "answered more than once (choose by --on-duplicate first or last)"] = twice
+        refusals[file.path, "answered more than once (choose with --on-duplicate first or last)"] = twice
     chosen = 0 if on_duplicate == "first" else -1
     # An entry that answers a case in several batches is sent once, to the first of them.
     addressed: dict[str, tuple[Entry, str]] = {}

@@ -157,7 +157,9 @@ class TableWriter:
         await self._wait(self._producer.commit_transaction())
         if time.monotonic() - began > DOUBTFUL_COMMIT_SECONDS:
             # The request to commit may have been sent twice, and the second one would end the next transaction.
-            raise Fatal(f"the broker took too long to commit to {self._topic}: what was written stays; run it again")
+            raise Fatal(
+                f"the broker took too long to commit to {self._topic}: what is committed stays; run the command again"
+            )
 
 
 @asynccontextmanager
@@ -190,10 +192,7 @@ async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
         # aiokafka reports misuse of a fenced producer as an AssertionError.
         first = first_of(error) if isinstance(error, ExceptionGroup) else error
         if any(isinstance(cause, FENCED) for cause in causes(first)):
-            raise Fatal(
-                f"another writer of {topic} has begun and taken over: this one has published nothing more; run "
-                "one at a time"
-            ) from error
+            raise Fatal(f"another writer of {topic} took over, and this one stopped: run one at a time") from error
         raise Fatal(
             f"{topic} cannot be written ({type(first).__name__}): check that {servers} answers and that this user may "
             "write the topic, then run it again"

@@ -72,7 +72,7 @@ def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
     for spec in specs.values():
         if names.count(spec.name) > 1:
             raise ConfigurationError(
-                f"{spec.variable}={spec.name} names another of SAFE's topics too; give each its own"
+                f"{spec.variable}={spec.name} is also the name of another SAFE topic; give each its own"
             )
     return specs
 
@@ -123,8 +123,8 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
         raise ConfigurationError(
-            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` makes them, "
-            "unless they are there and this user may not see them"
+            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; `safe topics create` creates what is missing; "
+            "for a topic that is there, grant Describe to this user"
         )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)

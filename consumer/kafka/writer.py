@@ -311,7 +311,7 @@ class TransactionalWriter(_ProducerOwner):
     async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
         if in_doubt:
-            raise PartitionLost("the transaction before the restore ended in doubt")
+            raise PartitionLost("the transaction before the restore may or may not have ended")
         return offset
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:

@@ -211,7 +211,7 @@ def _beyond_copying(report: Mapping[str, Any], gate: Gate | None) -> Iterator[st
         yield "the report's ceiling cannot be read"
         return
     if found.pass_rate < gate.min_pass_rate:
-        yield f"--min-pass-rate {gate.min_pass_rate} is more than copying can reach: {found.sentence}; see safe lint"
+        yield f"--min-pass-rate {gate.min_pass_rate} is out of reach: {found.sentence}; see safe lint"
 
 
 # --- two runs ---------------------------------------------------------------------------------------------------------

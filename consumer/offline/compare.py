@@ -230,8 +230,8 @@ def decide(comparison: Comparison, max_regressions: int) -> Decision:
 
 
 ONE_RUN_EACH: Final = (
-    "One run each: this says nothing of the model's own noise, by which a second run of the same may differ as much. "
-    "The p-values are information and decide nothing."
+    "Each report is one run: a second run of the same prompt could differ as much as these two. "
+    "The p-values are for information; the gate does not use them."
 )
 
 
@@ -252,7 +252,7 @@ def remarks(comparison: Comparison) -> Iterator[Sentence]:
     if changed:
         yield Sentence(
             f"The expectations of {count_of(len(changed), 'common case')} differ ({_places(changed)}): "
-            "there the outputs may not be what changed.",
+            "their scores may differ for that reason alone.",
             tuple(changed[:_NAMED]),
         )
 
@@ -261,7 +261,7 @@ def _unequal_sets(comparison: Comparison) -> Iterator[Sentence]:
     lots = (("base", comparison.only_base), ("new", comparison.only_new))
     if any(test_ids for _, test_ids in lots):
         yield Sentence(
-            f"The sets of cases differ; compared is what is in both, {count_of(len(comparison.cases), 'case')}."
+            f"The reports have different cases: what is in both is compared, {count_of(len(comparison.cases), 'case')}."
         )
     for which, test_ids in lots:
         if test_ids:

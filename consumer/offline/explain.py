@@ -86,7 +86,8 @@ def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
     close = difflib.get_close_matches(test_id, batches.test_ids, n=3)
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
     return (
-        f"no batch {visible(request.batch)} in {visible(str(request.test_dir))} holds --test {visible(test_id)}{advice}"
+        f"there is no test case {visible(test_id)} in {visible(str(request.test_dir))} with --batch "
+        f"{visible(request.batch)}{advice}"
     )
 
 

@@ -67,7 +67,7 @@ class Gate:
         """Decide by a report's `summary`, which checked_summary() has found sound."""
         rules = [rule for rule in (self._by_rate(summary), self._by_label(summary)) if rule is not None]
         if not rules:
-            return Decision(passed=True, line="gate passed: --fail-on never asks for nothing")
+            return Decision(passed=True, line="gate passed: no rule was set (--fail-on never, no --min-pass-rate)")
         failed = [line for passed, line in rules if not passed]
         # Of a gate that is not passed, only the rules that decided so are of interest.
         lines = failed or [line for _, line in rules]
@@ -88,9 +88,9 @@ class Gate:
     def _by_bound(self, passes: int, cases: int, rate: float, confidence: float) -> tuple[bool, str]:
         needed = passes_needed(cases, rate, confidence)
         if needed is None:
-            return False, f"{self.needs(cases)}, has {cases}"
+            return False, f"{self.needs(cases)}; the report has {cases}"
         bound = _as_compared(wilson(passes, cases, confidence).low, rate)
-        return passes >= needed, f"{self.needs(cases)}, has {passes}: lower bound {bound}"
+        return passes >= needed, f"{self.needs(cases)}; the report has {passes}: lower bound {bound}"
 
     def _by_label(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         counted = _COUNTED_BY[self.fail_on]
@@ -110,7 +110,7 @@ def _check_confidence(confidence: float, rate: float | None) -> None:
         more = "; 95 percent is 0.95" if 1 < confidence < math.inf else ""
         raise ConfigurationError(f"--confidence {confidence} is not between 0.5 and 1{more}")
     if rate is None:
-        raise ConfigurationError("--confidence says how sure to be of --min-pass-rate: give that too")
+        raise ConfigurationError("--confidence needs --min-pass-rate: give that too")
     if rate == 1:
         raise ConfigurationError(
             "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
@@ -140,7 +140,9 @@ def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
     }
     for name, (other, own) in told.items():
         if other is not None and other != own:
-            raise ConfigurationError(f"{printable(str(path))}: {name} contradicts its summary; safe verify tells more")
+            raise ConfigurationError(
+                f"{printable(str(path))}: {name} contradicts its summary; safe verify shows details"
+            )
 
 
 def _member(document: object, name: str) -> object:

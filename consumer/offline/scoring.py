@@ -71,7 +71,7 @@ class Unanswering:
         more = " …" if len(self.test_ids) == _LISTED and self.count > _LISTED else ""
         listed = named(self.test_ids, _LISTED, MAX_ID_LENGTH)
         outputs = count_of(self.count, "output")
-        return f"{outputs} {'answers' if one else 'answer'} no selected test case, not scored: {listed}{more}"
+        return f"{outputs} ignored, no selected test case has {'its' if one else 'their'} test_id: {listed}{more}"
 
 
 class Scoring:
@@ -196,9 +196,9 @@ class Scoring:
             count = count_of(len(self._twice), "test_id")
             yield f"{count} answered more than once, the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
-            yield f"{count_of(self._outdated, 'event')} not counted: a later one answers the same test case"
+            yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
         if self._set_aside:
-            yield f"{count_of(self._set_aside, 'output')} not counted: the case is answered in an earlier batch"
+            yield f"{count_of(self._set_aside, 'output')} ignored: one of an earlier batch already answers the case"
         yield from self._remarks_on_runs()
         if not self._origins:
             yield "no output answers any selected test case: is --outputs the right file?"
@@ -251,7 +251,7 @@ class Scoring:
             count = count_of(len(self._twice), "test_id")
             listed = named(self._twice, _LISTED, MAX_ID_LENGTH)
             raise ConfigurationError(
-                f"{count} answered more than once (choose by --on-duplicate first or last): {listed}"
+                f"{count} answered more than once (choose with --on-duplicate first or last): {listed}"
             )
 
     def _inputs(self) -> Iterator[dict[str, str]]:

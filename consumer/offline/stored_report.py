@@ -34,7 +34,7 @@ def read_report(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from error
     if not written.strip():
         # What `safe score > report.json` leaves behind when it fails.
-        raise ConfigurationError(f"{name}: is empty; look whether the step that writes it has succeeded")
+        raise ConfigurationError(f"{name}: is empty; check that the step that writes it has succeeded")
     try:
         parse_json(written)  # refuses a key twice, NaN, and what is nested too deeply
         document = json.loads(written)  # and this keeps every digit of a whole number

@@ -89,7 +89,7 @@ def _as_named(
             same = isinstance(other, dict) and other.get("sha256") == inputs[place]["sha256"]
             if same and isinstance(other.get("name"), str) and other["name"] != inputs[place]["name"]:
                 named[place] = {**inputs[place], "name": other["name"]}
-                renamed.append(f"{inputs[place]['name']} holds what the report calls {other['name']}")
+                renamed.append(f"{inputs[place]['name']} was called {other['name']} when the report was made")
     return named, renamed
 
 

@@ -292,7 +292,7 @@ class Settings(BaseModel):
     poison_share_limit: Annotated[
         float | None, Field(gt=0, lt=1, allow_inf_nan=False), _Optional, _Number, Expects("a number between 0 and 1")
     ] = None
-    """Stops a partition if a greater share of its last 1,000 records are dead letters; unset means no limit."""
+    """Stops a partition if more than this share of its last 1,000 records are dead letters; unset means no limit."""
 
     batch_ttl_seconds: _Count = 604_800
     """A batch without new results for this long is forgotten."""

@@ -76,7 +76,9 @@ def _parse(text: str, name: str) -> dict[str, object]:
         document = json.loads(plain, object_pairs_hook=_unique, parse_constant=partial(_no_constant, plain))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise ConfigurationError(f"{name} is not JSON with // comments: {error.msg} at {place}") from error
+        raise ConfigurationError(
+            f"{name} is not valid JSON (// comments are allowed): {error.msg} at {place}"
+        ) from error
     except ValueError as error:
         raise ConfigurationError(f"{name} cannot be used: {error}") from error
     except RecursionError as error:

@@ -219,7 +219,7 @@ class Throttle:
             suppressed = window.records - _RECORDS_PER_WINDOW
             if suppressed > 0:
                 args = (suppressed, template)
-                yield logging.LogRecord(logger, window.level, "", 0, "%d more were suppressed of: %s", args, None)
+                yield logging.LogRecord(logger, window.level, "", 0, "suppressed %d repeats of: %s", args, None)
 
 
 class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the stubs alone

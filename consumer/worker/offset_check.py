@@ -41,8 +41,8 @@ def check_same_transaction(progress: ProgressRow, committed: Committed, where: s
             "offsets on the topic: the state knows where to go on"
         )
     raise Contradiction(
-        f"{about}: {state_topic} is older than the offset, as after it was restored from a copy. "
-        "Restore the copy that belongs to the offset; or, while the scored topic still holds everything from "
-        f"{progress.next_offset} on, set the group's offset to that (results from there on are published again); "
-        "or start over: 'Starting over' in docs/operate.md"
+        f"{about}: {state_topic} is older than the offset, perhaps because it was restored from a backup. Choose one: "
+        "(1) restore the backup that belongs to the offset; "
+        f"(2) set the group's offset to {progress.next_offset}, if the scored topic still has all records from there "
+        "on (their results are published again); (3) start over: 'Starting over' in docs/operate.md"
     )

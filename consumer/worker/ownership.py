@@ -37,7 +37,7 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
         if others:
             raise ConfigurationError(
                 f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is of group "
-                f"{settings.kafka_group_id}: one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
+                f"{settings.kafka_group_id}: two groups cannot share it; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
             )
 
 
@@ -50,7 +50,7 @@ def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) ->
                 if written_for != partitions:
                     raise ConfigurationError(
                         f"the state was written for {written_for} partitions of {topic}, which now has {partitions}: "
-                        "restore the count, or start a new group on new topics"
+                        f"create {topic} with {written_for} partitions again, or start a new group on new topics"
                     )
 
 

@@ -8,7 +8,7 @@ from consumer.errors import PartitionLost, SafeError
 
 _log = structlog.get_logger("safe.stage")
 
-_TAKING_UP = "being taken up"
+_TAKING_UP = "being prepared"
 _LOG_AGAIN_SECONDS = 30.0
 
 
@@ -50,8 +50,8 @@ class Condition:
     def note_lost(self, error: PartitionLost) -> None:
         """The slice in hand was dropped, and the partition is taken up again."""
         self.is_proven = False
-        self.trouble = f"taking it up again: {error}"
-        _log.warning("the slice in hand was dropped", **self._where, why=str(error))
+        self.trouble = f"being prepared again: {error}"
+        _log.warning("the records in progress were dropped", **self._where, why=str(error))
 
     def note_attached(self) -> None:
         """The partition is read again."""
@@ -62,6 +62,6 @@ class Condition:
     def note_served(self) -> None:
         """Something was committed, or the end was reached: the trouble is over."""
         if not self.is_proven:
-            _log.info("the partition goes on", **self._where)
+            _log.info("the partition is served again", **self._where)
         self.is_proven = True
         self.trouble = None

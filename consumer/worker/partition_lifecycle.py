@@ -460,8 +460,8 @@ class Runner:
 def _remedy(records: Sequence[Record]) -> str:
     if len(records) > 1:
         return f"with {len(records)} records: the next slice holds at most half of them"
-    held = "one record" if records else "reports, or what is to be forgotten"
+    held = "one record" if records else "reports and deletions"
     return (
-        f"with only {held}: if the brokers are up, the network or a quota lets too little through; raise it, "
-        "or SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS"
+        f"although the transaction held only {held}: if the brokers are up, the network is too slow or a quota too "
+        "low; raise the quota, or SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS"
     )

@@ -219,7 +219,7 @@ class PartitionState:
         if group != self._group:
             raise Fatal(
                 f"{record.topic} belongs to group {group or 'unknown'}, this is group {self._group}: "
-                "one group owns its topics; set SAFE_V0_KAFKA_GROUP_ID or SAFE_V0_STATE_TOPIC"
+                "two groups cannot share it; set SAFE_V0_KAFKA_GROUP_ID or SAFE_V0_STATE_TOPIC"
             )
 
     def _restore_batch(self, concern_id: str, batch_id: str, record: Record) -> None:

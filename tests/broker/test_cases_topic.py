@@ -126,7 +126,7 @@ async def test_the_second_of_two_writers_takes_over_and_the_first_says_so(outsid
                 await second.write([TableRecord(0, b"c/b/2", b"{}")], 2)
                 await first.write([TableRecord(0, b"c/b/3", b"{}")], 3)
 
-    with pytest.raises(Fatal, match=r"another writer of .* has begun and taken over"):
+    with pytest.raises(Fatal, match=r"another writer of .* took over"):
         await written_twice()
 
     assert [record.key for record in outside.read(topic)] == [b"c/b/1", b"c/b/2"]

@@ -143,7 +143,7 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
             gates[0].open.set()  # the zombie goes on where it was
             runner = zombie._health.stages[0].runners[0]
             await until(
-                lambda: runner.condition.trouble is not None and "taking it up again" in runner.condition.trouble,
+                lambda: runner.condition.trouble is not None and "being prepared again" in runner.condition.trouble,
                 "it was refused",
             )
 

@@ -45,7 +45,9 @@ def test_a_backlog_that_cannot_be_written_at_once_is_written_in_parts(site: Site
     with site.worker() as worker:
         site.await_rest(within_seconds=DRAINED_SECONDS)
         run, problems = site.seen()
-        dropped = [line["why"] for line in worker.log_lines() if line.get("event") == "the slice in hand was dropped"]
+        dropped = [
+            line["why"] for line in worker.log_lines() if line.get("event") == "the records in progress were dropped"
+        ]
 
     assert problems == []
     assert len(run.inputs) == EVENTS

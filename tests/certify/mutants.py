@@ -107,7 +107,8 @@ MUTANTS = (
     ),
     Mutant(
         "mark_in_doubt_taken", WRITER,
-        '        if in_doubt:\n            raise PartitionLost("the transaction before the restore ended in doubt")\n',
+        '        if in_doubt:\n'
+        '            raise PartitionLost("the transaction before the restore may or may not have ended")\n',
         "        assert in_doubt in (True, False)\n", "test_writer",
     ),
     Mutant(

@@ -551,7 +551,12 @@ TAKE_OVERS: list[tuple[bool, Committed | None, Row | None, int | str]] = [
     (True, Committed(7), None, r"committed up to 7, but state has no progress row.*Restore it from a copy, or start"),
     (True, Committed(7), (9, 4), r"committed up to 7 \(no note\), .* up to 9 \(transactions=4\).* Set it to 9"),
     (True, Committed(9, "transactions=3"), (9, 4), r"up to 9 \(transactions=3\), .* was set back. Set it to 9"),
-    (True, Committed(11), (9, None), r"up to 11 .* up to 9 .*: state is older than the offset, .* set the .* to that"),
+    (
+        True,
+        Committed(11),
+        (9, None),
+        r"up to 11 .* up to 9 .*: state is older than the offset, .* set the group's offset to 9",
+    ),
     (True, Committed(9, "transactions=5"), (9, 4), r"transactions=5\), but .*transactions=4\): state is older than"),
     (False, None, None, 5),
     (False, None, (9, 4), 9),

@@ -196,7 +196,7 @@ def said(base: dict[str, Any], new: dict[str, Any]) -> list[str]:
 def test_unequal_sets_are_said_aloud() -> None:
     base, new = [*BASE, case("T-7"), case("T-8")], [*NEW, *(case(f"U-{number}") for number in range(7))]
     assert said(report(base), report(new)) == [
-        "The sets of cases differ; compared is what is in both, 6 cases.",
+        "The reports have different cases: what is in both is compared, 6 cases.",
         "Only in the base report: 2 cases: T-7, T-8.",
         "Only in the new report: 7 cases: U-0, U-1, U-2, U-3, U-4 and 2 more.",
     ]
@@ -246,7 +246,7 @@ def test_changed_expectations_are_said_aloud_and_their_terms_are_nobodys_gain_or
     output = Output(("one",), "three", ("what?",))
     base = Sample("T-1", Expectations(("one", "old"), ("blame",), ("three",)), output)
     new = Sample("T-1", Expectations(("one", "new"), ("blame",), ("three",)), output)
-    sentence = "The expectations of 1 common case differ (T-1): there the outputs may not be what changed."
+    sentence = "The expectations of 1 common case differ (T-1): their scores may differ for that reason alone."
     assert said(report([base]), report([new])) == [sentence]
     assert compared([base], [new]).cases[0].terms == ()
 
@@ -408,8 +408,8 @@ def test_the_verdict_stands_first() -> None:
 def test_both_pages_say_that_one_run_each_tells_nothing_of_the_noise_and_that_p_decides_nothing() -> None:
     assert ONE_RUN_EACH in list(console_lines(compared()))
     assert ONE_RUN_EACH in comparison_markdown(compared())
-    assert "own noise" in ONE_RUN_EACH
-    assert "decide nothing" in ONE_RUN_EACH
+    assert "a second run of the same prompt could differ as much" in ONE_RUN_EACH
+    assert "the gate does not use them" in ONE_RUN_EACH
 
 
 def test_nothing_that_a_terminal_obeys_reaches_the_console() -> None:

@@ -610,7 +610,10 @@ OBJECTIONS: list[tuple[dict[str, Any], str]] = [
     ({"source": (SCORED, 0, 1)}, f"it came from {SCORED}, and the scorer reads {INPUT}"),
     ({"source": (INPUT, 0, 1), "stage": "aggregator"}, f"it came from {INPUT}, and the aggregator reads {SCORED}"),
     ({"source": (SCORED, 2, 1), "stage": "aggregator"}, f"{SCORED} has no partition 2 any more"),
-    ({"source": ("safe.v0.state", 0, 1), "stage": "conductor"}, "there is no topic for the stage conductor"),
+    (
+        {"source": ("safe.v0.state", 0, 1), "stage": "conductor"},
+        "its header safe.dlq.stage is conductor, which this version does not know",
+    ),
     ({"source": (f"evil{HOSTILE}", 0, 1)}, "it came from evil\\u001b"),
 ]
 
@@ -635,7 +638,7 @@ async def test_letters_of_other_groups_are_left_alone_unless_one_is_named(capsys
     theirs = [buried(0, group="theirs"), buried(1)]
     await replayed(theirs, replay := replay_of(post))
     assert replay.conclude() == 0
-    assert "left alone: 1 of other groups, theirs (1)" in capsys.readouterr().err
+    assert "skipped: 1 of other groups, theirs (1)" in capsys.readouterr().err
     assert len(post.taken) == 1
 
     selection = Selection(names=frozenset([LetterId(0, 0)]))
@@ -659,7 +662,7 @@ async def test_a_record_that_stands_there_several_times_is_sent_once(capsys: pyt
     assert replay.conclude() == 0
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1] == f"replayed 4 of 4 dead letters to {INPUT}"
-    assert errors[0].startswith("safe: 2 more hold the same record as another letter")
+    assert errors[0].startswith("safe: 2 more hold the same record as another dead letter")
 
 
 def test_only_the_letters_of_one_partition_are_remembered() -> None:
@@ -703,9 +706,9 @@ async def test_what_the_broker_refuses_is_named(capsys: pytest.CaptureFixture[st
 GOING_ON: list[tuple[list[str], str]] = [
     (
         [],
-        "2 were acknowledged; run it again: sending one twice changes no summary; --after 0/1 continues where this one",
+        "2 were sent before that; run the command again (sending one twice changes no summary), or --after 0/1",
     ),
-    (["0/0", "0/1", "0/2"], "2 were acknowledged; run it again: sending one twice changes no summary\n"),
+    (["0/0", "0/1", "0/2"], "2 were sent before that; run the command again (sending one twice changes no summary)\n"),
 ]
 
 

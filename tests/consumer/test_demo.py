@@ -136,7 +136,7 @@ def test_the_closing_names_missed_and_forbidden_terms_and_what_had_nothing_to_ch
     printed = finished[0].stdout
     assert "Missed most: door-to-needle time (2x), reversal agent (2x)" in printed
     assert "Forbidden terms used: negligence (1x)" in printed
-    assert "Scored 1.00 with nothing to check: AH 1\nEmpty outputs: 1\n" in printed
+    assert "Scored 1.00 because there was nothing to check (cases): AH 1\nEmpty outputs: 1\n" in printed
     assert all(f"  {step}\n" in printed for step in NEXT_STEPS)
 
 
@@ -215,7 +215,7 @@ def test_a_process_that_dies_ends_the_demo_with_its_last_lines(tmp_path: Path, c
     assert demo.returncode == 3
     assert last == (
         f"safe: error: the demo failed: the {child} was killed by signal 9; "
-        f"the log of the {child}, which ends as above, is {folder}/{child}.log"
+        f"the whole log of the {child} is {folder}/{child}.log"
     )
     assert any(line.startswith(f"  {child}: ") and last_words in line for line in complaints.splitlines())
     assert processes_in(tmp_path) == {}

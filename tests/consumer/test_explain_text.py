@@ -178,7 +178,7 @@ def test_each_kind_has_its_words(kind: Kind) -> None:
     words = " ".join(file.getvalue().split())
     assert f"AC {KIND_LABELS[kind]} expected after a fall" in words
     assert KIND_ADVICE[kind] in words
-    assert "lacks after (reference point)" in words
+    assert "missing after (reference point)" in words
 
 
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
@@ -274,7 +274,11 @@ def test_a_closed_pipe_is_told_to_the_caller() -> None:
 
 COUNTS = [
     # (miss_kinds, not in the narrative, what is said)
-    ({"connectives": 31, "part": 121}, 43, "of 152 misses: 43 not in the narrative; 121 only in part, 31 connectives"),
+    (
+        {"connectives": 31, "part": 121},
+        43,
+        "of 152 misses: 121 only in part, 31 connectives; 43 of them not in the narrative",
+    ),
     ({"form": 1}, 0, "of 1 miss: 1 form"),
     ({"form": 2, "absent": 2}, 0, "of 4 misses: 2 form, 2 not there"),  # in the order of the kinds
     ({}, 0, None),  # nothing was missed
@@ -296,7 +300,7 @@ def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
     run, explanation = explained(SAMPLE)
     counted = {"miss_kinds": {"connectives": 1, "value": 1, "part": 3}, "misses_not_in_narrative": 2}
     run = replace(run, report={**run.report, **counted}, explanations={SAMPLE.test_id: explanation})
-    said = "of 5 misses: 2 not in the narrative; 3 only in part, 1 connectives, 1 value differs"
+    said = "of 5 misses: 3 only in part, 1 connectives, 1 value differs; 2 of them not in the narrative"
     assert f"\nWhy terms were missed: {said}.\n" in scorecard_text(run, verbose=False)
     page = render_markdown(run)
     assert f"- Why terms were missed: {said}.\n" in page

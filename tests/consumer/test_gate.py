@@ -79,7 +79,7 @@ def test_a_confidence_goes_with_a_rate(confidence: float) -> None:
     assert Gate.asked(0.8, "fail", confidence) == Gate(0.8, "fail", confidence)
 
 
-NEEDS_A_RATE = "--confidence says how sure to be of --min-pass-rate: give that too"
+NEEDS_A_RATE = "--confidence needs --min-pass-rate: give that too"
 BAD_CONFIDENCES: list[tuple[float | None, FailOn | None, float, str]] = [
     # no rate to be sure of
     (None, None, 0.95, NEEDS_A_RATE),
@@ -138,7 +138,7 @@ DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
     (Gate(None, "review"), summary(0, 0, 1), False, "1 Fail among 1 case (--fail-on review)"),
     (Gate(None, "review"), summary(2, 1, 3), False, "3 Fail and 1 Review among 6 cases (--fail-on review)"),
     # nothing is asked for
-    (Gate(None, "never"), summary(0, 0, 3), True, "--fail-on never asks for nothing"),
+    (Gate(None, "never"), summary(0, 0, 3), True, "no rule was set (--fail-on never, no --min-pass-rate)"),
     # both must hold, and both are said where they do
     (
         Gate(0.5, "fail"),
@@ -161,26 +161,51 @@ DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
 AT_95 = "--min-pass-rate 0.8 at 95 % confidence needs"
 DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
     # a rate of 0.9 found is not enough to be sure of 0.8; one case more is
-    (Gate(0.8, "never", 0.95), summary(45, 5, 0), False, f"{AT_95} 46 of 50 passes, has 45: lower bound 0.786"),
-    (Gate(0.8, "never", 0.95), summary(46, 0, 4), True, f"{AT_95} 46 of 50 passes, has 46: lower bound 0.811"),
+    (
+        Gate(0.8, "never", 0.95),
+        summary(45, 5, 0),
+        False,
+        f"{AT_95} 46 of 50 passes; the report has 45: lower bound 0.786",
+    ),
+    (
+        Gate(0.8, "never", 0.95),
+        summary(46, 0, 4),
+        True,
+        f"{AT_95} 46 of 50 passes; the report has 46: lower bound 0.811",
+    ),
     # all that there are, and just enough
-    (Gate(0.8, "never", 0.95), summary(16, 0, 0), True, f"{AT_95} 16 of 16 passes, has 16: lower bound 0.806"),
+    (
+        Gate(0.8, "never", 0.95),
+        summary(16, 0, 0),
+        True,
+        f"{AT_95} 16 of 16 passes; the report has 16: lower bound 0.806",
+    ),
     # not enough cases, whether they pass or not
-    (Gate(0.8, "never", 0.95), summary(15, 0, 0), False, f"not enough cases: {AT_95} at least 16, all passing, has 15"),
-    (Gate(0.8, "never", 0.95), summary(0, 0, 1), False, f"not enough cases: {AT_95} at least 16, all passing, has 1"),
+    (
+        Gate(0.8, "never", 0.95),
+        summary(15, 0, 0),
+        False,
+        f"not enough cases: {AT_95} at least 16, all passing; the report has 15",
+    ),
+    (
+        Gate(0.8, "never", 0.95),
+        summary(0, 0, 1),
+        False,
+        f"not enough cases: {AT_95} at least 16, all passing; the report has 1",
+    ),
     # another confidence, as it was written
     (
         Gate(0.9, "never", 0.999),
         summary(97, 0, 0),
         False,
-        "not enough cases: --min-pass-rate 0.9 at 99.9 % confidence needs at least 98, all passing, has 97",
+        "not enough cases: --min-pass-rate 0.9 at 99.9 % confidence needs at least 98, all passing; the report has 97",
     ),
     # 0 is always reached
     (
         Gate(0.0, "never", 0.9),
         summary(0, 0, 3),
         True,
-        "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 passes, has 0: lower bound 0.000",
+        "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 passes; the report has 0: lower bound 0.000",
     ),
     # the labels beside it
     (
@@ -193,7 +218,8 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.8, "review", 0.95),
         summary(2, 1, 0),
         False,
-        f"not enough cases: {AT_95} at least 16, all passing, has 3; 1 Review among 3 cases (--fail-on review)",
+        f"not enough cases: {AT_95} at least 16, all passing; the report has 3; "
+        "1 Review among 3 cases (--fail-on review)",
     ),
 ]
 
@@ -301,8 +327,8 @@ WRITES_ONE = "safe score --output report.json writes one"
 
 UNREADABLE: list[tuple[bytes, str]] = [
     # what a failed `safe score > report.json` leaves behind
-    (b"", "is empty; look whether the step that writes it has succeeded"),
-    (b" \n", "is empty; look whether the step that writes it has succeeded"),
+    (b"", "is empty; check that the step that writes it has succeeded"),
+    (b" \n", "is empty; check that the step that writes it has succeeded"),
     # a scorecard instead of JSON
     ("╔═══╗".encode(), "cannot be read: not valid JSON at character 0"),
     (b'{"summary": ', "cannot be read: not valid JSON at character 12"),

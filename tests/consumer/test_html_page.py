@@ -337,9 +337,9 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
 def test_the_kinds_of_misses_are_counted() -> None:
     text = Page(render_html(explained(shows_text=False))).text
     assert "1 missed term is not in the narrative of the case: fix the term, not the prompt." in text
-    assert "of 3 misses: 1 not in the narrative; " in text
+    assert "; 1 of them not in the narrative" in text
     assert f"{KIND_LABELS['value']} {KIND_ADVICE['value']} 1" in text
-    assert "Ceiling: at most 1 of 1 can pass by copying." in text
+    assert "Ceiling: at most 1 of 1 case can pass by copying the narrative." in text
 
 
 # --- text of outputs

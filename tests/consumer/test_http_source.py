@@ -540,8 +540,8 @@ OUTAGES: list[tuple[str, bytes]] = [
     ("breaks off", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(GOOD), GOOD)),
     ("HTTP that can be read", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ncanary\r\n0\r\n\r\n"),
     ("breaks off", response(404, b"canary")[:-1]),  # as doubtful as half a test case
-    ("answers compressed", gzipped(GOOD)),
-    ("answers compressed", gzipped(b"")),
+    ("sends a compressed answer", gzipped(GOOD)),
+    ("sends a compressed answer", gzipped(b"")),
     ("closes the connection", b""),
     ("closes the connection", b"HTTP/1.1 200"),
     ("HTTP that can be read", b"SSH-2.0-canary\r\n\r\n"),
@@ -643,7 +643,7 @@ async def test_a_bomb_is_not_unpacked() -> None:
     bomb = gzipped(b" " * 200_000_000)
     tracemalloc.start()
     async with serving(bomb) as (_wire, source):
-        assert "answers compressed" in await outage(source)
+        assert "sends a compressed answer" in await outage(source)
     _now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * MAX_BODY_BYTES
@@ -735,7 +735,7 @@ async def test_a_service_that_asks_for_more_than_the_deadline_is_left_alone_unti
         assert not clock.slept
 
         clock.now += seconds - 11
-        assert "left alone for 11 s" in await outage(source, "T-2")
+        assert "SAFE asks again in 11 s" in await outage(source, "T-2")
         assert source.trouble() is not None
         assert len(wire.asked) == 1
 
@@ -986,7 +986,7 @@ async def test_an_outage_is_told_once_and_so_is_its_end() -> None:
             await source.find(keys(20))
     told = [(entry["log_level"], entry["event"]) for entry in logs]
     assert told == [
-        ("error", "look-ups wait for the expectations service"),
+        ("error", "cannot look up test cases: the service is unavailable"),
         ("info", "the expectations service is back"),
     ]
     assert logs[0]["host"] == f"127.0.0.1:{wire.port}"

@@ -331,7 +331,7 @@ def test_a_client_says_the_same_five_times_and_then_how_often_more() -> None:
     assert list(throttle.reports(now=9.9)) == []
     (report,) = throttle.reports(now=10)
     assert (report.name, report.levelno) == ("aiokafka.conn", logging.ERROR)
-    assert report.getMessage() == "3 more were suppressed of: no node %d"
+    assert report.getMessage() == "suppressed 3 repeats of: no node %d"
     assert throttle.admits(record("aiokafka.conn", "no node %d", 9), now=10)
 
 
@@ -356,6 +356,6 @@ def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Writte
     now = 11.0
     handler.handle(record("consumer.worker.role_lifecycle", "connected"))
     assert written().splitlines()[-2:] == [
-        "aiokafka 4 more were suppressed of: no node %d",
+        "aiokafka suppressed 4 repeats of: no node %d",
         "consumer.worker.role_lifecycle connected",
     ]

@@ -122,7 +122,7 @@ PARTLY_STRICT = Policy.from_document({"overrides": {"archetype": {"Escalation_Tr
 PARTLY_HARDER = Policy.from_document(
     {"overrides": {"archetype": {"Escalation_Tracker": {"thresholds": {"CR": {"pass": 0.9}}}}}}
 )
-OTHER_THRESHOLDS = "Overrides judge some cases by other thresholds than the table of criteria shows."
+OTHER_THRESHOLDS = "Because of overrides, some cases have other thresholds than the table of criteria shows."
 QUESTION = Output(("fever",), "fever", ("when?",))
 FEVER = Expectations(("fever",), ("blame",), ("fever",))
 
@@ -230,4 +230,4 @@ def test_countless_archetypes_and_inputs_hide_no_case() -> None:
     samples = [replace(SMALL[2], test_id=f"T-{n}", archetype=f"A_{n:04}") for n in range(300)]
     inputs = [{"name": f"input {n}", "sha256": "ab" * 32} for n in range(300)]
     page = render_markdown(scored_run(samples, inputs=inputs), max_bytes=80_000)
-    assert left_out(page) == "162 of 200 further archetypes, 200 of 200 further inputs"
+    assert left_out(page) == "161 of 200 further archetypes, 200 of 200 further inputs"

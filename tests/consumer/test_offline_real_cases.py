@@ -84,7 +84,7 @@ def test_a_report_with_two_answers_for_a_case_is_refused_by_name(capsys: pytest.
     where = ["--outputs", str(REAL / "outputs_refinery_v9.json"), "--test-dir", str(REAL / "testcases")]
     assert main(["score", "-c", "I25", "-b", "I25_batch_*", *where]) == 3
     told = capsys.readouterr().err
-    assert "7 test_ids answered more than once (choose by --on-duplicate first or last): I25-BATCH1-001, " in told
+    assert "7 test_ids answered more than once (choose with --on-duplicate first or last): I25-BATCH1-001, " in told
 
 
 def exact_mean(values: list[float]) -> float:

@@ -93,7 +93,7 @@ def test_outputs_that_answer_nothing_are_named_and_never_scored(cases: Path, tmp
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert run.report["summary"]["total_cases"] == 2
-    assert remarks == ["2 outputs answer no selected test case, not scored: Z-1, Z-2"]
+    assert remarks == ["2 outputs ignored, no selected test case has their test_id: Z-1, Z-2"]
 
 
 def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tm
 
     _, remarks = scored(cases, outputs, pattern="asthma_1")
 
-    assert remarks[0].startswith("60 outputs answer no selected test case, not scored: Z-0, Z-1, ")
+    assert remarks[0].startswith("60 outputs ignored, no selected test case has their test_id: Z-0, Z-1, ")
     assert remarks[0].endswith(", Z-49 …")
     assert remarks[1] == "no output answers any selected test case: is --outputs the right file?"
 
@@ -155,7 +155,7 @@ def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Pat
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert labels(run) == {"A-1": "Fail", "A-2": "Pass"}
-    assert remarks[0] == "1 output answers no selected test case, not scored: A-1"
+    assert remarks[0] == "1 output ignored, no selected test case has its test_id: A-1"
 
 
 def test_a_test_id_of_two_concerns_is_scored_in_either(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_report_that_answers_a_case_twice_is_refused_with_the_ids(cases: Path,
     with pytest.raises(ConfigurationError) as caught:
         scored(cases, outputs, pattern="asthma_1")
 
-    assert str(caught.value) == "1 test_id answered more than once (choose by --on-duplicate first or last): A-2"
+    assert str(caught.value) == "1 test_id answered more than once (choose with --on-duplicate first or last): A-2"
 
 
 CHOICES: list[tuple[OnDuplicate, str]] = [("first", "Fail"), ("last", "Pass")]
@@ -228,7 +228,7 @@ def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_
         for pattern, label in (("asthma_1", "Pass"), ("golden", "Fail"), ("*", "Pass")):
             run, remarks = scored(cases, write_report(tmp_path / "run.json", *order), pattern=pattern)
             assert labels(run)["A-2"] == label
-            assert "1 output not counted: the case is answered in an earlier batch" in remarks
+            assert "1 output ignored: one of an earlier batch already answers the case" in remarks
     only = write_report(tmp_path / "run.json", entries[1])
     assert labels(scored(cases, only, pattern="golden")[0]) == {"A-2": "Pass"}
 
@@ -282,7 +282,7 @@ def test_of_events_for_one_case_the_latest_stands(cases: Path, tmp_path: Path, e
     for files in ([whole], parts):
         run, remarks = scored(cases, *files, pattern="asthma_1")
         assert labels(run)["A-1"] == label, "in one file or in several"
-        assert remarks[0] == "1 event not counted: a later one answers the same test case"
+        assert remarks[0] == "1 event ignored: a later event has the same test_id"
 
 
 def test_an_event_for_the_first_of_two_batches_counts_wherever_it_stands(cases: Path, tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_an_event_of_another_batch_is_not_scored(cases: Path, tmp_path: Path) ->
 
     assert labels(run) == {"A-1": "Pass", "A-2": "Fail"}
     assert remarks == [
-        "1 output answers no selected test case, not scored: A-2",
+        "1 output ignored, no selected test case has its test_id: A-2",
         "1 of 2 test cases without an output, scored as an empty one",
     ]
     assert run.report["missing_test_ids"] == ["A-2"]

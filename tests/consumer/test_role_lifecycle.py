@@ -863,7 +863,7 @@ async def test_a_single_record_that_takes_too_long_is_tried_again_and_says_what_
         await until(lambda: len(site.tried) >= 4)
         await until(stage.troubles)
         [trouble] = stage.troubles()
-        assert "no answer within 8 s, with only one record: if the brokers are up" in trouble
+        assert "no answer within 8 s, although the transaction held only one record: if the brokers are up" in trouble
         assert "SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS" in trouble
         site.most_records = None
         await served(site, 2)
@@ -878,7 +878,7 @@ async def test_the_log_says_how_many_records_were_too_many(site: Site) -> None:
     with capture_logs() as logs:
         async with running(stage_of(site)):
             await served(site, 64)
-    [why] = [entry["why"] for entry in logs if entry["event"] == "the slice in hand was dropped"]
+    [why] = [entry["why"] for entry in logs if entry["event"] == "the records in progress were dropped"]
     assert why == "no answer within 8 s, with 64 records: the next slice holds at most half of them"
 
 

@@ -120,7 +120,7 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("no such concern", ["score", "-c", "X", *safe_score()[3:]], {}, "no test case of --concern X in"),
     ("no outputs in it", safe_score(outputs="empty.json"), {}, "empty.json: no outputs in it"),
     ("no outputs in the folder", safe_score(outputs="nothing"), {}, "nothing holds neither reports (.json) nor events"),
-    ("a test_id twice", safe_score(outputs="twice.json"), {}, "1 test_id answered more than once (choose by --on-dup"),
+    ("a test_id twice", safe_score(outputs="twice.json"), {}, "1 test_id answered more than once (choose with --on-"),
     ("expectations absent", safe_score(batch="broken"), {}, "A-9: cases/broken.json, test_cases[0]: expectations are"),
     ("review above pass", safe_score(), {"SAFE_V0_CR_REVIEW": "0.9"}, "SAFE_V0_CR_REVIEW=0.9 is above CR pass 0.8"),
     ("weights all zero", safe_score("--config", "zero.json"), {}, "zero.json: weights: the sum of the weights is 0"),
@@ -193,7 +193,7 @@ def test_the_scorecard_is_on_stdout_and_remarks_on_stderr(capsys: pytest.Capture
     assert main(safe_score(batch="asthma_1")) == 1
     printed = capsys.readouterr()
     assert "SAFE v0 Scorecard - K07" in printed.out
-    assert printed.err == "safe: 1 output answers no selected test case, not scored: A-3\n"
+    assert printed.err == "safe: 1 output ignored, no selected test case has its test_id: A-3\n"
 
 
 def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +305,7 @@ def test_a_report_whose_summary_alone_was_changed_is_no_report_to_gate(capsys: p
         spoil("changed.json", json.dumps(report))
         capsys.readouterr()
         assert main(["gate", "changed.json", "--min-pass-rate", "1"]) == 3
-        assert "contradicts its summary; safe verify tells more" in capsys.readouterr().err
+        assert "contradicts its summary; safe verify shows details" in capsys.readouterr().err
         del report[name]
     spoil("changed.json", json.dumps(report))
     assert main(["gate", "changed.json", "--min-pass-rate", "1"]) == 0, "nothing is left that contradicts it"

@@ -551,7 +551,7 @@ async def test_a_run_of_poison_stops_at_its_limit_and_goes_on_once_the_cause_is_
     assert await process(site, [RUBBISH, RUBBISH, event(), RUBBISH]) == 4  # an accepted record ends a run
     assert await process(site, [RUBBISH, RUBBISH, late, late]) == 2
     for _ in range(2):  # however often it is tried
-        with pytest.raises(Transient, match=r"last 3 records became dead letters.*expectations_not_found"):
+        with pytest.raises(Transient, match=r"3 dead letters in a row.*expectations_not_found"):
             await process(site, [late, late])
     site.source.answers["B", "late"] = FOUND
     assert await process(site, [late, late]) == 2

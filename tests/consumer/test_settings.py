@@ -257,8 +257,8 @@ def test_comments_become_blanks_and_strings_stay(text: str, stripped: str) -> No
 
 REFUSED_FILES = [
     # (text, what the sentence says)
-    ("", "safe.config.json is not JSON with // comments: Expecting value at line 1, column 1"),
-    ('{\n"logLevel": "info",}', "is not JSON with // comments: "),  # a trailing comma
+    ("", "safe.config.json is not valid JSON (// comments are allowed): Expecting value at line 1, column 1"),
+    ('{\n"logLevel": "info",}', "is not valid JSON (// comments are allowed): "),  # a trailing comma
     ('{"logLevel": "info" // x', "at line 1, column "),  # cut off
     ("[]", "safe.config.json must hold one JSON object"),
     ('{"logLevel": "info", "logLevel": "debug"}', 'the key "logLevel" appears twice in one object'),

@@ -730,9 +730,7 @@ async def test_an_empty_topic_is_warned_of() -> None:
         async with following(InMemoryTopic()) as source:
             assert (await refused(source, "a", "A-1")).reason == "expectations_not_found"
 
-    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == [
-        "the topic of test cases holds none"
-    ]
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["the topic of test cases is empty"]
 
 
 async def test_stopping_twice_and_before_the_start_is_fine() -> None:

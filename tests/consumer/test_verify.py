@@ -192,7 +192,7 @@ def test_outputs_under_another_name_are_the_same_outputs(cases: Path, outputs: P
     found = verified(document, cases, outputs.rename(outputs.with_name("artefact.json")))
 
     assert found.differences == []
-    assert found.remarks == ["artefact.json holds what the report calls run.json"]
+    assert found.remarks == ["artefact.json was called run.json when the report was made"]
 
 
 def test_rules_that_are_not_the_default_ones_are_said_aloud(cases: Path, outputs: Path) -> None:

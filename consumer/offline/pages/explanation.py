@@ -73,7 +73,7 @@ def _term(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
     yield from _passage("expected", term.expected, layout)
     yield from _passage(term.how, term.found, layout)
     yield from _passage("narrative", term.narrative, layout)
-    for name, text in (("where", term.place), ("lacks", term.lacks), ("advice", term.advice)):
+    for name, text in (("where", term.place), ("missing", term.lacks), ("advice", term.advice)):
         if text:
             yield from layout.hanging(_lead(name), printable(text))
 

@@ -39,7 +39,7 @@ NOT_IN_NARRATIVE: Final = "not in the case's own narrative: fix the term, not th
 
 
 def misses_in_words(report: Mapping[str, Any]) -> str | None:
-    """Count a report's misses, as "of 152 misses: 43 not in the narrative; 76 only in part, 31 connectives".
+    """Count a report's misses, as "of 152 misses: 121 only in part, 31 connectives; 43 of them not in the narrative".
 
     Every miss has one kind, whether or not the narrative has the term; None if there is nothing to count.
     """
@@ -48,10 +48,10 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     if not total:
         return None
     not_in_narrative = report.get("misses_not_in_narrative")
-    first = f"{not_in_narrative} not in the narrative; " if not_in_narrative else ""
+    last = f"; {not_in_narrative} of them not in the narrative" if not_in_narrative else ""
     commonest = sorted(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
     kinds = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
-    return f"of {count_of(total, 'miss', 'es')}: {first}{kinds}"
+    return f"of {count_of(total, 'miss', 'es')}: {kinds}{last}"
 
 
 def remark_on(miss: Miss) -> str:

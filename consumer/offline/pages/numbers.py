@@ -8,7 +8,7 @@ from safe_core.intervals import wilson
 
 CONFIDENCE: Final = 0.95
 
-BRACKETS: Final = "In brackets: 95 % interval (Wilson), where the pass rate of many more such cases may lie."
+BRACKETS: Final = "In brackets: the 95 % confidence interval (Wilson) of the pass rate."
 """Said once on each page: what the numbers in brackets mean."""
 
 _ONE_PLACE: Final = Decimal("0.1")

@@ -124,7 +124,7 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence("Not the default rules: {}.", (differing,))
     default = Policy.from_document(report["configuration"]).default
     if any(each.thresholds != default.thresholds for each in rules):
-        yield Sentence("Overrides judge some cases by other thresholds than the table of criteria shows.")
+        yield Sentence("Because of overrides, some cases have other thresholds than the table of criteria shows.")
 
 
 def why_missed(report: Mapping[str, Any]) -> Iterator[Sentence]:
