@@ -59,7 +59,7 @@ def test_a_sound_folder_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert lint_command(tmp_path, DEFAULT_POLICY, github_actions=True) == 0
     out, err = capsys.readouterr()
     assert out.startswith("Ceiling: at most 2 of 2 cases can pass by copying the narrative\n")
-    assert out.endswith("Clean: nothing to fix in 2 test cases of 1 batch, 1 remark\n")
+    assert out.endswith("Clean: nothing to fix in 2 test cases of 1 batch, 1 info\n")
     assert err == ""
 
 

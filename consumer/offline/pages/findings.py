@@ -107,11 +107,11 @@ def _finding(each: Located, more: int, layout: Layout) -> Iterator[Line]:
 
 def _closing(lint: Lint) -> str:
     looked = f"{count_of(lint.cases, 'test case')} of {count_of(lint.batches, 'batch', 'es')}"
-    errors, warnings, remarks = (lint.by_severity[severity] for severity in ("error", "warning", "info"))
-    remarked = f", {count_of(remarks, 'remark')}" if remarks else ""
+    errors, warnings, infos = (lint.by_severity[severity] for severity in ("error", "warning", "info"))
+    informed = f", {infos} info" if infos else ""
     if lint.is_clean:
-        return f"Clean: nothing to fix in {looked}{remarked}"
-    return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{remarked} in {looked}"
+        return f"Clean: nothing to fix in {looked}{informed}"
+    return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{informed} in {looked}"
 
 
 # --- annotations ------------------------------------------------------------------------------------------------------
