@@ -48,8 +48,8 @@ def score_(
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
       safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
     """
-    from consumer.offline.commands import ScoreRequest, score_command
     from consumer.offline.gate import Gate
+    from consumer.offline.score import ScoreRequest, score_command
     from consumer.settings import surroundings
     from consumer.settings.file import FILE_NAME
 
@@ -89,8 +89,8 @@ def gate(
       safe gate report.json --min-pass-rate 0.8
       safe gate report.json --fail-on review
     """
-    from consumer.offline.commands import gate_command
     from consumer.offline.gate import NO_CASE_FAILS, Gate
+    from consumer.offline.report_commands import gate_command
 
     asked = Gate.asked(min_pass_rate, fail_on, confidence)
     return gate_command(report, asked or NO_CASE_FAILS)
@@ -208,7 +208,7 @@ def compare_(
     \b
       safe compare main.json branch.json -o comparison.md --fail-on-regression
     """
-    from consumer.offline.commands import compare_command
+    from consumer.offline.report_commands import compare_command
 
     if max_regressions is not None and not fail_on_regression:
         raise ConfigurationError("--max-regressions is for --fail-on-regression: give that too")
@@ -232,6 +232,6 @@ def verify(
     \b
       safe verify report.json --test-dir ./test-cases --outputs run.json
     """
-    from consumer.offline.commands import verify_command
+    from consumer.offline.report_commands import verify_command
 
     return verify_command(report, test_folder(test_dir, load(config=config_file)), outputs)

@@ -79,6 +79,7 @@ def test_a_confidence_goes_with_a_rate(confidence: float) -> None:
     assert Gate.asked(0.8, "fail", confidence) == Gate(0.8, "fail", confidence)
 
 
+REVIEWED = "1 Review among 3 cases (--fail-on review)"
 NEEDS_A_RATE = "--confidence needs --min-pass-rate: give that too"
 BAD_CONFIDENCES: list[tuple[float | None, FailOn | None, float, str]] = [
     # no rate to be sure of
@@ -218,8 +219,7 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.8, "review", 0.95),
         summary(2, 1, 0),
         False,
-        f"not enough cases: {AT_95} at least 16, all passing; the report has 3; "
-        "1 Review among 3 cases (--fail-on review)",
+        f"not enough cases: {AT_95} at least 16, all passing; the report has 3; {REVIEWED}",
     ),
 ]
 

@@ -1,21 +1,17 @@
-"""`safe score`, `safe gate`, `safe verify` from beginning to end: what they read, say, write."""
+"""`safe score` from beginning to end: what it reads, prints and writes."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import orjson
 
-from consumer.errors import ConfigurationError
-from consumer.exit_codes import EXIT_FAIL, EXIT_OK, EXIT_REVIEW
+from consumer.exit_codes import CODE_OF_GATE, CODE_OF_LABEL
 from consumer.files.batches import batch_names
 from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
-from consumer.offline.compare import compare, decide
 from consumer.offline.destinations import (
-    SUFFIXES,
     Destination,
     Format,
     automatic_stem,
@@ -23,27 +19,20 @@ from consumer.offline.destinations import (
     destinations,
     write_whole,
 )
-from consumer.offline.gate import Gate, check_borne_out
-from consumer.offline.pages.comparison import comparison_markdown, console_lines
+from consumer.offline.gate import Gate
 from consumer.offline.pages.console import print_scorecard, scorecard_text
 from consumer.offline.pages.csv_table import render_csv
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
-from consumer.offline.pages.report_content import own_rules, why
+from consumer.offline.pages.report_content import why
+from consumer.offline.report_commands import beyond_copying, print_remarks
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
-from consumer.offline.stored_report import checked_summary, read_report
-from consumer.offline.verify import lines, verify
 from consumer.settings import Settings, Surroundings
 from consumer.terminal import message_console, progress_bar, result_console
-from consumer.text import printable
-from safe_core import Label, Policy
-from safe_core.lint import Ceiling, InvalidCeiling
-
-_EXIT_CODES: Final[Mapping[Label, int]] = {"Pass": EXIT_OK, "Fail": EXIT_FAIL, "Review": EXIT_REVIEW}
-_GATE_CODES: Final = {True: EXIT_OK, False: EXIT_FAIL}
+from safe_core import Policy
 
 _LONG_BYTES: Final = 8 * 1024 * 1024
 """From here on scoring takes more than the blink of an eye, and a person wants to see how far it is."""
@@ -82,7 +71,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     check_writable(asked, [*paths, *batches, request.config_file], force=request.force)
     files = [open_outputs(path) for path in paths]
     if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
-        _say([needs])
+        print_remarks([needs])
     with _progress(files) as read:
         run, remarks = score_files(
             selection,
@@ -97,20 +86,14 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     if request.gate is not None:
         decision = request.gate.decide(run.report["summary"])
         run, passed = replace(run, decision=decision.line), decision.passed
-    _say(remarks)
-    _say(_beyond_copying(run.report, request.gate))
+    print_remarks(remarks)
+    print_remarks(beyond_copying(run.report, request.gate))
     _write_files(run, asked, request)
     if surroundings.step_summary is not None:
         _append_step_summary(run, surroundings.step_summary)
     _print(run, asked, request)
-    _say(f"wrote {each.path}" for each in asked if each.path is not None)
-    return _EXIT_CODES[run.verdict] if passed is None else _GATE_CODES[passed]
-
-
-def _say(remarks: Iterable[str]) -> None:
-    for remark in remarks:
-        with suppress(OSError, ValueError):  # a remark that nobody can read changes no verdict
-            print(f"safe: {printable(remark)}", file=sys.stderr)
+    print_remarks(f"wrote {each.path}" for each in asked if each.path is not None)
+    return CODE_OF_LABEL[run.verdict] if passed is None else CODE_OF_GATE[passed]
 
 
 def _progress(files: Sequence[OutputFile]) -> AbstractContextManager[Callable[[int], None]]:
@@ -141,7 +124,7 @@ def _print(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) 
         return
     if on_stdout is not None:
         print(_text(run, on_stdout, request), end="")
-    _say([f"{run.verdict.upper()}: {why(run)}", *([] if run.decision is None else [run.decision])])
+    print_remarks([f"{run.verdict.upper()}: {why(run)}", *([] if run.decision is None else [run.decision])])
 
 
 def _text(run: ScoredRun, format_: Format, request: ScoreRequest) -> str:
@@ -171,82 +154,4 @@ def _append_step_summary(run: ScoredRun, path: Path) -> None:
                 file.write("\n" * bool(there) + page)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        _say([f"the step summary could not be written: {reason}"])
-
-
-# --- the gate ---------------------------------------------------------------------------------------------------------
-
-
-def gate_command(report: Path, gate: Gate) -> int:
-    """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
-    document = read_report(report)
-    summary = checked_summary(document, report)
-    check_borne_out(document, report)
-    decision = gate.decide(summary)
-    _say(_worth_knowing(document))
-    _say(_beyond_copying(document, gate))
-    print(decision.line)
-    return _GATE_CODES[decision.passed]
-
-
-def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
-    """What the number that a gate goes by does not tell."""
-    if report.get("complete") is False:
-        yield "the batch is not complete, more results may come"
-    if missing := report.get("missing_outputs"):
-        yield f"{missing} of {report['summary']['total_cases']} test cases without an output, scored as an empty one"
-    configuration = report.get("configuration")
-    rules = own_rules(configuration) if isinstance(configuration, dict) else None
-    if rules is not None:
-        yield f"the report's rules are not the default ones: {rules}"
-
-
-def _beyond_copying(report: Mapping[str, Any], gate: Gate | None) -> Iterator[str]:
-    """Where a gate asks for more than a copy of the narratives could reach, the test cases are to be looked at."""
-    if gate is None or gate.min_pass_rate is None or "ceiling" not in report:
-        return
-    try:
-        found = Ceiling.parse(report["ceiling"])
-    except InvalidCeiling:
-        yield "the report's ceiling cannot be read"
-        return
-    if found.pass_rate < gate.min_pass_rate:
-        yield f"--min-pass-rate {gate.min_pass_rate} is out of reach: {found.sentence}; see safe lint"
-
-
-# --- two runs ---------------------------------------------------------------------------------------------------------
-
-
-def compare_command(base: Path, new: Path, output: Path | None, max_regressions: int | None, *, force: bool) -> int:
-    """Compare two reports, print and write what changed, and give the exit code; raises ConfigurationError.
-
-    Without `max_regressions` nothing is decided.
-    """
-    if output is not None:
-        if SUFFIXES.get(output.suffix.lower(), "markdown") != "markdown":
-            raise ConfigurationError(f"--output {printable(str(output))}: a comparison is written as Markdown, .md")
-        check_writable([Destination("markdown", output)], [base, new], force=force)
-    # Where both have the same name, their folders tell them apart.
-    names = [str(path) if base.name == new.name else path.name for path in (base, new)]
-    comparison = compare(read_report(base), read_report(new), *names)
-    decision = None if max_regressions is None else decide(comparison, max_regressions)
-    line = None if decision is None else decision.line
-    if output is not None:
-        write_whole(output, comparison_markdown(comparison, line))
-    for text in console_lines(comparison, line):
-        print(text)
-    if output is not None:
-        _say([f"wrote {output}"])
-    return EXIT_OK if decision is None else _GATE_CODES[decision.passed]
-
-
-# --- the recomputation ------------------------------------------------------------------------------------------------
-
-
-def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int:
-    """Recompute a report, print the first differences, and give the exit code; raises ConfigurationError."""
-    verification = verify(read_report(report), report, test_dir, outputs)
-    _say(verification.remarks)
-    for line in lines(verification):
-        print(line)
-    return EXIT_FAIL if verification.differences else EXIT_OK
+        print_remarks([f"the step summary could not be written: {reason}"])
