@@ -238,7 +238,7 @@ class BatchSnapshot:
 
     @property
     def pass_ratios(self) -> dict[str, float]:
-        """The share of cases that passed each criterion: CR, AH, AC."""
+        """The share of cases that passed each criterion by their own thresholds: CR, AH, AC."""
         return {c: _share(count, self.total_cases) for c, count in zip(CRITERIA, self.passed, strict=True)}
 
     @property
@@ -402,19 +402,6 @@ class BatchFold:
             "fail": labels["Fail"],
             "overall_pass_rate": _share(labels["Pass"], total.cases),
         }
-
-    def mean_scores(self) -> dict[str, float]:
-        """Give the means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
-        return self.snapshot().mean_scores
-
-    def pass_rates(self) -> dict[str, float]:
-        """Give the share of cases that passed each criterion by their own thresholds, and overall."""
-        now = self.snapshot()
-        return {**now.pass_ratios, "overall": now.pass_ratio}
-
-    def label_distribution(self) -> dict[str, int]:
-        """Give the count of each label."""
-        return self.snapshot().label_distribution
 
     def by_archetype(self) -> dict[str, dict[str, Any]]:
         """Give the breakdown by archetype, by name; cases without an archetype are the group "Unknown"."""

@@ -32,7 +32,7 @@ def build_report(
     """
     if not 0 <= missing_outputs <= fold.empty_outputs:
         raise ValueError(f"{missing_outputs} missing outputs, but {fold.empty_outputs} empty ones")
-    summary = fold.summary()
+    summary, snapshot = fold.summary(), fold.snapshot()
     return {
         "report_type": REPORT_TYPE,
         "generated_at": generated_at,
@@ -40,9 +40,9 @@ def build_report(
         "concern_id": concern_id,
         "total_cases": summary["total_cases"],
         "summary": summary,
-        "mean_scores": fold.mean_scores(),
-        "pass_rates": fold.pass_rates(),
-        "label_distribution": fold.label_distribution(),
+        "mean_scores": snapshot.mean_scores,
+        "pass_rates": {**snapshot.pass_ratios, "overall": snapshot.pass_ratio},
+        "label_distribution": snapshot.label_distribution,
         "by_archetype": fold.by_archetype(),
         "failure_analysis": fold.failure_analysis(),
         **({} if results is None else {"results": list(results)}),

@@ -53,9 +53,9 @@ def seen(fold: BatchFold) -> dict[str, Any]:
     analysis = fold.failure_analysis()
     return {
         "summary": fold.summary(),
-        "mean_scores": fold.mean_scores(),
-        "pass_rates": fold.pass_rates(),
-        "label_distribution": fold.label_distribution(),
+        "mean_scores": fold.snapshot().mean_scores,
+        "pass_rates": {**fold.snapshot().pass_ratios, "overall": fold.snapshot().pass_ratio},
+        "label_distribution": fold.snapshot().label_distribution,
         "by_archetype": fold.by_archetype(),
         "worst": [result["test_id"] for result in analysis.pop("worst_performers")],
         **analysis,
@@ -215,7 +215,7 @@ def test_the_greatest_version_stands(
     assert fold.offer("t", plain_row(standing_version, 0.25))
     assert fold.offer("t", plain_row(version, 0.75)) is stands
     assert fold.row("t").version == (version if stands else standing_version)
-    assert fold.mean_scores()["composite"] == (0.75 if stands else 0.25)
+    assert fold.snapshot().mean_scores["composite"] == (0.75 if stands else 0.25)
     assert len(fold) == 1
 
 
@@ -225,10 +225,10 @@ def test_sums_are_exact_where_adding_in_turn_would_drift() -> None:
     for position, value in enumerate(values):
         fold.offer(str(position), plain_row((0, 0, 0), value))
         backwards.offer(str(position), plain_row((0, 0, 0), values[-1 - position]))
-    assert fold.mean_scores() == backwards.mean_scores()
+    assert fold.snapshot().mean_scores == backwards.snapshot().mean_scores
     for position in range(len(values) - 1):
         fold.remove(str(position))
-    assert fold.mean_scores()["composite"] == 0.1
+    assert fold.snapshot().mean_scores["composite"] == 0.1
 
 
 def test_an_empty_fold_answers_with_zeros() -> None:
