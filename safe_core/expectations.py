@@ -99,14 +99,8 @@ class PreparedExpectations:
 
 def prepare(expectations: Expectations) -> PreparedExpectations:
     """Normalise the terms and compute the digest, once for any number of outputs."""
-    return PreparedExpectations(
-        expectations=expectations,
-        digest=expectations.digest,
-        terms=Terms(*map(len, expectations.lists)),
-        CR=_needles(expectations.must_find_signals),
-        AH=_needles(expectations.forbidden_terms),
-        AC=_needles(expectations.must_contain_phrases),
-    )
+    terms = Terms(*map(len, expectations.lists))
+    return PreparedExpectations(expectations, expectations.digest, terms, *map(_needles, expectations.lists))
 
 
 def _needles(terms: tuple[str, ...]) -> Needles:
