@@ -279,7 +279,8 @@ class CaseClient:
             answer = await asyncio.to_thread(self._read, body, key)
         else:
             answer = self._read(body, key)
-        return Reply(answer, _usable_etag(response))
+        sent_etag = response.headers.get("ETag", "").strip()
+        return Reply(answer, sent_etag if _ETAG.fullmatch(sent_etag) else None)
 
     def _url(self, key: ExpectationsKey) -> yarl.URL:
         """Where a test case is; no id can leave its segment."""
@@ -312,8 +313,3 @@ async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
     except asyncio.IncompleteReadError as end:
         return end.partial
     raise Outage(f"answers with more than {MAX_BODY_BYTES // 1024**2} MiB, which no test case has")
-
-
-def _usable_etag(response: aiohttp.ClientResponse) -> str | None:
-    etag = response.headers.get("ETag", "").strip()
-    return etag if _ETAG.fullmatch(etag) else None
