@@ -333,7 +333,7 @@ class FolderSource(IndexedSource):
         await self._looked(self._begun + 1)
         if self._doubt is not None:
             raise ConfigurationError(
-                f"{self._doubt}: let SAFE_V0_EXPECTATIONS name a folder of batch files (<batch_id>.json)"
+                f"{self._doubt}: set SAFE_V0_EXPECTATIONS to a folder of batch files (<batch_id>.json)"
             )
         if not self._index.files:
             _log.warning("the expectations folder holds no batch file", folder=visible(str(self._path)))

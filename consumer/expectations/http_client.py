@@ -213,7 +213,7 @@ class CaseClient:
             self._origin = _origin(parts)
         except ValueError:  # whose words quote the URL, and with it a password
             raise ConfigurationError(
-                "SAFE_V0_EXPECTATIONS names no usable service: let it be http(s)://host[:port][/path]"
+                "SAFE_V0_EXPECTATIONS is not the address of a service: write http(s)://host[:port][/path]"
             ) from None
         self.host = self._origin.authority
         self._base = str(self._origin).rstrip("/") + quote(parts.path.rstrip("/"), _IN_A_PATH)

@@ -86,7 +86,7 @@ class TargetBatches:
             return "held by no batch that --batch and --test-dir select"
         if any(isinstance(row, BadTestCase) for row in rows):
             return "with a test case that is invalid"
-        return "held more than once with different expectations (choose by --batch)" if differ(rows) else None
+        return "held more than once with different expectations (choose with --batch)" if differ(rows) else None
 
 
 def _good_id(flag: str, text: str | None) -> str | None:

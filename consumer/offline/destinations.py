@@ -157,7 +157,7 @@ def _check_own_or_new(path: Path) -> None:
     if foreign:
         raise ConfigurationError(
             f"--output {visible(str(path))} is there already, and SAFE did not write it; "
-            "did you mean --outputs? Name another file, or replace it by --force"
+            "did you mean --outputs? Name another file, or replace it with --force"
         )
 
 

@@ -98,7 +98,9 @@ def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:
     place = visible(str(test_dir / name))
     problem = id_problem(name)
     if problem is not None:
-        raise ConfigurationError(f"{place}.json: the file's name {problem}, which no batch's name may; rename it")
+        raise ConfigurationError(
+            f"{place}.json: the file's name {problem}, which the name of a batch may not; rename it"
+        )
     if name not in known:
         raise ConfigurationError(f"{place}.json: there is no such batch file, or it is a link that leaves the folder")
     return name
@@ -138,7 +140,7 @@ def _merged(
         example = named([batch.path.name for batch, _ in holders[torn[0]]], longest=MAX_ID_LENGTH)
         raise ConfigurationError(
             f"{count_of(len(torn), 'test_id')} in several batches with different expectations "
-            f"(choose by --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {visible(torn[0])} is in {example}"
+            f"(choose with --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {visible(torn[0])} is in {example}"
         )
     return {
         test_id: SelectedCase(held[0][1], tuple(batch for batch, _ in held), prepare(held[0][1].expectations))

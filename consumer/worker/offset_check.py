@@ -38,7 +38,7 @@ def check_same_transaction(progress: ProgressRow, committed: Committed, where: s
     if offset < row:
         raise Contradiction(
             f"{about}: the group's offset was set back. Set it to {progress.next_offset}, or delete the group's "
-            "offsets on the topic: the state knows where to go on"
+            "offsets on the topic: SAFE then continues where its state ends"
         )
     raise Contradiction(
         f"{about}: {state_topic} is older than the offset, perhaps because it was restored from a backup. Choose one: "

@@ -161,10 +161,10 @@ class Stage:
             raise Fatal(
                 f"offset {gap.offset} of {self.role.topic}/{gap.partition} is no longer in its log, which begins at "
                 f"{beginning}: records were deleted before they were read. Set SAFE_V0_OFFSET_OUT_OF_RANGE=earliest "
-                "to go on with what is there"
+                "to continue with what is there"
             ) from gap
         _log.warning(
-            "the next offset to read is not in the log; going on with the earliest",
+            "the next offset to read is not in the log; continuing with the earliest",
             topic=self.role.topic, partition=gap.partition, offset=gap.offset, earliest=beginning,
         )  # fmt: skip
         if gap.partition in self.runners:

@@ -141,8 +141,8 @@ class TopicWatch:
         if self._lasts("another count", changed):
             topic, (was, is_) = next(iter(changed.items()))
             raise Fatal(
-                f"{topic} now has {is_} partitions instead of {was}: keys would move away from their state; "
-                "start a new group on new topics, as 'Starting over' in docs/operate.md says"
+                f"{topic} now has {is_} partitions instead of {was}: keys would no longer be in the partition of their "
+                "state; start a new group on new topics, as 'Starting over' in docs/operate.md says"
             )
 
 

@@ -142,7 +142,7 @@ def test_a_case_that_stands_in_batches_with_different_expectations_is_no_one_cas
     write_batch(Path("cases"), "asthma_2", a_case("A-1", signals=["stridor"]))
     asked = ["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]
     assert main(asked) == 3
-    assert "in several batches with different expectations (choose by --batch)" in capsys.readouterr().err
+    assert "in several batches with different expectations (choose with --batch)" in capsys.readouterr().err
     assert main([*asked, "--batch", "asthma_2"]) == 0
     assert "stridor" in capsys.readouterr().out
 

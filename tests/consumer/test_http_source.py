@@ -377,7 +377,7 @@ async def test_credentials_in_netrc_are_not_ours_to_send(monkeypatch: pytest.Mon
     ],
 )
 def test_an_address_that_cannot_be_asked_is_refused_unquoted(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="SAFE_V0_EXPECTATIONS names no usable service") as caught:
+    with pytest.raises(ConfigurationError, match="SAFE_V0_EXPECTATIONS is not the address of a service") as caught:
         HttpSource(url, options())
     assert "canary" not in whole_text_of(caught.value)
 

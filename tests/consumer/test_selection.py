@@ -130,7 +130,7 @@ def test_different_expectations_in_several_batches_are_refused(tmp_path: Path) -
     write_batch(tmp_path, "b", a_case("A-1", signals=["stridor"]), a_case("A-2"))
 
     assert refusal(tmp_path) == (
-        "1 test_id in several batches with different expectations (choose by --batch): A-1; A-1 is in a.json, b.json"
+        "1 test_id in several batches with different expectations (choose with --batch): A-1; A-1 is in a.json, b.json"
     )
     assert list(select(tmp_path, "K07", "a").cases) == ["A-1", "A-2"]
 
