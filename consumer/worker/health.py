@@ -8,7 +8,7 @@ from consumer.expectations.source import ExpectationsSource
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
 from consumer.worker.role_lifecycle import Stage
-from consumer.worker.startup_wait import Patience
+from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
 
 _CLUSTER_SILENT_SECONDS = 5.0
@@ -24,7 +24,7 @@ class Health:
         self.stages: Sequence[Stage] = ()
         self.source: ExpectationsSource | None = None
         self.topics = TopicWatch({})
-        self.patience: Patience | None = None
+        self.startup_wait: StartupWait | None = None
         self.is_reading = False
         self.is_draining = False
         self._answered_at = time.monotonic()
@@ -44,8 +44,8 @@ class Health:
     def not_ready(self) -> Sequence[str]:
         """Why it cannot serve just now, each reason in words; empty when it can."""
         troubles = ["draining"] if self.is_draining else []
-        if self.patience is not None and self.patience.reason is not None:
-            troubles.append(f"waiting for the brokers: {self.patience.reason}")
+        if self.startup_wait is not None and self.startup_wait.reason is not None:
+            troubles.append(f"waiting for the brokers: {self.startup_wait.reason}")
         elif self.cluster_is_silent and not self.is_reading:
             troubles.append(f"the cluster has not answered for {self._silence():.0f} s")
         if self.topics.trouble is not None:

@@ -42,7 +42,7 @@ from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
 from consumer.worker.role_lifecycle import Stage
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
-from consumer.worker.startup_wait import Patience
+from consumer.worker.startup_wait import StartupWait
 from consumer.worker.state import AggregatorSettings
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
@@ -140,21 +140,21 @@ class Worker:
     async def _verify(self) -> Verified:
         """Check which topics there are, and who owns them.
 
-        Raises ConfigurationError for what is wrong with them, and if no broker answers for longer than our patience.
+        Raises ConfigurationError for what is wrong with them, or if no broker answers for too long.
         """
-        patience = self._health.patience = Patience(self._settings)
+        waiting = self._health.startup_wait = StartupWait(self._settings)
         while True:
             try:
                 await self._cluster.connect()
                 verified = await self._verified()
             except Transient as error:
                 await self._cluster.stop()
-                patience.note_failure(error)
+                waiting.note_failure(error)
             except BaseException:  # cancelled, or fatal: either way the connections are closed first
                 await self._cluster.stop()
                 raise
             else:
-                patience.note_answer()
+                waiting.note_answer()
                 return verified
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
 

@@ -12,7 +12,7 @@ _TAKING_UP = "being prepared"
 _LOG_AGAIN_SECONDS = 30.0
 
 
-class Condition:
+class PartitionCondition:
     """The troubles of one partition, each logged when it begins and when it ends.
 
     `trouble` keeps it from being served, `unread` keeps it from being read further; None for none. To take a partition

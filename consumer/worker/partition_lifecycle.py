@@ -42,9 +42,9 @@ from consumer.kafka.subscription import Fetched, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker.buffer import Buffer, Shares
-from consumer.worker.partition_condition import Condition
+from consumer.worker.partition_condition import PartitionCondition
 from consumer.worker.role import PartitionLogic, Role
-from consumer.worker.slice_size import Pace
+from consumer.worker.slice_size import SliceSize
 from consumer.worker.waiting import wait_until
 
 _log = structlog.get_logger("safe.stage")
@@ -103,7 +103,7 @@ class Runner:
         after: tuple["asyncio.Task[None]", ...],
     ) -> None:
         self.partition = partition
-        self.condition = Condition(role.name, role.topic, partition)
+        self.condition = PartitionCondition(role.name, role.topic, partition)
         self.quiet = asyncio.Event()
         """Set while no slice is in hand."""
         self.quiet.set()
@@ -117,7 +117,9 @@ class Runner:
         self._granted.set()
         self._woken = asyncio.Event()
         self._buffer = Buffer(shares)
-        self._pace = Pace(role.commit_seconds)  # outlives what is held: the same slice must not come again in full
+        self._slice_size = SliceSize(
+            role.commit_seconds
+        )  # outlives what is held: the same slice must not come again in full
         self._backoff = Backoff()
         self._committed_to: int | None = None
         self._reached: int | None = None
@@ -328,7 +330,7 @@ class Runner:
         return end is not None and not self._buffer.records and self._buffer.fetched_to >= end
 
     async def _work(self, held: Held) -> None:
-        records, next_offset = self._buffer.take(self._pace.share)
+        records, next_offset = self._buffer.take(self._slice_size.share)
         if self._buffer.paused and self._buffer.is_low:
             self._buffer.paused = False
             self._subscription.resume(self.partition)
@@ -372,7 +374,7 @@ class Runner:
         """Process until it succeeds; None if the partition was taken away, whose next owner reads the records again."""
         while True:
             outgoing = held.writer.outgoing(self._now_ms())
-            outgoing.narrow(self._pace.share)
+            outgoing.narrow(self._slice_size.share)
             try:
                 taken = await held.logic.process(records, outgoing)
             except Transient as error:
@@ -401,9 +403,9 @@ class Runner:
                 raise
             # Without records it was a chore, whose size is known only as the share.
             share = self._buffer.share_of(records) if records else 1.0
-            self._pace.gave_up(share, time.monotonic())
+            self._slice_size.gave_up(share, time.monotonic())
             raise PartitionLost(f"{lost}, {_remedy(records)}", timed_out=True) from lost
-        self._pace.committed(began, time.monotonic())
+        self._slice_size.committed(began, time.monotonic())
 
     def _close_batch(self) -> None:
         """Let go of the client's batch that is not read further: other partitions may wait for its memory."""

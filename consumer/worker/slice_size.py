@@ -26,7 +26,7 @@ _GROWTHS = 8
 """How often the size may double within one deadline."""
 
 
-class Pace:
+class SliceSize:
     """The share of a full slice that a partition's next transaction may hold, from above 0 to 1; times in seconds."""
 
     def __init__(self, deadline: float = inf) -> None:

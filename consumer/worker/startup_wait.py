@@ -17,8 +17,8 @@ _TURNED_AWAY_SECONDS = 10.0
 """A broker that stops or starts may close connections for this long; with wrong settings it does so for ever."""
 
 
-class Patience:
-    """The patience of one start: it logs the first failure, and later ones with another reason, until time is up.
+class StartupWait:
+    """How long one start waits: it logs the first failure, and later ones with another reason, until time is up.
 
     `reason` is why it waits, None once the brokers have answered.
     """

@@ -24,7 +24,7 @@ from consumer.worker import health as health_module
 from consumer.worker import main as app_module
 from consumer.worker import startup_wait
 from consumer.worker.main import Worker
-from consumer.worker.partition_condition import Condition
+from consumer.worker.partition_condition import PartitionCondition
 from consumer.worker.partition_lifecycle import Runner
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
@@ -365,7 +365,7 @@ class Serving(Runner):
     """A partition that is served."""
 
     def __init__(self) -> None:
-        self.condition = Condition("scorer", "input", 0)
+        self.condition = PartitionCondition("scorer", "input", 0)
         self.condition.trouble = None
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from consumer.worker.slice_size import Pace
+from consumer.worker.slice_size import SliceSize
 
 DEADLINE = 8.0
 
@@ -27,7 +27,7 @@ COMMITTED: list[tuple[float, float, float, float]] = [
 def test_the_time_of_a_commit_decides_about_the_next_one(
     since: float, took: float, before: float, after: float
 ) -> None:
-    pace = Pace(DEADLINE)
+    pace = SliceSize(DEADLINE)
     now = 1_000.0
     pace.gave_up(held=1.0, now=now)  # the last change was then
     pace.share = before
@@ -41,14 +41,14 @@ def test_the_time_of_a_commit_decides_about_the_next_one(
 def test_after_a_commit_that_was_given_up_the_next_holds_half_of_what_it_held(
     share: float, held: float, after: float
 ) -> None:
-    pace = Pace(DEADLINE)
+    pace = SliceSize(DEADLINE)
     pace.share = share
     pace.gave_up(held, now=0.0)
     assert pace.share == after
 
 
 def test_however_often_commits_are_given_up_there_is_a_way_back() -> None:
-    pace, now = Pace(DEADLINE), 0.0
+    pace, now = SliceSize(DEADLINE), 0.0
     for _ in range(1_000):
         pace.gave_up(held=0.0, now=now)
     assert pace.share > 0
@@ -71,7 +71,7 @@ class Link:
 
 @pytest.mark.parametrize("share_a_second", [10.0, 0.2, 0.1, 0.05, 0.01, 0.003, 0.001, 0.0003])
 def test_on_a_link_of_any_speed_the_size_settles_and_no_commit_is_given_up_any_more(share_a_second: float) -> None:
-    link, pace, now = Link(share_a_second), Pace(DEADLINE), 0.0
+    link, pace, now = Link(share_a_second), SliceSize(DEADLINE), 0.0
     given_up: list[float] = []
     shares: list[float] = []
     while now < 2_000:
@@ -91,6 +91,6 @@ def test_on_a_link_of_any_speed_the_size_settles_and_no_commit_is_given_up_any_m
 
 
 def test_without_a_deadline_nothing_changes() -> None:
-    pace = Pace()
+    pace = SliceSize()
     pace.committed(0.0, 1_000.0)
     assert pace.share == 1.0

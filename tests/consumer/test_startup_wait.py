@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from consumer.errors import ConfigurationError, Transient
 from consumer.settings import load
 from consumer.worker import startup_wait as module
-from consumer.worker.startup_wait import Patience
+from consumer.worker.startup_wait import StartupWait
 
 AWAY, MUTE = Transient("127.0.0.1:1: nobody listens there"), Transient("127.0.0.1:1 does not answer")
 SECONDS = 600
@@ -26,13 +26,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.fixture
-def patience(clock: SimpleNamespace, tmp_path: Path) -> Patience:
+def patience(clock: SimpleNamespace, tmp_path: Path) -> StartupWait:
     assert clock.seconds == 0.0  # before it begins
     environment = {
         "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "SAFE_V0_START_PATIENCE_SECONDS": str(SECONDS),
     }
-    return Patience(load({}, environment, tmp_path).settings)
+    return StartupWait(load({}, environment, tmp_path).settings)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def told(logs: list[MutableMapping[str, Any]]) -> list[str]:
 
 
 def test_one_reason_is_told_once(
-    patience: Patience, clock: SimpleNamespace, logs: list[MutableMapping[str, Any]]
+    patience: StartupWait, clock: SimpleNamespace, logs: list[MutableMapping[str, Any]]
 ) -> None:
     for clock.seconds in range(SECONDS):
         patience.note_failure(AWAY)
@@ -55,7 +55,7 @@ def test_one_reason_is_told_once(
 
 
 def test_another_reason_is_told_too_and_not_before_half_a_minute_has_passed(
-    patience: Patience, clock: SimpleNamespace, logs: list[MutableMapping[str, Any]]
+    patience: StartupWait, clock: SimpleNamespace, logs: list[MutableMapping[str, Any]]
 ) -> None:
     patience.note_failure(AWAY)
     for clock.seconds in range(1, 30):
@@ -70,14 +70,14 @@ def test_another_reason_is_told_too_and_not_before_half_a_minute_has_passed(
 
 
 def test_reasons_that_come_and_go_are_told_twice_a_minute(
-    patience: Patience, clock: SimpleNamespace, logs: list[MutableMapping[str, Any]]
+    patience: StartupWait, clock: SimpleNamespace, logs: list[MutableMapping[str, Any]]
 ) -> None:
     for clock.seconds in range(120):
         patience.note_failure(MUTE if clock.seconds % 2 else AWAY)
     assert len(told(logs)) == 4
 
 
-def test_whoever_comes_too_late_is_told_the_last_reason(patience: Patience, clock: SimpleNamespace) -> None:
+def test_whoever_comes_too_late_is_told_the_last_reason(patience: StartupWait, clock: SimpleNamespace) -> None:
     patience.note_failure(AWAY)
     clock.seconds = SECONDS + 1
     with pytest.raises(ConfigurationError, match="does not answer"):
