@@ -65,7 +65,7 @@ MinPassRate = Annotated[
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        help="Exit 1 if any case has this label or a worse one; default: fail, or never with --min-pass-rate."
+        help="Exit 1 if any case has this label or a worse one; safe gate: fail, unless --min-pass-rate is given."
     ),
 ]
 Confidence = Annotated[
