@@ -83,7 +83,9 @@ def publish(
     batch: Annotated[
         str | None,
         typer.Option(
-            "--batch", "-b", help="A glob over the batches of --test-dir; without --test-dir, the batch of the outputs."
+            "--batch",
+            "-b",
+            help="With --test-dir: a batch or a quoted glob. Else: the batch of outputs that name none.",
         ),
     ] = None,
     test_dir: options.TestDir = None,

@@ -159,7 +159,7 @@ def lint(
     format_: options.TableOrJson = "table",
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Find flaws in test cases: terms that even a copy of the narrative would miss, repeated and contradictory terms.
+    """Find flaws in test cases: repeated or contradictory terms, and terms that a copy of the narrative would miss.
 
     With --outputs, also terms that no run has found. Exits with 0 if there are no findings, 1 if there are some, 3 if
     files cannot be used. In GitHub Actions, findings become annotations.

@@ -9,6 +9,7 @@ import orjson
 
 from consumer.offline.pages.report_content import most_frequent
 from consumer.settings import Settings
+from consumer.text import count_of
 from consumer.wire.keys import parts_of
 from consumer.wire.record import Record
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
@@ -127,6 +128,10 @@ class Scorecard:
         for card in self.batches.values():
             vacuous.update(card.report.get("vacuous", {}))
             empty += card.report.get("empty_outputs", 0)
-        counted = [f"{criterion} {vacuous[criterion]}" for criterion in (*CRITERIA, "all") if vacuous[criterion]]
-        remarks = [f"scored 1.00 because there was nothing to check (cases): {', '.join(counted)}"] if counted else []
+        counted = [
+            f"{criterion} in {count_of(vacuous[criterion], 'case')}"
+            for criterion in (*CRITERIA, "all")
+            if vacuous[criterion]
+        ]
+        remarks = [f"scored 1.00 because nothing to check: {', '.join(counted)}"] if counted else []
         return remarks + ([f"empty outputs: {empty}"] if empty else [])

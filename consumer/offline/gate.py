@@ -113,8 +113,8 @@ def _check_confidence(confidence: float, rate: float | None) -> None:
         raise ConfigurationError("--confidence needs --min-pass-rate: give that too")
     if rate == 1:
         raise ConfigurationError(
-            "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
-            "ask for less, or leave --confidence out"
+            "--min-pass-rate 1.0 cannot be reached with --confidence: however many cases pass, the lower end of the "
+            "interval stays below 1; lower --min-pass-rate, or leave --confidence out"
         )
 
 

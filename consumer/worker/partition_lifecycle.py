@@ -461,7 +461,7 @@ class Runner:
 
 def _remedy(records: Sequence[Record]) -> str:
     if len(records) > 1:
-        return f"with {len(records)} records: the next slice holds at most half of them"
+        return f"with {len(records)} records: the next transaction holds at most half of them"
     held = "one record" if records else "reports and deletions"
     return (
         f"although the transaction held only {held}: if the brokers are up, the network is too slow or a quota too "

@@ -168,7 +168,7 @@ class ScorerPartition:
             # A new one: the source may keep its own, whose traceback would keep the slice in memory.
             raise Transient(str(error)) from None
         if found is None:
-            raise Transient("the partition may be taken away")
+            raise Transient("the consumer group is rebalancing: another worker may get the partition")
         return found
 
     def _wait_for_missing(self, found: _Found) -> None:

@@ -51,4 +51,4 @@ def test_a_backlog_that_cannot_be_written_at_once_is_written_in_parts(site: Site
 
     assert problems == []
     assert len(run.inputs) == EVENTS
-    assert any("the next slice holds at most half of them" in why for why in dropped), "the limit was never felt"
+    assert any("the next transaction holds at most half of them" in why for why in dropped), "the limit was never felt"

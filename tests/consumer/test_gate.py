@@ -100,8 +100,8 @@ BAD_CONFIDENCES: list[tuple[float | None, FailOn | None, float, str]] = [
         None,
         0.95,
         (
-            "--min-pass-rate 1.0 with --confidence: no number of cases can show that all others would pass too; "
-            "ask for less, or leave --confidence out"
+            "--min-pass-rate 1.0 cannot be reached with --confidence: however many cases pass, the lower end of the "
+            "interval stays below 1; lower --min-pass-rate, or leave --confidence out"
         ),
     ),
     # of two wrong things the rate comes first

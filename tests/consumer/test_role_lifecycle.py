@@ -879,7 +879,7 @@ async def test_the_log_says_how_many_records_were_too_many(site: Site) -> None:
         async with running(stage_of(site)):
             await served(site, 64)
     [why] = [entry["why"] for entry in logs if entry["event"] == "the records in progress were dropped"]
-    assert why == "no answer within 8 s, with 64 records: the next slice holds at most half of them"
+    assert why == "no answer within 8 s, with 64 records: the next transaction holds at most half of them"
 
 
 async def test_a_commit_that_failed_for_another_reason_is_tried_again_in_full(site: Site) -> None:

@@ -527,7 +527,7 @@ async def test_a_partition_that_may_be_taken_away_waits_for_no_look_up(site: Sit
     scoring = asyncio.create_task(site.logic.process([event()], Kept()))
     await site.source.was_asked.wait()
     site.logic.show(visible=False)
-    with pytest.raises(Transient, match="taken away"):
+    with pytest.raises(Transient, match="another worker may get the partition"):
         await scoring
     assert site.source.given_up == 1
     site.source.answering.set()
