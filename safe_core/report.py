@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from safe_core.fold import BatchFold
+from safe_core.batch_fold import BatchFold
 from safe_core.matching import RULE
 
 REPORT_TYPE = "SAFE_v0"

@@ -27,8 +27,8 @@ from consumer.wire.scored_record import ScoredRecord, decode_scored, encode_resu
 from consumer.worker.dead_letters import append_dead_letter
 from consumer.worker.forgetting import Forgetting
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
+from consumer.worker.partition_state import AggregatorSettings, LiveBatch, PartitionState, ReadState
 from consumer.worker.reporting import Reporting
-from consumer.worker.state import AggregatorSettings, LiveBatch, PartitionState, ReadState
 
 _log = structlog.get_logger("safe.aggregator")
 

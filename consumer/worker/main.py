@@ -18,8 +18,8 @@ from consumer import __version__
 from consumer.errors import ConfigurationError, Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http import HttpSource
 from consumer.expectations.http_client import HttpOptions
+from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsSource
 from consumer.expectations.topic import TopicSource
 from consumer.kafka.cluster import Cluster
@@ -38,12 +38,12 @@ from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
+from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
 from consumer.worker.role_lifecycle import Stage
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.startup_wait import StartupWait
-from consumer.worker.state import AggregatorSettings
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
 

@@ -3,7 +3,7 @@
 from consumer.errors import Contradiction, Fatal
 from consumer.kafka.group_offsets import Committed
 from consumer.wire.changelog import ProgressRow, transactions_of
-from consumer.worker.state import AggregatorSettings
+from consumer.worker.partition_state import AggregatorSettings
 
 
 def check_same_topic(progress: ProgressRow, settings: AggregatorSettings) -> None:

@@ -17,9 +17,9 @@ from consumer.worker import aggregator as aggregator_module
 from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
-from consumer.worker.state import AggregatorSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from tests.support.cases import WrittenBatch
 from tests.support.marker import Marker
