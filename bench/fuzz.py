@@ -50,10 +50,10 @@ INSTRUMENTED = (
     "consumer.worker.scorer",
     "safe_core.expectations",
     "safe_core.ids",
-    "safe_core.matching",
+    "safe_core.matching_rule",
     "safe_core.outputs",
     "safe_core.scoring",
-    "safe_core.search",
+    "safe_core.many_term_search",
     "safe_core.testcases",
     "json.decoder",
 )

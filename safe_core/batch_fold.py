@@ -14,7 +14,7 @@ from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
 from safe_core.ranking import LowestNames
 from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
 
-NAMED = 5
+WORST_NAMED = 5
 """How many worst performers, and how many common misses of a kind, a report names (contract.md, "Ties")."""
 
 Version = tuple[int, int, int]
@@ -207,7 +207,7 @@ class _TermCounts:
     def named(self, text_key: str, count_key: str) -> list[dict[str, Any]]:
         """Give the most frequent terms: count descending, then text ascending by code point (contract.md, "Ties")."""
         counts = self._counts
-        first = self._ranking.first(NAMED, counts, lambda term: (-counts[term], term))
+        first = self._ranking.first(WORST_NAMED, counts, lambda term: (-counts[term], term))
         return [{text_key: term, count_key: counts[term]} for term in first]
 
 
@@ -415,7 +415,7 @@ class BatchFold:
     def failure_analysis(self) -> dict[str, list[dict[str, Any]]]:
         """Name the worst performers and the common misses (contract.md, "Ties")."""
         rows, aggregates = self._rows, self._aggregates
-        worst = aggregates.worst.first(NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
+        worst = aggregates.worst.first(WORST_NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
         return {
             "worst_performers": [result_document(name, rows[name].archetype, rows[name]) for name in worst],
             "common_CR_misses": aggregates.cr_misses.named("signal", "miss_count"),

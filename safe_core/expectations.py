@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from safe_core.matching import normalise
+from safe_core.matching_rule import normalise
 from safe_core.policy import Criterion
 
 MAX_TERMS = 10_000

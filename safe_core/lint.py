@@ -13,11 +13,11 @@ from itertools import accumulate
 from typing import Final, Literal, NamedTuple, Self, get_args
 
 from safe_core.expectations import PLACES, PreparedExpectations
-from safe_core.matching import normalise
+from safe_core.many_term_search import which_stand_in
+from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Rules
 from safe_core.scoring import Label, score
-from safe_core.search import which_stand_in
 from safe_core.testcases import BadTestCase, TestCase, narrative_of, parse_batch
 
 # --- the ceiling ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
 from safe_core.ids import id_problem
-from safe_core.matching import RULE
+from safe_core.matching_rule import RULE
 
 Criterion = Literal["CR", "AH", "AC"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)

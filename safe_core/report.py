@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from safe_core.batch_fold import BatchFold
-from safe_core.matching import RULE
+from safe_core.matching_rule import RULE
 
 REPORT_TYPE = "SAFE_v0"
 

@@ -5,10 +5,10 @@ from itertools import compress
 from typing import Final, Literal, NamedTuple
 
 from safe_core.expectations import Needles, PreparedExpectations, Terms
-from safe_core.matching import joined, normalise
+from safe_core.many_term_search import which_stand_in
+from safe_core.matching_rule import joined, normalise
 from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules, Thresholds, Weights
-from safe_core.search import which_stand_in
 
 Label = Literal["Pass", "Review", "Fail"]
 

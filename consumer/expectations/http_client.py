@@ -7,16 +7,13 @@ reaches a message: it may be anybody's page.
 import asyncio
 import base64
 import ipaddress
-import os
 import re
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import aiohttp
@@ -24,20 +21,19 @@ import structlog
 import yarl
 
 from consumer import __version__
-from consumer.errors import ConfigurationError, Poison, Transient
+from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import parse_document, poison
+from consumer.expectations.http_answers import SERVICE, Outage, failure, refusal
 from consumer.expectations.source import Answer, ExpectationsKey, FoundExpectations
 from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """More than a test case of 10 000 terms needs; a longer answer is not read to its end."""
-LONGEST_RETRY_AFTER_SECONDS = 300.0
 _LARGE_BYTES = 64 * 1024
 """Longer answers are read in a thread: heartbeats run on the same loop."""
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,254}"')
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _IN_A_PATH = "/%:@!$&'()*+,;=~"
-_SUBJECT = "the expectations service"
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
 
@@ -52,84 +48,6 @@ class HttpOptions:
     cache_seconds: float = 60.0
     cache_size: int = 20_000
     use_proxy: bool = False
-
-
-# --- what goes wrong --------------------------------------------------------------------------------------------------
-
-
-class Outage(Transient):
-    """The service gave no answer that the contract knows; where this `is_lasting`, asking again at once is no use."""
-
-    def __init__(self, what: str, *, retry_after_seconds: float = 0.0, is_lasting: bool = False) -> None:
-        super().__init__(f"{_SUBJECT} {what}")
-        self.what = what
-        self.retry_after_seconds = retry_after_seconds
-        self.is_lasting = is_lasting
-
-
-# The first that fits names the failure. The errors' own words are not used: they contain addresses and ids.
-_FAILURES: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (aiohttp.ClientConnectorDNSError, "cannot be found: its name is not resolved"),
-    (aiohttp.ClientConnectorCertificateError, "has a certificate that is not trusted"),
-    (aiohttp.ClientSSLError, "makes no secure connection (TLS)"),
-    (aiohttp.ClientProxyConnectionError, "cannot be reached: the proxy does not answer"),
-    (aiohttp.ClientHttpProxyError, "cannot be reached: the proxy refuses"),
-    (aiohttp.ClientConnectorError, "cannot be reached"),
-    (TimeoutError, "has not answered in time"),
-    (aiohttp.ClientPayloadError, "breaks off in the middle of an answer"),
-    (aiohttp.ServerDisconnectedError, "closes the connection without an answer"),
-    (aiohttp.ClientResponseError, "does not answer in HTTP that can be read"),
-    (Exception, "breaks the connection"),
-)
-
-_STATUSES: Final[Mapping[int, str]] = {
-    401: "refuses the credentials (401): check SAFE_V0_EXPECTATIONS_TOKEN and start again",
-    403: "refuses access (403): check SAFE_V0_EXPECTATIONS_TOKEN and start again",
-    407: "cannot be reached: the proxy asks for credentials (407)",
-}
-
-_BUSY: Final = frozenset({408, 425, 429})
-
-
-def _failure(error: Exception) -> Outage:
-    what = next(words for kind, words in _FAILURES if isinstance(error, kind))
-    # The number of a TLS failure is OpenSSL's own.
-    number = error.errno if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientSSLError) else None
-    return Outage(f"{what} ({os.strerror(number)})" if number is not None and number > 0 else what)
-
-
-def _refusal(status: int, headers: Mapping[str, str], wall: float) -> Outage:
-    if status in _STATUSES:
-        return Outage(_STATUSES[status], is_lasting=True)
-    if 300 <= status < 400 and status != 304:  # a 304 here answers a request without an ETag
-        what = (
-            f"answers with a redirect ({status}), which is not followed: set SAFE_V0_EXPECTATIONS to the final address"
-        )
-        return Outage(what, is_lasting=True)
-    what = f"answers {status}"
-    if 400 <= status < 500 and status not in _BUSY:
-        what += ": for an unknown test case it must answer 404"
-    return Outage(what, retry_after_seconds=retry_after_seconds(headers, wall))
-
-
-def retry_after_seconds(headers: Mapping[str, str], wall: float) -> float:
-    """How long the service asks to be left alone: 0 where it says nothing usable, five minutes at most."""
-    value = headers.get("Retry-After", "").strip()
-    if value.isascii() and value.isdigit():
-        seconds = float(value[:12])
-    else:
-        now = _http_date(headers.get("Date", ""), wall)  # by the service's clock, which may differ from ours
-        seconds = _http_date(value, now) - now
-    return min(LONGEST_RETRY_AFTER_SECONDS, max(0.0, seconds))
-
-
-def _http_date(text: str, default: float) -> float:
-    """Seconds since 1970 of a date as HTTP writes it, or the default for anything else."""
-    try:
-        moment = parsedate_to_datetime(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return default
 
 
 # --- where it is ------------------------------------------------------------------------------------------------------
@@ -269,12 +187,12 @@ class CaseClient:
                 if response.status == 304 and known is not None and etag is not None:
                     return known
                 if response.status not in {200, 404}:
-                    raise _refusal(response.status, response.headers, self._wall())
+                    raise refusal(response.status, response.headers, self._wall())
                 body = await _whole_body(response)
         except (aiohttp.ClientError, OSError) as error:
-            raise _failure(error) from None  # its words hold the address, and the ids with it
+            raise failure(error) from None  # its words hold the address, and the ids with it
         if response.status == 404:
-            return Reply(Poison("expectations_not_found", f"{_SUBJECT} has no such test case"))
+            return Reply(Poison("expectations_not_found", f"{SERVICE} has no such test case"))
         if len(body) > _LARGE_BYTES:
             answer = await asyncio.to_thread(self._read, body, key)
         else:
@@ -297,9 +215,9 @@ class CaseClient:
             raise Outage("answers with JSON that is not an object")
         (case,) = parse_batch({"test_cases": [document]}).cases
         if isinstance(case, BadTestCase):
-            return poison("expectations_invalid", f"the test case of {_SUBJECT}: {case.problem}")
+            return poison("expectations_invalid", f"the test case of {SERVICE}: {case.problem}")
         if case.test_id != key.test_id:
-            return Poison("expectations_invalid", f"{_SUBJECT} answers with another test case")
+            return Poison("expectations_invalid", f"{SERVICE} answers with another test case")
         # The service says nothing about batches.
         return FoundExpectations.of(case, self._prepare(case.expectations), None, in_batch=False)
 

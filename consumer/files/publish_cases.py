@@ -19,6 +19,7 @@ from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
 from consumer.files.batches import batch_names, chosen, read_document
+from consumer.kafka import transactional_ids
 from consumer.kafka.connection import Connection
 from consumer.kafka.partitioner import partition_of_key
 from consumer.kafka.publisher import TableRecord, TableWriter, writing_table
@@ -250,7 +251,9 @@ async def publish_cases(
             writer = None
             if not dry_run:
                 # First: it ends a transaction that an earlier run left open, and what that run committed is read below.
-                transactional_id = f"safe-publish-cases:{spec.name}" if settings.delivery == "exactly_once" else None
+                transactional_id = (
+                    transactional_ids.of_publish_cases(spec.name) if settings.delivery == "exactly_once" else None
+                )
                 writing = writing_table(connection, spec.name, transactional_id, max_batch_bytes=limit_bytes)
                 writer = await cleanup.enter_async_context(writing)
             table = TableReader(connection, spec.name)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from consumer.expectations.source import ExpectationsSource
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
-from consumer.worker.role_lifecycle import Stage
+from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
 
@@ -21,7 +21,7 @@ class Health:
     """The parts of a worker that exist so far; the worker sets them, probes and scrapes read them."""
 
     def __init__(self) -> None:
-        self.stages: Sequence[Stage] = ()
+        self.stages: Sequence[RoleLifecycle] = ()
         self.source: ExpectationsSource | None = None
         self.topics = TopicWatch({})
         self.startup_wait: StartupWait | None = None
@@ -89,13 +89,13 @@ class Health:
             if stage.role.name == "aggregator"
         )
 
-    def _by_partition(self, ask: Callable[[Stage], Mapping[int, T]]) -> dict[tuple[str, int], T]:
+    def _by_partition(self, ask: Callable[[RoleLifecycle], Mapping[int, T]]) -> dict[tuple[str, int], T]:
         return {(stage.role.topic, at): answer for stage in self.stages for at, answer in ask(stage).items()}
 
     def connect(self, metrics: Metrics) -> None:
         """Give the gauges what they show."""
-        metrics.lags = lambda: self._by_partition(Stage.lags)
-        metrics.waits = lambda: self._by_partition(Stage.waiting_seconds)
+        metrics.lags = lambda: self._by_partition(RoleLifecycle.lags)
+        metrics.waits = lambda: self._by_partition(RoleLifecycle.waiting_seconds)
         metrics.ready = lambda: not self.not_ready()
         source = self.source
         if source is not None:

@@ -22,6 +22,7 @@ from consumer.expectations.http_client import HttpOptions
 from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsSource
 from consumer.expectations.topic import TopicSource
+from consumer.kafka import transactional_ids
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.reader import read_partition
@@ -41,7 +42,7 @@ from consumer.worker.ownership import check_input_offsets, check_ownership, inpu
 from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
-from consumer.worker.role_lifecycle import Stage
+from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
@@ -221,11 +222,11 @@ class Worker:
 
     # --- the object graph ---------------------------------------------------------------------------------------------
 
-    def _make_stages(self, verified: Verified) -> list[Stage]:
+    def _make_stages(self, verified: Verified) -> list[RoleLifecycle]:
         makers = {"scorer": self._scorer, "aggregator": self._aggregator}
         chosen = makers.values() if self._role == "all" else [makers[self._role]]
         seconds = self._settings.shutdown_seconds
-        return [Stage(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
+        return [RoleLifecycle(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
 
     def _scorer(self, verified: Verified) -> Role:
         assert self._source is not None
@@ -311,7 +312,7 @@ class Worker:
             if exactly_once:
                 return TransactionalWriter(
                     connection, topic, partition,
-                    transactional_id=f"{settings.kafka_group_id}:{topic}:{partition}",
+                    transactional_id=transactional_ids.of_worker(settings.kafka_group_id, topic, partition),
                     consumer_group=group,
                     transaction_timeout_seconds=session_seconds * _TRANSACTION_SHARE,
                 )  # fmt: skip

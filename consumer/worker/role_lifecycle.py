@@ -15,7 +15,7 @@ from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.worker.buffer import Shares
-from consumer.worker.partition_lifecycle import LOOK_AGAIN_SECONDS, Runner
+from consumer.worker.partition_lifecycle import LOOK_AGAIN_SECONDS, PartitionLifecycle
 from consumer.worker.role import Role
 from consumer.worker.waiting import wait_until
 
@@ -31,12 +31,12 @@ _POLL_TROUBLE_SECONDS = 10.0
 """A failed poll counts as trouble for this long: polls for other partitions succeed in between."""
 
 
-class Stage:
+class RoleLifecycle:
     """One role of this process; run() returns after stop() and raises Fatal."""
 
     def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:
         self.role = role
-        self.runners: dict[int, Runner] = {}
+        self.runners: dict[int, PartitionLifecycle] = {}
         self.joined = False
         self.polled_at = time.monotonic()
         self.subscription: Subscription | None = None
@@ -221,7 +221,7 @@ class Stage:
     def _take_up(self, partition: int) -> None:
         assert self.subscription is not None
         after = tuple(self._disposals)
-        runner = Runner(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
+        runner = PartitionLifecycle(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
         self.runners[partition] = runner
         runner.task.add_done_callback(self._runner_ended)
 

@@ -21,11 +21,11 @@ from safe_core.diagnosis.passages import Term, similarity
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
-from safe_core.matching import normalise
+from safe_core.many_term_search import which_stand_in
+from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import DEFAULT_POLICY
 from safe_core.scoring import score
-from safe_core.search import which_stand_in
 
 __all__ = [
     "KINDS",

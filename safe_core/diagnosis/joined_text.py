@@ -7,7 +7,7 @@ from typing import Literal
 
 from safe_core.diagnosis.model import Occurrence, Passage
 from safe_core.diagnosis.output_texts import READ_BY, Element
-from safe_core.matching import normalise
+from safe_core.matching_rule import normalise
 from safe_core.scoring import Details
 
 _LOOKS = 100_000  # occurrences that are asked whether they stand inside a word, over all terms of a case

@@ -26,7 +26,7 @@ from safe_core.diagnosis.model import Field, Kind, Passage
 from safe_core.diagnosis.passages import Match, Term, lookalike, nearest
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.matching import normalise
+from safe_core.matching_rule import normalise
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.certainty import certainty_at, is_negation
 from safe_core.diagnosis.lexicon import (
     ABBREVIATIONS,
     AFFIRMATIONS,
@@ -14,6 +13,7 @@ from safe_core.diagnosis.lexicon import (
     RELATION_WORDS,
     STOPPED,
 )
+from safe_core.diagnosis.negation_words import certainty_at, is_negation
 from safe_core.diagnosis.values import Value, value_at
 from safe_core.diagnosis.words import Word, stem
 

@@ -27,7 +27,7 @@ from consumer.worker import partition_lifecycle as partition_module
 from consumer.worker import role_lifecycle as stage_module
 from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.role import Role
-from consumer.worker.role_lifecycle import Stage
+from consumer.worker.role_lifecycle import RoleLifecycle
 
 WITHIN_SECONDS = 10.0
 
@@ -110,7 +110,7 @@ class Slice(Outgoing):
 class Group(Subscription):
     """A subscription of one member: it owns what the test assigns, and reads the site's log."""
 
-    def __init__(self, site: Site, stage: Stage, partitions: frozenset[int]) -> None:
+    def __init__(self, site: Site, stage: RoleLifecycle, partitions: frozenset[int]) -> None:
         self.site = site
         self.stage = stage
         self.owned = partitions
@@ -367,7 +367,7 @@ async def site() -> Site:
     return Site()
 
 
-def stage_of(site: Site, **changes: Any) -> Stage:
+def stage_of(site: Site, **changes: Any) -> RoleLifecycle:
     role = {
         "name": "scorer",
         "topic": "input",
@@ -378,11 +378,11 @@ def stage_of(site: Site, **changes: Any) -> Stage:
         "make_writer": lambda _partition, _subscription: Writer(site),
         **changes,
     }
-    return Stage(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
+    return RoleLifecycle(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
 
 
 @asynccontextmanager
-async def running(stage: Stage) -> AsyncIterator["asyncio.Task[None]"]:
+async def running(stage: RoleLifecycle) -> AsyncIterator["asyncio.Task[None]"]:
     """The stage at work; stopped at the end, and what it raised is raised."""
     task = asyncio.create_task(stage.run())
     try:
@@ -1070,7 +1070,7 @@ async def test_a_coordinator_that_does_not_answer_is_a_trouble(site: Site) -> No
 # --- everything at once -----------------------------------------------------------------------------------------------
 
 
-async def disturb(site: Site, stage: Stage, dice: random.Random) -> None:
+async def disturb(site: Site, stage: RoleLifecycle, dice: random.Random) -> None:
     """One thing that may happen at any time."""
     group = group_of(site)
     match dice.randrange(8):

@@ -1,0 +1,11 @@
+"""The transactional ids that SAFE uses: permissions on a broker name them (operate.md, "Permissions")."""
+
+
+def of_worker(group_id: str, topic: str, partition: int) -> str:
+    """The id of the one producer that may write for a partition that a worker reads."""
+    return f"{group_id}:{topic}:{partition}"
+
+
+def of_publish_cases(topic: str) -> str:
+    """The id of `safe publish-cases`: two runs for one topic fence each other."""
+    return f"safe-publish-cases:{topic}"
