@@ -5,6 +5,7 @@ from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations,
 from safe_core.ids import MAX_ID_LENGTH, id_problem
 from safe_core.judging import JudgedBy, is_of_concern, judged_by
 from safe_core.matching_rule import RULE, normalise
+from safe_core.narratives import InvalidDigest, digest_of_narrative, do_inputs_match, narrative_of, stated_digest
 from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output
 from safe_core.policy import (
     CRITERIA,
@@ -27,7 +28,6 @@ from safe_core.testcases import (
     InvalidBatch,
     TestCase,
     known_archetype,
-    narrative_of,
     parse_batch,
     scenario_archetype,
 )
@@ -51,6 +51,7 @@ __all__ = [
     "Details",
     "Expectations",
     "InvalidBatch",
+    "InvalidDigest",
     "InvalidExpectations",
     "InvalidOutput",
     "InvalidPolicy",
@@ -70,6 +71,8 @@ __all__ = [
     "Vacuous",
     "Weights",
     "build_report",
+    "digest_of_narrative",
+    "do_inputs_match",
     "id_problem",
     "is_of_concern",
     "judged_by",
@@ -81,4 +84,5 @@ __all__ = [
     "result_document",
     "scenario_archetype",
     "score",
+    "stated_digest",
 ]

@@ -43,6 +43,7 @@ class Kind(NamedTuple):
     passed: Passed
     vacuous: Vacuous
     empty_output: bool
+    input_matches: bool | None
 
 
 class _Pool(Generic[T]):
@@ -87,12 +88,18 @@ class CaseRow:
         fingerprint: str,
         expected: bool,
         case: CaseScore,
+        input_matches: bool | None = None,
     ) -> Self:
         """Pack a case; `expected` tells that the batch of that name holds the test case.
 
+        `input_matches` tells whether its output was made from the case's own narrative; None: not known, or no output.
+
         Raises ValueError for a version whose numbers do not fit 64 bits.
         """
-        kind = Kind(archetype, run_id, fingerprint, expected, case.label, case.passed, case.vacuous, case.empty_output)
+        kind = Kind(
+            archetype, run_id, fingerprint, expected,
+            case.label, case.passed, case.vacuous, case.empty_output, input_matches,
+        )  # fmt: skip
         try:
             packed = _VERSION.pack(*version)
         except struct.error as error:
@@ -133,6 +140,10 @@ class CaseRow:
     @property
     def empty_output(self) -> bool:
         return self.kind.empty_output
+
+    @property
+    def input_matches(self) -> bool | None:
+        return self.kind.input_matches
 
 
 @lru_cache(maxsize=4096)  # so that the terms that many batches count are kept once
@@ -254,7 +265,7 @@ class _Aggregates:
 
     __slots__ = (
         "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "expected",
-        "fingerprints", "runs", "total", "vacuous", "worst",
+        "fingerprints", "input_mismatches", "runs", "total", "vacuous", "worst",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -265,6 +276,7 @@ class _Aggregates:
         self.fingerprints = _Counts()
         self.vacuous = [0, 0, 0, 0]
         self.empty_outputs = 0
+        self.input_mismatches = 0
         self.expected = 0
         self.worst = LowestNames()
         self.cr_misses = _TermCounts()
@@ -290,6 +302,8 @@ class _Aggregates:
             self.expected += step
         if kind.empty_output:
             self.empty_outputs += step
+        if kind.input_matches is False:
+            self.input_mismatches += step
         if True in kind.vacuous:
             for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
                 self.vacuous[position] += step * vacuous
@@ -390,6 +404,11 @@ class BatchFold:
     def empty_outputs(self) -> int:
         """How many cases answered with three empty fields."""
         return self._aggregates.empty_outputs
+
+    @property
+    def input_mismatches(self) -> int:
+        """How many cases have an output that was made from another narrative than their own."""
+        return self._aggregates.input_mismatches
 
     def summary(self) -> dict[str, Any]:
         """Give the `summary` of a report."""

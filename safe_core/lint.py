@@ -15,10 +15,11 @@ from typing import Final, Literal, NamedTuple, Self, get_args
 from safe_core.expectations import PLACES, PreparedExpectations
 from safe_core.many_term_search import which_stand_in
 from safe_core.matching_rule import normalise
+from safe_core.narratives import narrative_of
 from safe_core.outputs import Output
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Rules
 from safe_core.scoring import Label, score
-from safe_core.testcases import BadTestCase, TestCase, narrative_of, parse_batch
+from safe_core.testcases import BadTestCase, TestCase, parse_batch
 
 # --- the ceiling ------------------------------------------------------------------------------------------------------
 

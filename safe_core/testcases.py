@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from safe_core.expectations import Expectations, InvalidExpectations
 from safe_core.ids import id_problem
+from safe_core.narratives import InvalidDigest, digest_of_narrative, stated_digest
 from safe_core.policy import UNKNOWN_ARCHETYPE
 
 PLANS = ("batch_plan", "batch_strategy")
@@ -25,7 +26,10 @@ class _InvalidTestCase(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A test case that outputs can be scored against; what the file does not say is None."""
+    """A test case that outputs can be scored against; what the file does not say is None.
+
+    `narratives` are the digests of the narratives that its holders tell: mostly one; none where it is not known.
+    """
 
     __test__ = False  # pytest would take the name for a class of tests
 
@@ -34,6 +38,7 @@ class TestCase:
     archetype: str | None
     metric_id: str | None
     expectations: Expectations
+    narratives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,6 @@ def known_archetype(name: str | None) -> str | None:
     if name is None or name == UNKNOWN_ARCHETYPE or not name.strip():
         return None
     return name
-
-
-def narrative_of(case: object) -> str | None:
-    """Give the narrative of a test case as it stands in a batch file: what the prompt is told; None if it has none."""
-    narrative = case.get("patient_payload") if isinstance(case, Mapping) else None
-    return narrative if isinstance(narrative, str) and narrative.strip() else None
 
 
 def scenario_archetype(scenario: object) -> str | None:
@@ -127,11 +126,22 @@ def _test_case(
         archetype=next((name for name in archetypes if name is not None), None),
         metric_id=_id(case, "metric_id"),
         expectations=_held_once(Expectations.parse(case.get("expectations")), shared),
+        narratives=_narratives(case),
     )
 
 
 def _held_once(expectations: Expectations, shared: dict[Expectations, Expectations]) -> Expectations:
     return shared.setdefault(expectations, expectations)
+
+
+def _narratives(case: Mapping[object, object]) -> tuple[str, ...]:
+    digest = digest_of_narrative(case.get("patient_payload"))
+    if digest is None:
+        try:
+            digest = stated_digest(case.get("patient_payload_digest"))
+        except InvalidDigest:  # `safe lint` tells; what decides a score is sound
+            digest = None
+    return () if digest is None else (digest,)
 
 
 def _good_id(case: Mapping[object, object], field: str) -> str | None:

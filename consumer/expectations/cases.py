@@ -6,7 +6,7 @@ Shared by the sources that hold whole batches, and by the commands; nothing here
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import orjson
@@ -55,8 +55,9 @@ def rows_of(batch: Batch) -> dict[str, Row]:
             continue
         if isinstance(case, BadTestCase):
             rows[case.test_id] = case
-        elif isinstance(row, TestCase) and row.expectations != case.expectations:
-            rows[case.test_id] = TwiceDifferently(first, position)
+        elif isinstance(row, TestCase):
+            same = row.expectations == case.expectations
+            rows[case.test_id] = as_one([row, case]) if same else TwiceDifferently(first, position)
     return rows
 
 
@@ -93,6 +94,7 @@ def compact(row: Row, shared: dict[Expectations, Expectations], concern_id: str 
         row.archetype and sys.intern(row.archetype),
         row.metric_id and sys.intern(row.metric_id),
         shared.setdefault(row.expectations, row.expectations),
+        row.narratives,
     )
 
 
@@ -122,6 +124,12 @@ def expect_the_same(cases: Sequence[TestCase]) -> bool:
     return all(case.expectations == cases[0].expectations for case in cases)
 
 
+def as_one(cases: Sequence[TestCase]) -> TestCase:
+    """The first of several test cases that expect the same, with the narratives of all."""
+    narratives = tuple(dict.fromkeys(digest for case in cases for digest in case.narratives))
+    return cases[0] if narratives == cases[0].narratives else replace(cases[0], narratives=narratives)
+
+
 def among(verdicts: Iterable[tuple[str, TestCase | Poison]], holders: str) -> TestCase | Poison:
     """The one answer of several holders, each with its name: that of the first where all expect the same.
 
@@ -134,7 +142,7 @@ def among(verdicts: Iterable[tuple[str, TestCase | Poison]], holders: str) -> Te
         cases[name] = answer
     held = list(cases.values())
     if expect_the_same(held):
-        return held[0]
+        return as_one(held)
     detail = f"{len(held)} {holders} hold it with different expectations: {named(cases)}"
     return poison("expectations_ambiguous", detail)
 

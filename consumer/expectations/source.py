@@ -20,7 +20,8 @@ class FoundExpectations:
     """A test case as the source holds it now.
 
     `expected_cases` counts the test cases of the batch that was asked for, None where the source has no such batch;
-    `in_batch` tells whether that batch itself holds the test case.
+    `in_batch` tells whether that batch itself holds the test case. `narratives` are the digests of
+    those that its holders tell.
     """
 
     prepared: PreparedExpectations
@@ -29,11 +30,12 @@ class FoundExpectations:
     metric_id: str | None
     expected_cases: int | None
     in_batch: bool
+    narratives: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, case: TestCase, prepared: PreparedExpectations, expected_cases: int | None, *, in_batch: bool) -> Self:
         """A test case, and what scoring prepares of its expectations."""
-        return cls(prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch)
+        return cls(prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch, case.narratives)
 
 
 Answer = FoundExpectations | Poison

@@ -15,6 +15,7 @@ from consumer.expectations.cases import (
     Refused,
     Row,
     among,
+    as_one,
     compact,
     expect_the_same,
     move,
@@ -196,7 +197,7 @@ class TopicIndex:
             return next(row for row in rows if not isinstance(row, TestCase))
         if not expect_the_same(cases):
             return Refused("expectations_ambiguous", "several of its records hold it, with different expectations")
-        return cases[0] if cases else None
+        return as_one(cases) if cases else None
 
     def expected_cases(self, batch_id: str) -> int | None:
         """How many test cases the batch of that name has, None if there is none or it cannot be read."""

@@ -5,16 +5,25 @@ This is for people who name files: one that cannot be used raises ConfigurationE
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.text import visible
-from consumer.wire.input_event import parse_json
-from safe_core import InvalidBatch, InvalidOutput, Output, id_problem, known_archetype
+from consumer.text import named, visible
+from consumer.wire.input_event import narrative_read, parse_json
+from safe_core import (
+    MAX_ID_LENGTH,
+    InvalidBatch,
+    InvalidDigest,
+    InvalidOutput,
+    Output,
+    do_inputs_match,
+    id_problem,
+    known_archetype,
+)
 
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
@@ -26,6 +35,10 @@ _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
 OnDuplicate = Literal["first", "last"]
 """Which of several answers to one test case counts."""
 
+_STANDINGS: Final[Mapping[bool | None, int]] = {True: 0, None: 1, False: 2}
+
+_LISTED: Final = 50
+
 _Value = TypeVar("_Value")
 
 
@@ -36,7 +49,8 @@ _Value = TypeVar("_Value")
 class Entry:
     """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
 
-    `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads.
+    `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads;
+    `narrative` is the digest of the narrative that the model read, None where it is not known.
     """
 
     place: str
@@ -50,6 +64,11 @@ class Entry:
     generated_at: str | None
     engine_output: Mapping[str, object] | None
     output: Output
+    narrative: str | None = None
+
+    def standing(self, narratives: Collection[str]) -> int:
+        """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2."""
+        return _STANDINGS[do_inputs_match(self.narrative, narratives)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +194,11 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
     engine_output = document[output_name]
     try:
         output = Output.parse(engine_output)
+        narrative = narrative_read(document, engine_output)
     except InvalidOutput as error:
         raise unusable(path, f"{place}: {error}") from error
+    except InvalidDigest as error:
+        raise unusable(path, f"{place}: input_digest {error}") from error
     return Entry(
         place=place,
         test_id=test_id,
@@ -184,6 +206,7 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         **(texts | {"archetype": known_archetype(texts["archetype"])}),
         engine_output=engine_output if isinstance(engine_output, dict) else None,
         output=output,
+        narrative=narrative,
     )
 
 
@@ -205,6 +228,13 @@ def _parsed(raw: bytes, path: Path, place: str) -> dict[str, object]:
     if not isinstance(document, dict):
         raise unusable(path, f"{place} is not a JSON object")
     return document
+
+
+def passed_over_line(places: Collection[str]) -> str:
+    """Say which entries of reports give way to others that are surer to be made from the case's own narrative."""
+    was = "1 output is" if len(places) == 1 else f"{len(places)} outputs are"
+    listed = named(places, _LISTED, MAX_ID_LENGTH + 40)
+    return f"{was} passed over, because another one is surer to be made from the case's own narrative: {listed}"
 
 
 def unusable(path: Path, why: str) -> ConfigurationError:

@@ -105,12 +105,14 @@ def _planned_cases(folder: Path, name: str, problems: list[str], *, with_narrati
         problems.append(f"{where}: {error}")
         return
     rows = rows_of(batch)
+    planned: set[str] = set()
     entries = document["test_cases"] if isinstance(document, dict) and with_narrative else None
     for position, case in enumerate(batch.cases):
         place = f"{where}, test_cases[{position}]"
         if problem := _problem(position, case, rows):
             problems.append(place + problem)
-        elif isinstance(case, TestCase) and case.concern_id is not None and case is rows[case.test_id]:
+        elif isinstance(case, TestCase) and case.concern_id is not None and case.test_id not in planned:
+            planned.add(case.test_id)
             try:
                 value = orjson.dumps(_scored(case) if entries is None else _whole(case, entries[position]))
             except orjson.JSONEncodeError:
@@ -130,9 +132,11 @@ def _problem(position: int, case: TestCase | BadTestCase, rows: Mapping[str, Row
 
 
 def _scored(case: TestCase) -> dict[str, object]:
-    """What scoring reads of a test case, and nothing else."""
+    """What scoring reads of a test case, and the digest of its narrative, which tells what an output was made from."""
     names = ("test_id", "concern_id", "archetype", "metric_id")
-    known = {name: text for name in names if (text := getattr(case, name)) is not None}
+    known: dict[str, object] = {name: text for name in names if (text := getattr(case, name)) is not None}
+    if case.narratives:
+        known["patient_payload_digest"] = case.narratives[0]
     places = zip(PLACES.values(), case.expectations.lists, strict=True)
     return known | {"expectations": {section: {name: terms} for (section, name), terms in places}}
 

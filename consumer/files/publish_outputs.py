@@ -14,15 +14,16 @@ import orjson
 from rich.console import Console
 
 from consumer.errors import ConfigurationError, Poison
+from consumer.expectations.cases import as_one
 from consumer.files.batches import Batches, LoadedBatch, differ, has_wildcard, load_batches
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile, unusable
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line, unusable
 from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputRules, decode
 from consumer.wire.keys import event_key
-from safe_core import MAX_ID_LENGTH, BadTestCase, id_problem
+from safe_core import MAX_ID_LENGTH, BadTestCase, TestCase, id_problem
 
 _NAMED = 10
 _SENT_FIELDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "generated_at", "run_id")
@@ -72,6 +73,11 @@ class TargetBatches:
         # The scorer goes by the batch's name alone: it never sees a batch_index.
         return self.batches.answered_by(entry if name is None else replace(entry, batch_id=name, batch_index=None))
 
+    def narratives(self, entry: Entry) -> tuple[str, ...]:
+        """The digests of the narratives that the case of an entry tells, in all batches that may hold it."""
+        cases = [row for batch in self.cases(entry) if isinstance(row := batch.rows[entry.test_id], TestCase)]
+        return as_one(cases).narratives if cases else ()
+
     def batch_ids(self, entry: Entry) -> tuple[str, ...]:
         """The batches an entry may be sent to, in order; several only where they expect the same."""
         name = entry.batch_id or self.given
@@ -103,11 +109,15 @@ Refusals = defaultdict[tuple[Path, str], dict[str, None]]
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file's events: `addressed` reads its entries, each with its batch, as often as it is called."""
+    """One file's events: `addressed` reads its entries, each with its batch, as often as it is called.
+
+    `passed_over` names the entries that are not sent because another is surer to be made from the case's narrative.
+    """
 
     file: OutputFile
     run_id: str
     addressed: Callable[[], Iterable[tuple[Entry, str]]]
+    passed_over: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,8 @@ class EventsPlan:
     def _event(self, planned: PlannedFile, entry: Entry, batch_id: str) -> OutgoingEvent:
         sent = replace(entry, batch_id=batch_id, run_id=entry.run_id or planned.run_id)
         known = {name: text for name in _SENT_FIELDS if (text := getattr(sent, name)) is not None}
+        if entry.narrative is not None:
+            known["input_digest"] = entry.narrative
         output = entry.engine_output
         if output is not None and not self.whole_output:
             output = {name: output[name] for name in _SCORED_FIELDS if name in output}
@@ -170,7 +182,8 @@ def plan_events(
     _good_id("--run", run)
     refusals: Refusals = defaultdict(dict)
     planned = tuple(
-        PlannedFile(file, run or _default_run(file), _addressed(file, target, on_duplicate, refusals)) for file in files
+        PlannedFile(file, run or _default_run(file), *_addressed(file, target, on_duplicate, refusals))
+        for file in files
     )
     if refusals:
         sentences = [
@@ -191,17 +204,25 @@ def _default_run(file: OutputFile) -> str:
 
 def _addressed(
     file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals
-) -> Callable[[], Iterable[tuple[Entry, str]]]:
+) -> tuple[Callable[[], Iterable[tuple[Entry, str]]], Sequence[str]]:
     entries = file.entries() if file.kind == "events" else list(file.entries())
     for entry in entries:
         if reason := target.refusal(entry):
             refusals[file.path, reason][entry.test_id] = None
     if file.kind == "events":
-        return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries())
+        return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries()), ()
     answers: dict[tuple[str, str], list[Entry]] = {}  # to each case, by batch_id and test_id
+    standings: dict[str, int] = {}  # of each entry, by its place (contract.md, "The right patient")
     for entry in entries:
+        standings[entry.place] = entry.standing(target.narratives(entry))
         for batch_id in target.batch_ids(entry):
             answers.setdefault((batch_id, entry.test_id), []).append(entry)
+    passed_over: dict[str, None] = {}
+    for key, candidates in answers.items():
+        best = min(standings[entry.place] for entry in candidates)
+        worse = [entry for entry in candidates if standings[entry.place] > best]
+        passed_over |= dict.fromkeys(f"{entry.test_id} ({entry.place})" for entry in worse)
+        answers[key] = [entry for entry in candidates if standings[entry.place] == best]
     twice = dict.fromkeys(test_id for (_, test_id), candidates in answers.items() if len(candidates) > 1)
     if twice and on_duplicate is None:
         refusals[file.path, "answered more than once (choose with --on-duplicate first or last)"] = twice
@@ -210,7 +231,7 @@ def _addressed(
     addressed: dict[str, tuple[Entry, str]] = {}
     for (batch_id, _), candidates in answers.items():
         addressed.setdefault(candidates[chosen].place, (candidates[chosen], batch_id))
-    return addressed.values
+    return addressed.values, tuple(passed_over)
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
@@ -224,6 +245,8 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
     Raises Fatal if the broker fails, or ConfigurationError if a file has changed since it was planned.
     """
     console = message_console()
+    if passed_over := [each for file in planned.files for each in file.passed_over]:
+        console.print(f"safe: {passed_over_line(passed_over)}")
     try:
         asyncio.run(send(planned, settings, console))
     except KeyboardInterrupt:

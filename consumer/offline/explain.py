@@ -156,7 +156,8 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
 def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
     """Score as the worker does."""
     by = judged_by(found, event, concern_id=_ANY_CONCERN)
-    row, rules = judged_row(policy, by, prepare(found.expectations), event, (event.event_time, 0, 0))
+    version = (event.event_time, 0, 0)
+    row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
     return CaseLine(event.batch_id, event.test_id, row, rules, answered=True)
 
 

@@ -32,6 +32,11 @@ class CaseLine:
         return self.row.label
 
     @property
+    def input_matches(self) -> bool | None:
+        """Whether the output was made from the case's own narrative; None: not known, or there is no output."""
+        return self.row.input_matches
+
+    @property
     def judged(self) -> tuple["Judged", ...]:
         """The criteria in the order CR, AH, AC, each with the thresholds that judge it."""
         return tuple(

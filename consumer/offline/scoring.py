@@ -5,16 +5,16 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from typing_extensions import override
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.batches import LoadedBatch
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile
+from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
@@ -32,6 +32,7 @@ from safe_core import (
     PreparedExpectations,
     Rules,
     build_report,
+    do_inputs_match,
     judged_by,
     result_document,
     score,
@@ -44,11 +45,23 @@ _LISTED: Final = 50
 
 
 class Origin(NamedTuple):
-    """Where the answer that stands for a case came from: the batch whose case it answers, and its file's place."""
+    """Where the answer that stands for a case came from: the batch whose case it answers, and its file's place.
 
+    `standing` orders entries of reports: made from the case's own narrative (0), not known (1), from another one (2).
+    """
+
+    standing: int
     rank: int
     file: int
     is_event: bool
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """The entries of one report that answer a case and have the best standing so far, by the rank of its batches."""
+
+    standing: int
+    by_rank: dict[int, tuple[int, Entry]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -87,7 +100,8 @@ class Scoring:
         self._fold = BatchFold()
         self._rules: dict[str, Rules] = {}
         self._origins: dict[str, Origin] = {}
-        self._twice: dict[str, None] = {}
+        self._twice: dict[str, set[int]] = {}
+        self._passed_over: dict[str, None] = {}
         self._files: list[OutputFile] = []
         self.unanswering = Unanswering()
         self.outputs = 0
@@ -122,23 +136,46 @@ class Scoring:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
         for number, entry, ranks in self._entries(file, read):
             version = (_event_time(file, entry), place, number)
-            self._offer(entry, Origin(min(ranks), place, is_event=True), version)
+            self._offer(entry, Origin(0, min(ranks), place, is_event=True), version)
 
     def _add_report(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
-        """In a report, two entries may not answer the same case, unless it is said which of them counts."""
-        standing: dict[tuple[str, int], tuple[int, Entry]] = {}
+        """In a report, two entries may not answer the same case, unless it is said which of them counts.
+
+        Before that, an entry that was made from the case's own narrative goes before others (contract.md, "The right
+        patient").
+        """
+        candidates: dict[str, _Candidates] = {}
         for number, entry, ranks in self._entries(file, read):
+            standing = entry.standing(self._answers.narratives(entry, min(ranks)))
+            best = self._best(candidates, entry, standing)
+            if best is None:
+                continue
             for rank in ranks:
-                key = entry.test_id, rank
-                if key in standing:
-                    self._twice[entry.test_id] = None
-                if key not in standing or self._on_duplicate == "last":
-                    standing[key] = number, entry
+                if rank in best.by_rank:
+                    self._twice.setdefault(entry.test_id, set()).add(standing)
+                if rank not in best.by_rank or self._on_duplicate == "last":
+                    best.by_rank[rank] = number, entry
         offered: set[int] = set()
-        for (_, rank), (number, entry) in standing.items():
-            if number not in offered:  # an entry that answers a case in several batches answers it once, in the first
-                offered.add(number)
-                self._offer(entry, Origin(rank, place, is_event=False), (0, place, number))
+        for best in candidates.values():
+            for rank, (number, entry) in best.by_rank.items():
+                if number not in offered:  # an entry that answers a case in several batches answers it in the first
+                    offered.add(number)
+                    self._offer(entry, Origin(best.standing, rank, place, is_event=False), (0, place, number))
+
+    def _best(self, candidates: dict[str, _Candidates], entry: Entry, standing: int) -> _Candidates | None:
+        """The candidates that an entry joins, those of a worse standing passed over; None if it is passed over."""
+        best = candidates.get(entry.test_id)
+        if best is None or standing < best.standing:
+            for _, worse in best.by_rank.values() if best is not None else ():
+                self._pass_over(worse)
+            best = candidates[entry.test_id] = _Candidates(standing)
+        if standing == best.standing:
+            return best
+        self._pass_over(entry)
+        return None
+
+    def _pass_over(self, entry: Entry) -> None:
+        self._passed_over[f"{entry.test_id} ({entry.place})"] = None
 
     # --- scoring ------------------------------------------------------------------------------------------------------
 
@@ -148,36 +185,47 @@ class Scoring:
         if standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event:
             self._outdated += 1  # whichever of the two it is
         if standing is not None and standing != origin:
-            if not self._replaces(entry.test_id, origin, standing):
+            if not self._replaces(entry, origin, standing):
                 return
             if not (standing.rank == origin.rank and standing.is_event and origin.is_event):
                 self._fold.remove(entry.test_id)  # else the fold itself knows which is the later event
-        row, rules = self._row(self._selection.cases[entry.test_id], entry, version)
+        narratives = self._answers.narratives(entry, origin.rank)
+        row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
             self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
             if self.kept is not None:
                 self.kept[entry.test_id] = entry.output
 
-    def _replaces(self, test_id: str, origin: Origin, standing: Origin) -> bool:
+    def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
 
-        A case in several batches is answered in the first that has any answer. Within it, events of several files are
-        one stream; any other two files are two answers.
+        Of two reports, the one made from the case's own narrative goes first. A case in several batches is answered in
+        the first that has any answer. Within it, events of several files are one stream; any other two files are two
+        answers.
         """
+        if not (origin.is_event or standing.is_event) and origin.standing != standing.standing:
+            other = f"an answer of {printable(self._files[standing.file].path.name)}"
+            worse = entry.place if origin.standing > standing.standing else other
+            self._passed_over[f"{entry.test_id} ({worse})"] = None
+            return origin.standing < standing.standing
         if origin.rank != standing.rank:
             self._set_aside += 1
             return origin.rank < standing.rank
         if origin.is_event and standing.is_event:
             return True
-        self._twice[test_id] = None
+        self._twice.setdefault(entry.test_id, set()).update((origin.standing, standing.standing))
         return self._on_duplicate == "last"
 
     def _row(
-        self, selected: SelectedCase, entry: Entry | None, version: tuple[int, int, int] = (0, 0, 0)
+        self,
+        selected: SelectedCase,
+        entry: Entry | None,
+        version: tuple[int, int, int] = (0, 0, 0),
+        narratives: Collection[str] = (),
     ) -> tuple[CaseRow, Rules]:
         """Score what an entry answers; a test case without any scores as an empty output."""
         by = judged_by(selected.test_case, entry, concern_id=self._selection.concern_id)
-        return judged_row(self._policy, by, selected.prepared, entry, version)
+        return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
     def batches(self) -> dict[str, LoadedBatch]:
         """The batch whose case each standing answer answers; of one for a batch that was not selected, the first."""
@@ -191,9 +239,10 @@ class Scoring:
         """What the numbers alone do not tell, once finish() has been called."""
         if self.unanswering.count:
             yield str(self.unanswering)
-        if self._twice:
-            listed = named(self._twice, _LISTED, MAX_ID_LENGTH)
-            count = count_of(len(self._twice), "test_id")
+        yield from self._remarks_on_narratives()
+        if twice := self._answered_twice():
+            listed = named(twice, _LISTED, MAX_ID_LENGTH)
+            count = count_of(len(twice), "test_id")
             yield f"{count} answered more than once, the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
@@ -205,6 +254,19 @@ class Scoring:
         elif self._missing:
             cases = count_of(len(self._selection.cases), "test case")
             yield f"{self._missing} of {cases} without an output, scored as an empty one"
+
+    def _answered_twice(self) -> list[str]:
+        """The cases that two answers of the same standing answer, none of a better one."""
+        return [test_id for test_id, standings in self._twice.items() if self._origins[test_id].standing in standings]
+
+    def _remarks_on_narratives(self) -> Iterator[str]:
+        if self._passed_over:
+            yield passed_over_line(self._passed_over)
+        others = [test_id for test_id in self._origins if self._fold.row(test_id).input_matches is False]
+        if others:
+            listed = named(others, _LISTED, MAX_ID_LENGTH)
+            are = "1 test case is" if len(others) == 1 else f"{len(others)} test cases are"
+            yield f"{are} answered only by an output that was made from another narrative (input mismatch): {listed}"
 
     def _remarks_on_runs(self) -> Iterator[str]:
         runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._origins)
@@ -238,7 +300,7 @@ class Scoring:
             complete=True,
             missing_outputs=len(missing),
             inputs=[*self._inputs()],
-            results=[result_document(case.test_id, case.archetype, case.row) for case in cases],
+            results=[_result(case) for case in cases],
         )
         return ScoredRun(report | {"missing_test_ids": missing, "selection": self._described()}, cases)
 
@@ -247,9 +309,10 @@ class Scoring:
         return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins)
 
     def _refuse_twice(self) -> None:
-        if self._twice and self._on_duplicate is None:
-            count = count_of(len(self._twice), "test_id")
-            listed = named(self._twice, _LISTED, MAX_ID_LENGTH)
+        twice = self._answered_twice()
+        if twice and self._on_duplicate is None:
+            count = count_of(len(twice), "test_id")
+            listed = named(twice, _LISTED, MAX_ID_LENGTH)
             raise ConfigurationError(
                 f"{count} answered more than once (choose with --on-duplicate first or last): {listed}"
             )
@@ -270,14 +333,23 @@ class Scoring:
         }
 
 
+def _result(case: CaseLine) -> dict[str, Any]:
+    result = result_document(case.test_id, case.archetype, case.row)
+    return result | {"batch_id": case.batch_id, "input_matches": case.input_matches}
+
+
 def judged_row(
     policy: Policy,
     by: JudgedBy,
     expected: PreparedExpectations,
     answer: Entry | InputEvent | None,
     version: tuple[int, int, int],
+    narratives: Collection[str],
 ) -> tuple[CaseRow, Rules]:
-    """Score an answer, None as an empty output, by what judges it; gives the rules in force too."""
+    """Score an answer, None as an empty output, by what judges it; gives the rules in force too.
+
+    `narratives` are the digests of the narratives that the case's holders tell.
+    """
     rules = policy.rules_for(by.metric_id, by.archetype)
     row = CaseRow.of(
         version=version,
@@ -286,6 +358,7 @@ def judged_row(
         fingerprint=policy.fingerprint,
         expected=True,
         case=score(expected, EMPTY_OUTPUT if answer is None else answer.output, rules),
+        input_matches=None if answer is None else do_inputs_match(answer.narrative, narratives),
     )
     return row, rules
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.cases import Row, rows_of, verdict
+from consumer.expectations.cases import Row, as_one, rows_of, verdict
 from consumer.files.batches import Batches, LoadedBatch, batch_names, chosen, differ, has_wildcard, load_batch
 from consumer.files.outputs import Entry
 from consumer.text import count_of, named, visible
@@ -27,12 +27,13 @@ _NAMED: Final = 20
 class SelectedCase:
     """A test case to be scored; `batches` are the selected ones that hold it, all expecting the same, the first counts.
 
-    Its archetype and metric_id are those of the first.
+    Its archetype and metric_id are those of the first; `narratives` are the digests of what all of them tell.
     """
 
     test_case: TestCase
     batches: tuple[LoadedBatch, ...]
     prepared: PreparedExpectations
+    narratives: tuple[str, ...]
 
     @property
     def batch_id(self) -> str:
@@ -143,7 +144,12 @@ def _merged(
             f"(choose with --batch): {named(torn, _NAMED, MAX_ID_LENGTH)}; {visible(torn[0])} is in {example}"
         )
     return {
-        test_id: SelectedCase(held[0][1], tuple(batch for batch, _ in held), prepare(held[0][1].expectations))
+        test_id: SelectedCase(
+            held[0][1],
+            tuple(batch for batch, _ in held),
+            prepare(held[0][1].expectations),
+            as_one([case for _, case in held]).narratives,
+        )
         for test_id, held in holders.items()
     }
 
@@ -198,6 +204,16 @@ class Answers:
         if entry.batch_index is not None and all(each.batch_index != entry.batch_index for each in selected.batches):
             return self._ranks_by_foreign_index(entry, selected)
         return self._ranks_among_selected(entry, selected)
+
+    def narratives(self, entry: Entry, rank: int) -> tuple[str, ...]:
+        """The digests of the narratives that an entry of that rank may have been made from."""
+        selected = self._selection.cases[entry.test_id]
+        place = rank - len(selected.batches)
+        if place < 0:
+            return selected.narratives
+        other = [*self._unselected().values()][place]
+        row = None if other is None else other.rows[entry.test_id]
+        return (*selected.narratives, *(row.narratives if isinstance(row, TestCase) else ()))
 
     def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
         if len(selected.batches) == 1:

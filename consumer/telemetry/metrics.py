@@ -51,6 +51,9 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_cases": _counter("Scored cases by label.", ("concern_id", "label")),
     "safe_dead_letters": _counter("Records that became dead letters.", ("reason",), REASONS),
     "safe_empty_outputs": _counter("Scored outputs whose three fields were all empty.", ("concern_id",)),
+    "safe_input_mismatches": _counter(
+        "Scored outputs that were made from another narrative than that of their test case.", ("concern_id",)
+    ),
     "safe_batches_reopened": _counter("Batches that a late record reopened after they were forgotten."),
     "safe_restore_failures": _counter("Attempts to restore a partition's state that failed and will be repeated."),
 }
@@ -218,6 +221,7 @@ class Metrics:
         cases: Mapping[tuple[str, str], int],
         reasons: Mapping[str, int],
         empty_outputs: Mapping[str, int],
+        input_mismatches: Mapping[str, int],
         scoring_seconds: Iterable[float],
     ) -> None:
         """Count what a committed slice of the scorer did."""
@@ -227,8 +231,9 @@ class Metrics:
             self._counts["safe_cases"][(_bounded(concern_id, self._concerns), label)] += count
         for reason, count in reasons.items():
             self._counts["safe_dead_letters"][(reason,)] += count
-        for concern_id, count in empty_outputs.items():
-            self._counts["safe_empty_outputs"][(_bounded(concern_id, self._concerns),)] += count
+        for name, counted in (("safe_empty_outputs", empty_outputs), ("safe_input_mismatches", input_mismatches)):
+            for concern_id, count in counted.items():
+                self._counts[name][(_bounded(concern_id, self._concerns),)] += count
         self.scoring.observe(scoring_seconds)
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:

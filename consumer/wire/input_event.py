@@ -6,7 +6,7 @@ parser meets, not_object, invalid_event, invalid_id. No message repeats a byte o
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from consumer.errors import Poison
 from consumer.text import is_utf8
 from consumer.wire.record import Record
 from consumer.wire.times import milliseconds_of
-from safe_core import InvalidOutput, Output, id_problem
+from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
 
 DEPTH_LIMIT = 64
 """How deep objects and arrays may nest; the top-level object is depth 1."""
@@ -28,7 +28,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class InputEvent(NamedTuple):
-    """One generation output as it was published; `event_time` in ms since 1970 decides which result is the latest."""
+    """One generation output as it was published; `event_time` in ms since 1970 decides which result is the latest.
+
+    `narrative` is the digest of the narrative that the model read, None where it is not known.
+    """
 
     test_id: str
     batch_id: str
@@ -38,6 +41,7 @@ class InputEvent(NamedTuple):
     run_id: str | None
     event_time: int
     output: Output
+    narrative: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +252,10 @@ def _event(document: dict[str, Any], record_timestamp: int) -> InputEvent:
         raise Poison("invalid_event", "output is missing")
     try:
         output = Output.parse(document["output"])
-    except InvalidOutput as error:
-        raise Poison("invalid_event", str(error)) from None
+        narrative = narrative_read(document, document["output"])
+    except (InvalidOutput, InvalidDigest) as error:
+        what = "input_digest " if isinstance(error, InvalidDigest) else ""
+        raise Poison("invalid_event", f"{what}{error}") from None
     generated_at = get("generated_at")
     event_time = record_timestamp if generated_at is None else milliseconds_of(generated_at)
     for position, identifier in enumerate(ids):
@@ -260,4 +266,15 @@ def _event(document: dict[str, Any], record_timestamp: int) -> InputEvent:
     test_id, batch_id, concern_id, archetype, metric_id, run_id = ids
     assert isinstance(test_id, str)
     assert isinstance(batch_id, str)
-    return InputEvent(test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, output)
+    return InputEvent(test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, output, narrative)
+
+
+def narrative_read(event: Mapping[str, object], output: object) -> str | None:
+    """Give the digest of the narrative that a model read: of the output's `raw_input`, else the event's `input_digest`.
+
+    None where neither tells; raises InvalidDigest.
+    """
+    stated = stated_digest(event.get("input_digest"))
+    if isinstance(output, Mapping) and "raw_input" in output:
+        return digest_of_narrative(output["raw_input"]) or stated
+    return stated

@@ -91,7 +91,8 @@ class ScoredRecord(Struct, frozen=True, kw_only=True):
     """A record of `scored`, or a row of the changelog.
 
     `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
-    none) and `scored_at` when it was scored, both in ms.
+    none) and `scored_at` when it was scored, both in ms. `input_matches` tells whether the output was made from the
+    case's own narrative; None where it is not known, as in records of older versions.
     """
 
     concern_id: str
@@ -109,6 +110,7 @@ class ScoredRecord(Struct, frozen=True, kw_only=True):
     empty_output: bool
     published_at: Int64
     scored_at: Milliseconds
+    input_matches: bool | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -168,6 +170,7 @@ def row_of(scored: ScoredRecord) -> CaseRow:
             scored.empty_output,
             result.label,
         ),
+        input_matches=scored.input_matches,
     )
 
 
@@ -185,6 +188,7 @@ def encode_result(scored: ScoredRecord, summary: dict[str, Any], *, complete: bo
             "expected_cases": scored.expected_cases,
             "complete": complete,
             "run_id": scored.run_id,
+            "input_matches": scored.input_matches,
             "mixed_runs": mixed_runs,
             "result": scored.result,
             "source": scored.source,

@@ -24,7 +24,7 @@ from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, enc
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
 from consumer.worker.waiting import unless
-from safe_core import CaseScore, JudgedBy, Policy, judged_by, score
+from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by, score
 
 _LARGE_BYTES = 64 * 1024
 
@@ -62,6 +62,7 @@ class _SliceCounts:
     cases: Counter[tuple[str, str]] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     empty_outputs: Counter[str] = field(default_factory=Counter)
+    input_mismatches: Counter[str] = field(default_factory=Counter)
     scoring_seconds: list[float] = field(default_factory=list)
 
 
@@ -242,10 +243,11 @@ class ScorerPartition:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
         started = time.perf_counter()
         case = self._scored(event, found, by)
+        input_matches = do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
                 record, event, concern_id, by.archetype, found, case,
-                scored_by=self._scored_by, scored_at=self._now_ms(),
+                input_matches=input_matches, scored_by=self._scored_by, scored_at=self._now_ms(),
             )
         )  # fmt: skip
         self._counts.scoring_seconds.append(time.perf_counter() - started)
@@ -260,6 +262,8 @@ class ScorerPartition:
         counts.cases[concern_id, case.label] += 1
         if case.empty_output:
             counts.empty_outputs[concern_id] += 1
+        if input_matches is False:
+            counts.input_mismatches[concern_id] += 1
 
     def _scored(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> CaseScore:
         try:
@@ -288,8 +292,9 @@ class ScorerPartition:
         self._watch = self._trial_watch
         counts, self._counts = self._counts, _SliceCounts()
         self._metrics.count_slice(
-            counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.scoring_seconds
-        )
+            counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.input_mismatches,
+            counts.scoring_seconds,
+        )  # fmt: skip
         self._dead_letter_warning.note(counts.reasons)
 
 
@@ -314,6 +319,7 @@ def scored_record(
     found: FoundExpectations,
     case: CaseScore,
     *,
+    input_matches: bool | None,
     scored_by: ScoredBy,
     scored_at: int,
 ) -> ScoredRecord:
@@ -332,6 +338,7 @@ def scored_record(
         passed=case.passed,
         vacuous=case.vacuous,
         empty_output=case.empty_output,
+        input_matches=input_matches,
         published_at=record.timestamp,
         scored_at=scored_at,
     )

@@ -210,6 +210,7 @@ def scored(
             None,
             replace(FOUND, expected_cases=expected),
             case_of(label),
+            input_matches=None,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,
         )

@@ -282,11 +282,18 @@ TAKEN = [
     event(generated_at="2026-03-02T09:30:00.1239+05:30"),
     event(generated_at="2016-12-31t23:59:60z"),
     event(more={"deep": [1]}),
+    event(input_digest="sha256:" + 64 * "0"),
+    event(input_digest=None),
+    event(input_digest=" \t"),
+    event(input_digest=1),
 ]
 REFUSED = [
     [],
     {"batch_id": "B", "output": {}},
     {"test_id": "T", "batch_id": "B"},
+    event(input_digest="sha256:0"),
+    event(input_digest="SHA256:" + 64 * "0"),
+    event(input_digest="sha256:" + 64 * "A"),
     event(test_id=1),
     event(test_id=None),
     event(test_id=""),
@@ -335,9 +342,9 @@ def test_some_rules_no_schema_can_tell(value: bytes) -> None:
 
 
 def test_a_field_that_decoding_reads_is_in_the_schema() -> None:
-    """Each field of the schema matters to the decoder: a number in its place is refused."""
+    """Each field of the schema matters to the decoder: a number in its place is refused, or a text of one letter."""
     properties = event_schema("input")["properties"]
-    assert not [name for name in properties if is_taken(event(**{name: 1}))]
+    assert not [name for name in properties if is_taken(event(**{name: 1})) and is_taken(event(**{name: "1"}))]
     assert not [name for name in properties["output"]["properties"] if is_taken(event(output={name: 1}))]
 
 

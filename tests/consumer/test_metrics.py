@@ -28,6 +28,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ("safe_cases", "counter", {"concern_id", "label"}, "Scored cases by label."),
     ("safe_dead_letters", "counter", {"reason"}, "Records that became dead letters."),
     ("safe_empty_outputs", "counter", {"concern_id"}, "Scored outputs whose three fields were all empty."),
+    (
+        "safe_input_mismatches",
+        "counter",
+        {"concern_id"},
+        "Scored outputs that were made from another narrative than that of their test case.",
+    ),
     ("safe_batches_reopened", "counter", set(), "Batches that a late record reopened after they were forgotten."),
     (
         "safe_restore_failures",
@@ -165,7 +171,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 def full() -> Metrics:
     """Metrics with a sample of everything."""
     metrics = metrics_with(batch())
-    metrics.count_slice({"scored": 2}, {("S11", "Pass"): 2}, {"invalid_json": 1}, {"S11": 1}, [0.000_02])
+    metrics.count_slice({"scored": 2}, {("S11", "Pass"): 2}, {"invalid_json": 1}, {"S11": 1}, {"S11": 2}, [0.000_02])
     metrics.count("safe_batches_reopened")
     metrics.end_to_end.observe([0.02])
     metrics.ready = lambda: True
@@ -255,8 +261,8 @@ def test_concerns_beyond_a_hundred_count_as_other() -> None:
     metrics = Metrics("0.1.0", "sha256:0")
     for number in range(150):
         concern_id = f"C-{number}"
-        metrics.count_slice({}, {(concern_id, "Pass"): 1}, {}, {concern_id: 1}, ())
-    metrics.count_slice({}, {("C-3", "Pass"): 1, ("C-149", "Pass"): 1}, {}, {}, ())
+        metrics.count_slice({}, {(concern_id, "Pass"): 1}, {}, {concern_id: 1}, {}, ())
+    metrics.count_slice({}, {("C-3", "Pass"): 1, ("C-149", "Pass"): 1}, {}, {}, {}, ())
     assert len(samples(metrics, "safe_cases_total")) == 101
     assert value(metrics, "safe_cases_total", concern_id="other", label="Pass") == 51
     assert value(metrics, "safe_cases_total", concern_id="C-3", label="Pass") == 2
@@ -390,7 +396,7 @@ ids = st.text(max_size=12).filter(lambda text: id_problem(text) is None) | st.sa
 @given(concern_id=ids, batch_id=ids, archetype=ids)
 def test_any_id_comes_back_from_the_page_as_it_was(concern_id: str, batch_id: str, archetype: str) -> None:
     metrics = metrics_with(batch(concern_id, batch_id, labels=(), archetypes=[archetype]))
-    metrics.count_slice({}, {(concern_id, "Pass"): 1}, {}, {}, ())
+    metrics.count_slice({}, {(concern_id, "Pass"): 1}, {}, {}, {}, ())
     labels = {"concern_id": concern_id, "batch_id": batch_id}
     assert value(metrics, "safe_batch_archetype_cases", **labels, archetype=archetype) == 1
     assert value(metrics, "safe_cases_total", concern_id=concern_id, label="Pass") == 1

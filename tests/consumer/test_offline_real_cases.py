@@ -80,11 +80,17 @@ def test_the_golden_set_is_scored_by_the_outputs_of_what_it_repeats() -> None:
         }
 
 
-def test_a_report_with_two_answers_for_a_case_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--outputs", str(REAL / "outputs_refinery_v9.json"), "--test-dir", str(REAL / "testcases")]
-    assert main(["score", "-c", "I25", "-b", "I25_batch_*", *where]) == 3
+def test_of_two_answers_the_one_made_from_the_cases_own_narrative_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    report = scored("outputs_refinery_v9.json", [], "I25_batch_*", 1)
     told = capsys.readouterr().err
-    assert "7 test_ids answered more than once (choose with --on-duplicate first or last): I25-BATCH1-001, " in told
+    assert "7 outputs are passed over" in told
+    assert "I25-BATCH1-001 (raw_results[12]), " in told
+    mismatches = [result["test_id"] for result in report["results"] if result["input_matches"] is False]
+    assert mismatches == ["I25-BATCH2-002", "I25-BATCH2-003", "I25-BATCH2-005"]
+    assert report["input_mismatches"] == 3
+    assert f"(input mismatch): {', '.join(mismatches)}" in told
+    without = [result["test_id"] for result in report["results"] if result["input_matches"] is None]
+    assert without == report["missing_test_ids"], "all others are known"
 
 
 def exact_mean(values: list[float]) -> float:
@@ -118,6 +124,9 @@ def test_the_aggregates_equal_a_fold_written_apart(outputs: str, options: list[s
             "pass_rate": sum(result["label"] == "Pass" for result in group) / len(group),
         }
     assert sum(group["count"] for group in by_archetype.values()) == 50
+    results = [
+        {name: result[name] for name in result if name not in {"batch_id", "input_matches"}} for result in results
+    ]
     worst = sorted(results, key=lambda result: (score(result, "composite"), result["test_id"]))[:5]
     lost = {
         kind: Counter(term for result in results for term in result["details"][criterion][name])

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import nullcontext
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ from consumer.wire.keys import event_key
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}
 PATIENT = "An eight-year-old girl arrived by ambulance."
+DIGEST = "sha256:" + sha256(PATIENT.encode()).hexdigest()
 NARRATIVE = {"raw_input": PATIENT, "model_name": "m", "latency_ms": 10}
 
 
@@ -115,6 +117,7 @@ def test_an_event_holds_what_scoring_reads_and_nothing_else(tmp_path: Path, case
         ("concern_id", "K07"),
         ("archetype", "Safety_Signal"),
         ("run_id", run_id),
+        ("input_digest", DIGEST),
         ("output", ANSWER),
     ]
 
@@ -155,7 +158,7 @@ def test_an_event_keeps_what_it_says_and_is_given_only_what_it_lacks(tmp_path: P
 
     first, second = values(planned(path, test_dir=cases, run="r8"))
 
-    assert first == {**told, "output": ANSWER}
+    assert first == {**told, "input_digest": DIGEST, "output": ANSWER}
     assert second == {"test_id": "A-2", "batch_id": "asthma_1", "run_id": "r8", "output": None}
 
 
@@ -446,9 +449,6 @@ def test_of_the_real_report_that_answers_twice_the_first_twelve_can_be_published
     test_dir = real_cases / "testcases"
 
     assert len(planned(first_twelve, batch="I25_batch_*", test_dir=test_dir)) == 12
-    with pytest.raises(ConfigurationError, match="7 test_ids answered more than once") as caught:
-        planned(whole, batch="I25_batch_*", test_dir=test_dir)
-    assert str(caught.value).count("I25-BATCH") == 7
-    kept = planned(whole, batch="I25_batch_*", test_dir=test_dir, on_duplicate="first")
-    assert kept[:3] != planned(whole, batch="I25_batch_*", test_dir=test_dir, on_duplicate="last")[:3]
-    assert len(kept) == 15
+    kept = planned(whole, batch="I25_batch_*", test_dir=test_dir, run="r")
+    assert kept[:12] == planned(first_twelve, batch="I25_batch_*", test_dir=test_dir, run="r")
+    assert len(kept) == 15, "three cases are answered only from another narrative"

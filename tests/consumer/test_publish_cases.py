@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,12 @@ def test_a_record_holds_what_scoring_reads_and_nothing_else(folder: Path) -> Non
         ("test_id", "A-1"),
         ("concern_id", "K07"),
         ("archetype", "Safety_Signal"),
+        ("patient_payload_digest", "sha256:" + sha256(PATIENT.encode()).hexdigest()),
         ("expectations", a_case("A-1")["expectations"]),
     ]
     assert (second["archetype"], second["metric_id"]) == ("Consent_Checker", "asthma")
     assert "archetype" not in third
+    assert "patient_payload_digest" not in second, "it has no narrative"
 
 
 def test_the_narrative_is_sent_only_where_it_is_asked_for(folder: Path) -> None:

@@ -116,7 +116,7 @@ def scored_value(
     return encode_scored(
         scored_record(
             Fetched(**record), event, "I25", archetype, FOUND, case,
-            scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
+            input_matches=None, scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
         )
     )  # fmt: skip
 
@@ -286,6 +286,7 @@ def test_a_result_has_the_fields_of_the_contract_in_their_order() -> None:
         "expected_cases": 5,
         "complete": True,
         "run_id": "r7",
+        "input_matches": None,
         "mixed_runs": False,
         "result": {
             "test_id": "I25-BATCH1-002",

@@ -72,6 +72,7 @@ class Arrival:
     fingerprint: str
     expected: bool
     case: dict[str, Any]
+    input_matches: bool | None
 
 
 def standing(arrivals: Iterable[Arrival | str]) -> dict[str, Arrival]:
@@ -124,6 +125,7 @@ def oracle_aggregate(rows: dict[str, Arrival]) -> dict[str, Any]:
         "vacuous": {name: sum(c["vacuous"][i] for c in cases) for i, name in enumerate(("CR", "AH", "AC"))}
         | {"all": sum(all(c["vacuous"]) for c in cases)},
         "empty_outputs": sum(c["empty_output"] for c in cases),
+        "input_mismatches": sum(row.input_matches is False for row in rows.values()),
         "expected_present": sum(row.expected for row in rows.values()),
         "runs": dict(sorted(Counter(row.run_id or "" for row in rows.values()).items())),
         "fingerprints": dict(sorted(Counter(row.fingerprint for row in rows.values()).items())),

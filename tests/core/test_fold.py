@@ -44,6 +44,7 @@ def offer(fold: BatchFold, arrival: Arrival, case: CaseScore) -> bool:
         fingerprint=arrival.fingerprint,
         expected=arrival.expected,
         case=case,
+        input_matches=arrival.input_matches,
     )
     return fold.offer(arrival.test_id, row)
 
@@ -61,6 +62,7 @@ def seen(fold: BatchFold) -> dict[str, Any]:
         **analysis,
         "vacuous": fold.vacuous(),
         "empty_outputs": fold.empty_outputs,
+        "input_mismatches": fold.input_mismatches,
         "expected_present": fold.expected_present,
         "runs": fold.runs,
         "fingerprints": fold.fingerprints,
@@ -80,6 +82,7 @@ steps = st.lists(
             st.sampled_from([None, "r1", "r2"]),
             st.sampled_from(["f1", "f2"]),
             st.booleans(),
+            st.sampled_from([None, True, False]),
             lists,
             answers,
         ),
@@ -91,8 +94,10 @@ steps = st.lists(
 def arrival_of(move: Any) -> tuple[Arrival, CaseScore]:
     """Score the case of a move twice: as the oracle does, and as the product does."""
     lists, answer = move[-2:]
-    facts = (*move[:-2], oracle_score(lists, answer, Settings(weights=WEIGHTS)))
-    return Arrival(*facts), case_of(lists, answer)
+    case = oracle_score(lists, answer, Settings(weights=WEIGHTS))
+    test_id, version, archetype, run_id, fingerprint, expected, input_matches = move[:-2]
+    arrival = Arrival(test_id, version, archetype, run_id, fingerprint, expected, case, input_matches)
+    return arrival, case_of(lists, answer)
 
 
 def run(moves: Iterable[Any]) -> tuple[BatchFold, list[Arrival | str]]:
@@ -159,7 +164,7 @@ def test_a_snapshot_tells_its_moment_for_ever(moves: list[Any]) -> None:
     snapshot = fold.snapshot()
     offer(
         fold,
-        Arrival("later", (9, 9, 9), "C", "r9", "f9", expected=True, case={}),
+        Arrival("later", (9, 9, 9), "C", "r9", "f9", expected=True, case={}, input_matches=None),
         case_of((["x"], [], []), ([], [""], [])),
     )
     then = oracle_aggregate(standing(arrivals))

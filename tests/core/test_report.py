@@ -47,7 +47,8 @@ def test_a_report_has_every_field_in_a_fixed_order() -> None:
     assert list(whole) == [
         "report_type", "generated_at", "batch_id", "concern_id", "total_cases", "summary", "mean_scores", "pass_rates",
         "label_distribution", "by_archetype", "failure_analysis", "results", "scorer", "configuration", "inputs",
-        "vacuous", "empty_outputs", "missing_outputs", "expected_cases", "complete", "fingerprints", "runs",
+        "vacuous", "empty_outputs", "missing_outputs", "input_mismatches", "expected_cases", "complete", "fingerprints",
+        "runs",
     ]  # fmt: skip
     assert list(report()) == [name for name in whole if name not in {"results", "inputs"}]
 

@@ -68,13 +68,14 @@ EMPTY_IS_GOOD = {"Waiting partitions"}
 
 @pytest.fixture(scope="module")
 def traffic(scene: Scene) -> Scene:
-    """What fills the panels: a whole batch, half a batch, an empty output, dead letters."""
+    """What fills the panels: a whole batch, half a batch, an empty output, another patient's, dead letters."""
     scene.publish(GOOD, "pass")
     scene.publish(HALF, "review", cases=3)
     scene.publish(HALF, "empty", cases=1)
+    scene.publish(HALF, "fail", cases=1)  # made from another narrative
     scene.site.send([Outgoing(value) for value in POISON])
     scene.site.await_rest()
-    committed = f'safe_records_total{{outcome="scored"}} == {len(GOOD.cases) + 4}'
+    committed = f'safe_records_total{{outcome="scored"}} == {len(GOOD.cases) + 5}'
     scene.watched.prometheus.await_answer(committed, within_seconds=PATIENCE_SECONDS)
     # A scrape may come between the two stages; the empty output answers a case that has another one.
     folded = f"sum(safe_batch_cases) == {len(GOOD.cases) + 3}"

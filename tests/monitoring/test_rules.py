@@ -176,6 +176,11 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "unless on (job, namespace, concern_id, owner, measure)",
         "or on (job, namespace, concern_id, owner, measure)",
     ),
+    "a mismatch is none": (
+        "SafeInputMismatch",
+        "increase(safe_input_mismatches_total[1h])",
+        "0 * increase(safe_input_mismatches_total[1h])",
+    ),
     "a violation is none": ("SafeForbiddenTermUsed", 'metric="AH"}) < 1', 'metric="AH"}) < 0.5'),
     "any miss is a violation": ("SafeForbiddenTermUsed", 'metric="AH"}', 'metric=~"AH|CR"}'),
     "idle for a minute": ("SafeBatchIncomplete", "> 1800", "> 60"),
@@ -268,7 +273,8 @@ def test_quality_never_pages_and_always_has_an_owner() -> None:
     for rule in rules("alerts-quality.yml"):
         if "alert" in rule:
             assert rule["labels"]["severity"] == "ticket"
-            assert "safe:quality_watch" in rule["expr"] or "safe:watched_" in rule["expr"]
+            watched = "safe:quality_watch" in rule["expr"] or "safe:watched_" in rule["expr"]
+            assert watched or rule["alert"] == "SafeInputMismatch", "of all batches: it is wrong in any of them"
     for rule in rules("alerts-settings.yml"):
         assert "quality" not in rule["record"] or rule["labels"]["owner"]
 

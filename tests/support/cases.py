@@ -179,7 +179,7 @@ def make_output(rng: random.Random, case: WrittenCase, quality: Quality) -> Json
     phrases = must_contain if quality != "fail" else must_contain[:1]
     summary = f"Summary: {'; '.join(phrases)}. The course was reviewed and the times were taken from the chart."
     return {
-        "raw_input": case.entry["patient_payload"],
+        "raw_input": case.entry["patient_payload"] if quality != "fail" else "Another patient was brought in at noon.",
         "signals": [text.title() if rng.random() < 0.3 else text for text in must_find[:kept]] + ["a stable airway"],
         "summary": summary,
         "followup_questions": questions,

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -41,6 +41,7 @@ class Case:
     must_find: tuple[str, ...]
     forbidden: tuple[str, ...]
     must_contain: tuple[str, ...]
+    narratives: frozenset[str] = frozenset()  # their digests
 
     @property
     def terms(self) -> tuple[tuple[str, ...], ...]:
@@ -59,13 +60,19 @@ class Case:
 
 
 class CaseBook:
-    """All batch files of a folder; `counted` is False for a source that cannot count."""
+    """All batch files of a folder; `counted` is False for a source that cannot count.
 
-    def __init__(self, folder: Path, *, counted: bool = True) -> None:
+    `narrated` is False for a version that does not ask from which narrative an output was made.
+    """
+
+    def __init__(self, folder: Path, *, counted: bool = True, narrated: bool = True) -> None:
         self._counted = counted
         self._batches: dict[str, dict[str, Case]] = {}
         for file in sorted(folder.glob("*.json")):
-            self._batches[file.stem] = {case.test_id: case for case in read_batch(json.loads(file.read_text("utf-8")))}
+            cases = read_batch(json.loads(file.read_text("utf-8")))
+            if not narrated:
+                cases = [replace(case, narratives=frozenset()) for case in cases]
+            self._batches[file.stem] = {case.test_id: case for case in cases}
 
     def expected_cases(self, batch_id: str) -> int | None:
         """Return how many test cases the batch of that name holds, None without such a batch."""
@@ -82,7 +89,7 @@ class CaseBook:
             return "expectations_not_found"
         if any(other.terms != holders[0].terms for other in holders):
             return "expectations_ambiguous"
-        return holders[0], False
+        return replace(holders[0], narratives=frozenset().union(*(holder.narratives for holder in holders))), False
 
 
 def read_batch(document: Json) -> list[Case]:
@@ -103,9 +110,15 @@ def read_batch(document: Json) -> list[Case]:
                 must_find=terms_of(expectations, "signal_generation", "must_find_signals"),
                 forbidden=terms_of(expectations, "followup_questions", "forbidden_terms"),
                 must_contain=terms_of(expectations, "event_summary", "must_contain_phrases"),
+                narratives=frozenset(filter(None, [narrative_digest(entry.get("patient_payload"))])),
             )
         )
     return cases
+
+
+def narrative_digest(text: Json) -> str | None:
+    """Return the digest of a narrative, None where there is none."""
+    return sha256(" ".join(text.split()).encode()) if isinstance(text, str) and text.strip() else None
 
 
 def terms_of(expectations: Json, section: str, name: str) -> tuple[str, ...]:
@@ -156,6 +169,7 @@ class Scored:
     label: Literal["Pass", "Review", "Fail"]
     expectations_digest: str
     output_digest: str
+    input_matches: bool | None
 
     @property
     def version(self) -> tuple[int, int, int]:
@@ -250,6 +264,7 @@ class Oracle:
         if sum(len(term.encode()) for terms in case.terms for term in terms) > MAX_VALUE_BYTES - SCORED_RESERVE_BYTES:
             raise RejectedError("result_too_large")
         output = event["output"] or {}
+        read = narrative_digest(output.get("raw_input")) or event.get("input_digest")
         texts = output_texts(output)
         found = tuple(found_in(text, terms) for text, terms in zip(texts, case.terms, strict=True))
         scores = scores_of(found, case, self.rules)
@@ -272,6 +287,7 @@ class Oracle:
             label=label_of(scores, self.rules),
             expectations_digest=case.digest,
             output_digest=sha256(value),
+            input_matches=read in case.narratives if read and case.narratives else None,
         )
 
 
@@ -507,6 +523,7 @@ def aggregates_of(standing: Sequence[Scored], expected_cases: int | None) -> dic
         "failure_analysis": failure_analysis(standing),
         "vacuous": vacuous | {"all": sum(all(result.vacuous) for result in standing)},
         "empty_outputs": sum(result.empty_output for result in standing),
+        "input_mismatches": sum(result.input_matches is False for result in standing),
         "expected_cases": expected_cases,
         "complete": is_complete(standing, expected_cases),
         "runs": runs_of(standing),

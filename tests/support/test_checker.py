@@ -99,6 +99,7 @@ def _result(scored: Scored, standing: Sequence[Scored], oracle: Oracle, offset: 
         "expected_cases": expected,
         "complete": is_complete(standing, expected),
         "run_id": scored.run_id,
+        "input_matches": scored.input_matches,
         "mixed_runs": len(runs_of(standing)) > 1,
         "result": scored.document,
         "source": {"topic": topic, "partition": partition, "offset": at, "event_time": scored.event_time},
