@@ -17,7 +17,16 @@ from rich.text import Text
 
 from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
-from consumer.offline.pages.report_content import most_frequent, score_of, terms_of, why, why_missed, worth_knowing
+from consumer.offline.pages.report_content import (
+    MISMATCH,
+    about_output,
+    most_frequent,
+    score_of,
+    terms_of,
+    why,
+    why_missed,
+    worth_knowing,
+)
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable, quoted
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
@@ -212,9 +221,12 @@ def _columns(cases: Sequence[CaseLine], *, by_batch: bool) -> dict[str, list[str
     }
 
 
+_REMARKS: Final = {"no output": " (no output)", "empty output": " (empty)", MISMATCH: " (mismatch)"}
+
+
 def _label(case: CaseLine) -> str:
-    remark = "" if not case.row.empty_output else " (empty)" if case.answered else " (no output)"
-    return case.label.upper() + remark
+    about = _REMARKS.get(about_output(case) or "", "")
+    return case.label.upper() + about
 
 
 def _table(columns: Mapping[str, Sequence[str]], widths: Mapping[str, int], layout: Layout) -> Iterator[Line]:

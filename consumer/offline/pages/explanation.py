@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, Layout, Line, section
+from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText
-from consumer.offline.pages.report_content import counted, score_of, without_output
+from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 
@@ -43,7 +43,10 @@ def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> It
 
 def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
     title = Text.assemble((printable(case.test_id), BOLD), "  ", (case.label.upper(), LABEL_STYLES[case.label]))
-    if nothing := without_output(case):
+    if case.input_matches is False:
+        warning = f"This output was {MISMATCH} than its test case tells: what follows says nothing about the prompt."
+        yield from layout.wrapped(Text(warning, RED))
+    if nothing := about_output(case):
         title.append(f"  ({nothing})")
     yield from layout.wrapped(title)
     archetype = "" if case.archetype is None else f", archetype {printable(case.archetype)}"

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from consumer.offline.pages.numbers import score
-from consumer.offline.pages.report_content import lost_terms, shortfalls, without_output
+from consumer.offline.pages.report_content import about_output, lost_terms, shortfalls
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
 from safe_core import Label
@@ -68,6 +68,8 @@ def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Expl
     test = ET.Element("testcase", {"classname": classname, "name": _legal(case.test_id), "time": "0"})
     outcome = outcomes.get(case.label)
     if outcome is None:
+        if about := about_output(case):
+            ET.SubElement(test, "system-out").text = about
         return test
     # The reason in one line, as "no output; CR 0.00 below review 0.5; AC 0.00 below review 0.5".
     message, text = "; ".join(_reasons(case)), "\n".join(_lines(case, explanation))
@@ -80,7 +82,7 @@ def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Expl
 
 
 def _reasons(case: CaseLine) -> Iterator[str]:
-    if nothing := without_output(case):
+    if nothing := about_output(case):
         yield nothing
     yield from shortfalls(case)
 

@@ -9,6 +9,7 @@ from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import (
     Sentence,
     Table,
+    about_output,
     archetypes,
     confidentiality,
     criteria,
@@ -18,7 +19,6 @@ from consumer.offline.pages.report_content import (
     most_frequent_terms,
     score_of,
     why_missed,
-    without_output,
     worth_knowing,
 )
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
@@ -143,7 +143,7 @@ def _case_line(case: CaseLine, *, by_batch: bool) -> str:
         named.append(f"batch {literal(case.batch_id)}")
     about = f" ({', '.join(named)})" if named else ""
     results = list(_scores(case))
-    if nothing := without_output(case):
+    if nothing := about_output(case):
         results.append(f"**{nothing}**")
     return f"- {literal(case.test_id)}{about}: {', '.join(results)}\n"
 
@@ -157,7 +157,11 @@ def _scores(case: CaseLine) -> Iterator[str]:
     yield f"composite {score(case.row.scores.composite)}"
 
 
+def _remark(case: CaseLine) -> str:
+    return f": **{about}**" if (about := about_output(case)) else ""
+
+
 def _passing(cases: Sequence[CaseLine]) -> Section:
     opening = f"\n<details>\n<summary>{count_of(len(cases), 'passing case')}</summary>\n\n"
-    parts = [Part(_Kind.PASSING, f"- {literal(case.test_id)}\n") for case in cases]
+    parts = [Part(_Kind.PASSING, f"- {literal(case.test_id)}{_remark(case)}\n") for case in cases]
     return Section(opening, parts, closing="\n</details>\n")

@@ -92,6 +92,11 @@ def inputs(report: Mapping[str, Any]) -> Table:
     return Table("Inputs", ("Input", "SHA-256"), rows, texts=2, from_outside=(0, 1))
 
 
+MISMATCH: Final = "made from another narrative"
+_MISMATCHES: Final = 10
+"""How many cases with a mismatch are named in the remark."""
+
+
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
@@ -116,6 +121,15 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence(f"Empty outputs: {count_of(report['empty_outputs'], 'case')}.")
     if report["missing_outputs"]:
         yield Sentence(f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs.")
+    others = [case.test_id for case in run.cases if case.input_matches is False]
+    if others:
+        listed = ", ".join("{}" for _ in others[:_MISMATCHES])
+        more = f" and {len(others) - _MISMATCHES} more" if len(others) > _MISMATCHES else ""
+        yield Sentence(
+            f"Input mismatches: {count_of(len(others), 'case')}, whose output was made from another narrative than the "
+            f"case's own; the scores say nothing about it: {listed}{more}.",
+            tuple(others[:_MISMATCHES]),
+        )
     rules = {case.rules for case in run.cases}
     strict = {each.strict_ah for each in rules}
     if True in strict:
@@ -201,10 +215,12 @@ def shortfalls(case: CaseLine) -> list[str]:
     return [f"{each.criterion} {score_of(each)} below {each.missed}" for each in case.judged if each.missed]
 
 
-def without_output(case: CaseLine) -> str | None:
-    """Say that nothing was there to be scored, if so."""
+def about_output(case: CaseLine) -> str | None:
+    """Say that nothing was there to be scored, or something that was not about the case, if so."""
     if not case.answered:
         return "no output"
+    if case.input_matches is False:
+        return MISMATCH
     return "empty output" if case.row.empty_output else None
 
 
