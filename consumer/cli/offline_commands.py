@@ -99,15 +99,15 @@ def gate(
 @app.command(cls=options.Once, short_help="Say why a test case scored as it did.")
 def explain(
     *,
-    tests: Annotated[
-        list[str] | None,
-        typer.Option("--test", metavar="ID", help="The test_id of a case in --outputs; can be repeated."),
-    ] = None,
+    tests: options.Tests = None,
     outputs: options.OptionalOutputs = None,
-    source: Annotated[
-        str | None,
-        typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."),
-    ] = None,
+    source: options.Source = None,
+    failing: options.Failing = False,
+    label: options.OfLabel = None,
+    everything: options.AllCases = False,
+    format_: options.ExplainFormat = "console",
+    include_text: options.IncludeText = False,
+    verbose: options.EveryTerm = False,
     test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
     batch: options.Batch = "*",
@@ -116,22 +116,28 @@ def explain(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Say why a test case scored as it did: for each missed term, the nearest passage, where it is and what differs.
+    """Say why test cases scored as they did: for each missed term a verdict on what must change, and the evidence.
 
-    It shows text from the output, which may contain patient data. It does not change any score.
+    The verdicts: term (the expectation), prompt (the prompt should ask for it), output (the output contradicts the
+    narrative), look (only a person can tell). On the console it shows text from outputs, which may contain patient
+    data. It does not change any score.
 
     Examples:
 
     \b
+      safe explain -i run.json -t ./test-cases
       safe explain --test I25-BATCH1-004 -i run.json -t ./test-cases
+      safe explain --all --format csv -i run.json -t ./test-cases
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
     from consumer.offline.explain import Coordinates, ExplainRequest, explain_record, explain_tests
 
     if source is not None and (tests or outputs):
         raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
-    if source is None and not (tests and outputs):
-        raise ConfigurationError("what is to be explained? Give --test with --outputs, or --source")
+    if source is None and not outputs:
+        raise ConfigurationError("what is to be explained? Give --outputs, or --source")
+    if sum((failing, label is not None, everything, bool(tests))) > 1:
+        raise ConfigurationError("give only one of --test, --failing, --label and --all")
     coordinates = None if source is None else Coordinates.read(source)
     settings_for = load if coordinates is None else load_for_kafka
     loaded = settings_for(config=config_file, ah_strict=strict_ah or None, kafka_bootstrap_servers=bootstrap_servers)
@@ -140,11 +146,15 @@ def explain(
         return explain_record(loaded.settings, loaded.policy, coordinates, folder)
     request = ExplainRequest(
         test_ids=tests or [],
+        which="all" if everything else label or "failing",
         concern=concern,
         batch=batch,
         outputs=outputs or [],
         test_dir=folder,
         on_duplicate=on_duplicate,
+        format=format_,
+        verbose=verbose,
+        include_text=include_text,
     )
     return explain_tests(loaded.policy, request)
 

@@ -82,6 +82,25 @@ Explained = Annotated[
 IncludeText = Annotated[
     bool, typer.Option("--include-text", help="Quote outputs in explanations; they may contain patient data.")
 ]
+Tests = Annotated[
+    list[str] | None,
+    typer.Option("--test", metavar="ID", help="The test_id of a case in --outputs; can be repeated."),
+]
+Source = Annotated[
+    str | None,
+    typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."),
+]
+Failing = Annotated[bool, typer.Option("--failing", help="Explain the cases that fail. This is the default.")]
+OfLabel = Annotated[
+    Literal["pass", "review", "fail"] | None,
+    typer.Option("--label", case_sensitive=False, help="Explain the cases with this label."),
+]
+AllCases = Annotated[bool, typer.Option("--all", help="Explain all cases.")]
+ExplainFormat = Annotated[
+    Literal["console", "json", "csv", "markdown"],
+    typer.Option("--format", "-f", help="How to print explanations. CSV has a row for each missed term."),
+]
+EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and every place.")]
 OnDuplicateOption = Annotated[
     OnDuplicate | None, typer.Option(help="Which output counts if a test_id has two; without this, two are an error.")
 ]

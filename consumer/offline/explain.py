@@ -3,12 +3,11 @@
 import asyncio
 import difflib
 import re
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from typing_extensions import override
 
@@ -17,32 +16,42 @@ from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
 from consumer.files.outputs import OnDuplicate, open_all
+from consumer.offline.pages.explained_cases import ExplainedCase, ExplainFormat, written
 from consumer.offline.pages.explanation import print_explanation
-from consumer.offline.scored_run import CaseLine, Explanation
+from consumer.offline.report_commands import print_remarks
+from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
-from consumer.offline.selection import Selection, select_batches
+from consumer.offline.selection import Selection, select, select_batches
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
-from consumer.terminal import result_console
-from consumer.text import named, printable, visible
+from consumer.terminal import message_console, print_message, progress_bar, result_console
+from consumer.text import named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from safe_core import MAX_ID_LENGTH, BadTestCase, Policy, TestCase, judged_by, prepare
+from safe_core import MAX_ID_LENGTH, BadTestCase, Label, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose
 
 _ANY_CONCERN: Final = "any"
 _FROM_TOPIC_SECONDS: Final = 30.0
 
 
+Which = Literal["failing", "pass", "review", "fail", "all"]
+"""Which cases are explained where none is named: those that fail, those of one label, or all."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """Which cases of which files are to be explained."""
+    """Which cases of which files are to be explained, and how; `which` counts where no test_id is given."""
 
     test_ids: Sequence[str]
+    which: Which
     concern: str | None
     batch: str
     outputs: Sequence[Path]
     test_dir: Path
     on_duplicate: OnDuplicate | None
+    format: ExplainFormat = "console"
+    verbose: bool = False
+    include_text: bool = False
 
 
 # --- from files -------------------------------------------------------------------------------------------------------
@@ -50,24 +59,61 @@ class ExplainRequest:
 
 def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     """Explain test cases as files answer them, one after the other; raises ConfigurationError."""
-    batches = load_batches(request.test_dir, request.batch)
     files = open_all(request.outputs)
-    console = result_console()
-    for number, test_id in enumerate(dict.fromkeys(request.test_ids)):
-        if number:
-            console.print()
-        selection = _one(test_id, batches, request)
-        run, _ = score_files(
-            selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text"
-        )
-        (case,) = run.cases
-        if not case.answered:
-            about = f"no output answers {printable(test_id)} of concern {printable(selection.concern_id)}"
-            print(f"safe: {about}: it is explained as an empty one", file=sys.stderr)
-        assert run.explanations is not None
-        explanation = run.explanations[test_id]
-        print_explanation(case, explanation, console)
+    labels = _LABELS_OF[request.which] if not request.test_ids else LABELS
+    shows_text = request.format == "console" or request.include_text
+    runs: list[ScoredRun] = []
+    with progress_bar(message_console(), "explaining", None) as read:
+        for selection in _selections(request):
+            run, remarks = score_files(
+                selection, files, policy, generated_at="", on_duplicate=request.on_duplicate,
+                explain="with text" if shows_text else "without text", explained_labels=labels, read=read,
+            )  # fmt: skip
+            runs.append(run)
+            if not request.test_ids:
+                print_remarks(remarks)
+    explained = [
+        ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
+    ]
+    _note_unanswered(explained, request)
+    if request.format == "console":
+        for number, each in enumerate(explained):
+            if number:
+                print()
+            print_explanation(each.case, each.explanation, result_console(), verbose=request.verbose)
+    else:
+        print(written(explained, request.format, include_text=request.include_text), end="")
     return 0
+
+
+_LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {
+    "failing": ("Fail",),
+    "fail": ("Fail",),
+    "review": ("Review",),
+    "pass": ("Pass",),
+    "all": LABELS,
+}
+
+
+def _note_unanswered(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
+    for each in explained if request.test_ids else ():
+        if not each.case.answered:
+            print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
+    if not explained:
+        print_message("no case has that label; --all or --label shows others")
+
+
+def _selections(request: ExplainRequest) -> list[Selection]:
+    """Select what is asked for, concern by concern: the cases that are named, or all in the batches."""
+    batches = load_batches(request.test_dir, request.batch)
+    if request.test_ids:
+        return [_one(test_id, batches, request) for test_id in dict.fromkeys(request.test_ids)]
+    if request.concern is not None:
+        return [select(request.test_dir, request.concern, request.batch)]
+    found = (row.concern_id for batch in batches.all for row in batch.rows.values() if isinstance(row, TestCase))
+    concerns = {concern.casefold(): concern for concern in found if concern is not None}
+    names = [batch.name for batch in batches.all]
+    return [select_batches(request.test_dir, concern, names) for concern in concerns.values() or [_ANY_CONCERN]]
 
 
 def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
@@ -83,7 +129,8 @@ def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
 
 
 def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
-    close = difflib.get_close_matches(test_id, batches.test_ids, n=3)
+    known = {each.casefold(): each for each in batches.test_ids}
+    close = [known[each] for each in difflib.get_close_matches(test_id.casefold(), known, n=3)]
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
     return (
         f"there is no test case {visible(test_id)} in {visible(str(request.test_dir))} with --batch "

@@ -1,19 +1,19 @@
 """Explanations beside scores: never a score moves by them (contract.md, "Matching")."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from consumer.files.batches import LoadedBatch, narratives_of
 from consumer.offline.pages.quotes import text_of
-from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
+from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.selection import Selection
-from safe_core import EMPTY_OUTPUT, Output
-from safe_core.diagnosis import KINDS, Miss, diagnose, miss_document
+from safe_core import EMPTY_OUTPUT, Label, Output
+from safe_core.diagnosis import KINDS, VERDICTS, Miss, diagnose, miss_document
 from safe_core.lint import NarratedCase, ceiling
 
-FIELDS: Final = ("miss_kinds", "misses_not_in_narrative", "ceiling")
+FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""
 
 
@@ -24,8 +24,9 @@ def explained(
     batches: Mapping[str, LoadedBatch],
     *,
     include_text: bool = False,
+    labels: Collection[Label] = LABELS,
 ) -> ScoredRun:
-    """Diagnose every missed term of a run.
+    """Diagnose every missed term of a run, or of its cases with certain labels.
 
     `outputs` are those that were scored and `batches` those whose cases they answer, by test_id: batches that repeat a
     case may tell its story in other words. With `include_text` the report quotes the passages, which may hold patient
@@ -34,11 +35,15 @@ def explained(
     narratives = _narratives(run.cases, selection, batches)
     explanations: dict[str, Explanation] = {}
     for case in run.cases:
+        if case.label not in labels:
+            continue
         output = outputs.get(case.test_id, EMPTY_OUTPUT)
         expectations = selection.cases[case.test_id].test_case.expectations
         narrative = narratives.get(case.test_id)
         explanations[case.test_id] = Explanation(diagnose(expectations, output, narrative), output, narrative)
-    report = _with_misses(run.report, explanations, include_text=include_text)
+    reasoned = (case for case in run.cases if case.answered and case.input_matches is not False)
+    judged = [explanations[case.test_id] for case in reasoned if case.test_id in explanations]
+    report = _with_misses(run.report, explanations, judged, include_text=include_text)
     narrated = (
         NarratedCase(selection.cases[case.test_id].prepared, narratives.get(case.test_id), case.rules)
         for case in run.cases
@@ -62,23 +67,31 @@ def _narratives(cases: Iterable[CaseLine], selection: Selection, answered: Mappi
 
 
 def _with_misses(
-    report: Mapping[str, Any], explanations: Mapping[str, Explanation], *, include_text: bool
+    report: Mapping[str, Any],
+    explanations: Mapping[str, Explanation],
+    judged: Iterable[Explanation],
+    *,
+    include_text: bool,
 ) -> dict[str, Any]:
+    """Add the misses of each case, and counts of those that have a reason: `judged` answer from their own narrative."""
     results = [
-        {**result, "misses": _misses(explanations[result["test_id"]], include_text=include_text)}
+        {**result, "misses": misses_documents(explanations[result["test_id"]], include_text=include_text)}
         for result in report["results"]
+        if result["test_id"] in explanations
     ]
-    misses = [miss for explanation in explanations.values() for miss in explanation.diagnosis.misses]
-    kinds = Counter(miss.kind for miss in misses)
+    misses = [miss for explanation in judged for miss in explanation.diagnosis.misses]
+    kinds, verdicts = Counter(miss.kind for miss in misses), Counter(miss.verdict for miss in misses)
     return {
         **report,
         "results": results,
+        "miss_verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS},
         "miss_kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
         "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
     }
 
 
-def _misses(explanation: Explanation, *, include_text: bool) -> list[dict[str, Any]]:
+def misses_documents(explanation: Explanation, *, include_text: bool) -> list[dict[str, Any]]:
+    """Give the misses of a case as a report shows them; the passages are quoted only with `include_text`."""
     return [_document(miss, explanation.output, include_text=include_text) for miss in explanation.diagnosis.misses]
 
 

@@ -16,7 +16,7 @@ from consumer.errors import ConfigurationError, Poison
 from consumer.files.batches import LoadedBatch
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
-from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
@@ -27,6 +27,7 @@ from safe_core import (
     BatchFold,
     CaseRow,
     JudgedBy,
+    Label,
     Output,
     Policy,
     PreparedExpectations,
@@ -380,19 +381,23 @@ def score_files(
     generated_at: str,
     on_duplicate: OnDuplicate | None = None,
     explain: Explain | None = None,
+    explained_labels: Collection[Label] = LABELS,
     read: Callable[[int], None] = lambda _count: None,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
-    Where it is to be explained, the outputs that stand are kept in memory. Raises ConfigurationError for what cannot be
-    used.
+    Where it is to be explained, the outputs that stand are kept in memory; `explained_labels` are those of the cases
+    that are explained. Raises ConfigurationError for what cannot be used.
     """
     scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
     for file in files:
         scoring.add_file(file, read)
     run = scoring.finish(generated_at)
     if explain is not None and scoring.kept is not None:
-        run = explained(run, scoring.kept, selection, scoring.batches(), include_text=explain == "with text")
+        with_text = explain == "with text"
+        run = explained(
+            run, scoring.kept, selection, scoring.batches(), include_text=with_text, labels=explained_labels
+        )
     return run, [*selection.remarks, *scoring.remarks()]
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from safe_core.diagnosis.joined_text import occurrences
-from safe_core.diagnosis.kinds import Evidence, decide
+from safe_core.diagnosis.joined_text import JoinedText, occurrences
+from safe_core.diagnosis.kinds import Evidence, Finding, decide
 from safe_core.diagnosis.model import (
     KINDS,
+    VERDICTS,
     AbsentWord,
     Diagnosis,
     InNarrative,
@@ -14,11 +15,13 @@ from safe_core.diagnosis.model import (
     Miss,
     Occurrence,
     Passage,
+    Verdict,
     miss_document,
 )
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
-from safe_core.diagnosis.passages import Term, similarity
+from safe_core.diagnosis.passages import Term, nearest, similarity
 from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.verdicts import Judgement, judge
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
 from safe_core.many_term_search import which_stand_in
@@ -29,6 +32,7 @@ from safe_core.scoring import score
 
 __all__ = [
     "KINDS",
+    "VERDICTS",
     "AbsentWord",
     "Diagnosis",
     "InNarrative",
@@ -36,10 +40,13 @@ __all__ = [
     "Miss",
     "Occurrence",
     "Passage",
+    "Verdict",
     "diagnose",
     "miss_document",
 ]
 
+_MOST_OF_IT = 0.6  # of the words that are missing stand in one place of another field
+_MOST_PLACES = 20  # in fields that a criterion does not read where a term is looked for
 _WORK = 2_000  # sentences that are compared with the missed terms of a case, all in all
 _LEAST_SENTENCES, _MOST_SENTENCES = 2, 64  # for each of them
 
@@ -60,23 +67,33 @@ def diagnose(expectations: Expectations, output: Output, narrative: str | None) 
     return Diagnosis(tuple(_misses(missed, texts, narrative)), tuple(occurrences(details, texts)))
 
 
+class _Fields:
+    """The texts of an output by whether a criterion reads them."""
+
+    def __init__(self, criterion: Literal["CR", "AC"], texts: list[Element]) -> None:
+        self.read = Sentences([text for text in texts if text.field in READ_BY[criterion]])
+        self.unread = Sentences([text for text in texts if text.field not in READ_BY[criterion]])
+        fields = dict.fromkeys(text.field for text in self.unread.elements)
+        self._joined = [JoinedText([text for text in self.unread.elements if text.field == field]) for field in fields]
+
+    def also_in(self, term: str) -> tuple[Passage, ...]:
+        """Give the places that hold the whole term in fields that are not read, each field by itself."""
+        needle = normalise(term)
+        return tuple(place for text in self._joined for place in text.find_all(needle, _MOST_PLACES))
+
+
 def _misses(
     missed: list[tuple[Literal["CR", "AC"], str]], texts: list[Element], narrative: str | None
 ) -> Iterator[Miss]:
     if not missed:
         return
-    places = {
-        criterion: (
-            Sentences([text for text in texts if text.field in READ_BY[criterion]]),
-            Sentences([text for text in texts if text.field not in READ_BY[criterion]]),
-        )
-        for criterion in {criterion for criterion, _ in missed}
-    }
+    fields = {criterion: _Fields(criterion, texts) for criterion in {criterion for criterion, _ in missed}}
+    told = None if narrative is None else Sentences(elements(Output(summary=narrative)))
     most = min(_MOST_SENTENCES, max(_LEAST_SENTENCES, _WORK // len(missed)))
     stands = _in_narrative([term for _, term in missed], narrative)
     for (criterion, term), in_narrative in zip(missed, stands, strict=True):
-        evidence = Evidence(Term(term), *places[criterion], most)
-        yield _miss(criterion, evidence, in_narrative, texts)
+        evidence = Evidence(Term(term), fields[criterion].read, fields[criterion].unread, most)
+        yield _miss(criterion, evidence, in_narrative, told, fields[criterion].also_in(term), texts)
 
 
 def _in_narrative(terms: list[str], narrative: str | None) -> list[InNarrative]:
@@ -86,8 +103,18 @@ def _in_narrative(terms: list[str], narrative: str | None) -> list[InNarrative]:
     return ["yes" if stands else "no" for stands in found]
 
 
-def _miss(criterion: Literal["CR", "AC"], evidence: Evidence, in_narrative: InNarrative, texts: list[Element]) -> Miss:
+def _miss(
+    criterion: Literal["CR", "AC"],
+    evidence: Evidence,
+    in_narrative: InNarrative,
+    narrative: Sentences | None,
+    also_in: tuple[Passage, ...],
+    texts: list[Element],
+) -> Miss:
     kind, finding = decide(evidence)
+    judgement = judge(evidence, kind, finding, also_in, in_narrative, narrative)
+    instead = judgement.contradicting.instead if judgement.contradicting else None
+    missing = _missing_words(evidence, finding, judgement)
     term, passage = evidence.term, finding.passage
     found = passage and next(
         text.text[passage.start : passage.end]
@@ -101,5 +128,31 @@ def _miss(criterion: Literal["CR", "AC"], evidence: Evidence, in_narrative: InNa
         in_narrative=in_narrative,
         passage=passage,
         similarity=similarity(term.text, found) if found else 0.0,
+        verdict=judgement.verdict,
         absent_words=tuple(absent_word(term.text, term.items, item) for item in finding.absent),
+        missing_words=missing,
+        partly_in=_partly_in(evidence, missing) if judgement.verdict == "prompt" and not also_in else None,
+        also_in=also_in,
+        instead=instead and instead.passage,
     )
+
+
+def _partly_in(evidence: Evidence, missing: tuple[str, ...]) -> Passage | None:
+    """Find most of the words that are missing in one place of a field that the criterion does not read."""
+    if not missing:
+        return None
+    match = next(iter(nearest(Term(" ".join(missing)), evidence.unread, evidence.most_sentences)), None)
+    return match.passage if match and match.share >= _MOST_OF_IT else None
+
+
+def _missing_words(evidence: Evidence, finding: Finding, judgement: Judgement) -> tuple[str, ...]:
+    """Give the words of a term that the output lacks in what the criterion reads, or contradicts."""
+    if judgement.verdict not in {"prompt", "output"}:
+        return ()
+    contradicted = judgement.contradicting.absent if judgement.contradicting else ()
+    absent = (
+        contradicted
+        or finding.absent
+        or tuple(item for item in evidence.term.essential if item.key not in evidence.read.holding)
+    )
+    return tuple(evidence.term.text[item.start : item.end] for item in absent)

@@ -44,8 +44,18 @@ class JoinedText:
     def find(self, needle: str) -> Passage | None:
         """Give the original place of the first occurrence; it ends with the element where it starts."""
         start = self.text.find(needle)
-        if start < 0:
-            return None
+        return None if start < 0 else self._passage(start, needle)
+
+    def find_all(self, needle: str, most: int) -> Iterator[Passage]:
+        """Give the original places of the first `most` occurrences."""
+        start = self.text.find(needle)
+        for _ in range(most):
+            if start < 0:
+                return
+            yield self._passage(start, needle)
+            start = self.text.find(needle, start + len(needle))
+
+    def _passage(self, start: int, needle: str) -> Passage:
         number = bisect_right(self._begins, start) - 1
         element, lowered = self._texts[number], self._lowered[number]
         start -= self._begins[number]

@@ -23,7 +23,7 @@ from safe_core.diagnosis.comparison import (
     tells_two_things,
 )
 from safe_core.diagnosis.model import Field, Kind, Passage
-from safe_core.diagnosis.passages import Match, Term, lookalike, nearest
+from safe_core.diagnosis.passages import Match, Spot, Term, lookalike, nearest
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.matching_rule import normalise
@@ -58,6 +58,7 @@ class Finding:
 
     passage: Passage | None
     absent: tuple[Item, ...] = ()
+    instead: Spot | None = None  # the value that stands for that of the term
 
 
 _SAME_EVENT = 0.6  # of the other words of the term stand beside a value that differs
@@ -95,7 +96,8 @@ def value(evidence: Evidence) -> Finding | None:
     expected = [item for item in evidence.term.items if item.value and not evidence.stands_anywhere(item)]
     for match in evidence.matches[:MOST_TRIED]:
         if differing := _differing(match, expected):
-            return Finding(match.reaching(*differing.values()), tuple(differing))
+            places = tuple(differing.values())
+            return Finding(match.reaching(*places), tuple(differing), match.spot(places[0]))
     return None
 
 

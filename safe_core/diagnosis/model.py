@@ -7,6 +7,11 @@ Kind = Literal["form", "connectives", "rearranged", "value", "polarity", "split"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of misses, in the order in which they are asked: the first that holds is said."""
 
+Verdict = Literal["term", "prompt", "output", "look"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""Who must act on a miss: the expectation must change; the output lacks it, so the prompt should ask for it; the output
+contradicts the narrative; only a person can tell (contract.md, "Verdicts")."""
+
 InNarrative = Literal["yes", "no", "no_narrative"]
 Field = Literal["signals", "summary", "followup_questions"]
 WordType = Literal[
@@ -48,7 +53,12 @@ class Miss:
     in_narrative: InNarrative
     passage: Passage | None  # the nearest one; None where there is none worth showing
     similarity: float  # 0 to 100, of the passage to the term; 0 without a passage
-    absent_words: tuple[AbsentWord, ...] = ()
+    verdict: Verdict
+    absent_words: tuple[AbsentWord, ...] = ()  # what the passage lacks or says otherwise
+    missing_words: tuple[str, ...] = ()  # of the term, where the verdict is that the output lacks or contradicts it
+    also_in: tuple[Passage, ...] = ()  # the places in fields that the criterion does not read that hold the whole term
+    partly_in: Passage | None = None  # a place in a field that is not read with most of the missing words
+    instead: Passage | None = None  # the words of the output that contradict the term
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +92,11 @@ def miss_document(miss: Miss) -> dict[str, Any]:
         "start": place and place.start,
         "end": place and place.end,
         "similarity": miss.similarity,
+        "verdict": miss.verdict,
+        "also_in": [_document(each) for each in miss.also_in],
+        "missing_words": list(miss.missing_words),
     }
+
+
+def _document(place: Passage) -> dict[str, Any]:
+    return {"field": place.field, "element": place.element, "start": place.start, "end": place.end}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
@@ -104,10 +105,22 @@ class Match:
         """The place of the window in the original text."""
         return self.reaching()
 
+    def spot(self, place: int) -> "Spot":
+        """Give one item of the sentence with its place."""
+        item = self.items[place]
+        return Spot(item, self.sentence.element.passage(item.start, item.end))
+
     def reaching(self, *places: int) -> Passage:
         """Give the place of the window, made longer to reach further items of the sentence."""
         first, last = min((self.first, *places)), max((self.last, *places))
         return self.sentence.element.passage(self.items[first].start, self.items[last].end)
+
+
+class Spot(NamedTuple):
+    """An item of a text and its place."""
+
+    item: Item
+    passage: Passage
 
 
 def _left_over(items: Iterable[Item], held: Counter[str]) -> Iterator[Item]:

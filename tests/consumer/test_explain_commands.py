@@ -49,6 +49,7 @@ def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys:
     misses = {result["test_id"]: result["misses"] for result in report["results"]}
     (part,), (connectives,), (absent,) = misses["A-1"], misses["A-2"], misses["A-3"]
     names = ["criterion", "term", "kind", "in_narrative", "field", "element", "start", "end", "similarity"]
+    names += ["verdict", "also_in", "missing_words"]
     assert [list(miss) for miss in (part, connectives, absent)] == [names] * 3
     assert (part["kind"], part["field"], part["element"], part["in_narrative"]) == ("part", "signals", 0, "yes")
     assert (connectives["kind"], connectives["field"], connectives["element"]) == ("connectives", "summary", None)
@@ -56,10 +57,13 @@ def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys:
     assert report["miss_kinds"] == {"connectives": 1, "part": 1, "absent": 1}
     assert list(report["miss_kinds"]) == [kind for kind in KINDS if kind in report["miss_kinds"]]
     assert report["misses_not_in_narrative"] == 2
+    assert report["miss_verdicts"] == {"term": 2, "prompt": 1, "output": 0, "look": 0}
+    assert [miss["verdict"] for miss in (part, connectives, absent)] == ["prompt", "term", "term"]
+    assert (part["also_in"], part["missing_words"]) == ([], ["Saturday"])
     assert report["ceiling"] == {
         "cases": 3, "pass": 1, "review": 0, "fail": 2, "terms": 7, "not_in_narrative": 2, "without_narrative": 0,
     }  # fmt: skip
-    assert "; 2 of them not in the narrative" in capsys.readouterr().out
+    assert "of 3 misses: 2 term (change the term), 1 prompt (ask for it in the prompt)" in capsys.readouterr().out
 
 
 def test_explaining_moves_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +71,7 @@ def test_explaining_moves_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, explained = score(), score("--explain")
     for result in explained["results"]:
         del result["misses"]
-    for name in ("miss_kinds", "misses_not_in_narrative", "ceiling"):
+    for name in ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling"):
         del explained[name]
     assert explained == plain
 
@@ -104,7 +108,7 @@ def test_no_page_quotes_an_output_unless_it_is_asked_for(capsys: pytest.CaptureF
 def test_a_case_is_explained_with_what_its_output_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--test", "A-1", "-i", "run.json", "-t", "cases"]) == 0
     printed = capsys.readouterr().out
-    assert "came at 08:30 on Saturday" in printed
+    assert "prompt CR  came at 08:30 [-on Saturday-]" in printed
     assert "Saturday" in printed
     assert "A-2" not in printed
 
@@ -119,7 +123,7 @@ def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsy
 
 WRONG = [
     (["--test", "A-9", "-i", "run.json"], "there is no test case A-9 in "),
-    (["--test", "A-1"], "what is to be explained? Give --test with --outputs, or --source"),
+    (["--test", "A-1"], "what is to be explained? Give --outputs, or --source"),
     (["--source", "t/0/1", "--test", "A-1"], "--source names one record by itself: leave --test and --outputs out"),
     (["--source", "t/0/1"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (["--source", "t/0"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),
@@ -167,7 +171,7 @@ def test_a_case_that_nothing_answers_is_explained_as_empty_and_once(capsys: pyte
     write_report(Path("other.json"), answer("A-1", concern_id="Z99"))
     assert main(["explain", "--test", "A-1", "--test", "A-1", "-i", "other.json", "-t", "cases"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "safe: no output answers A-1 of concern K07: it is explained as an empty one\n"
+    assert printed.err == "safe: no output answers A-1: it is explained as an empty one\n"
     assert printed.out.count("A-1") == 1
 
 

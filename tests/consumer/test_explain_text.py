@@ -17,12 +17,13 @@ from rich.console import Console
 from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.pages.markdown import render_markdown
-from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE, misses_in_words
+from consumer.offline.pages.misses import KIND_LABELS, misses_in_words, reason
 from consumer.offline.pages.quotes import differences
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output
 from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Kind, Miss, Passage, diagnose
+from safe_core.diagnosis.verdicts import BY_KIND
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, scored_run
 
@@ -133,12 +134,11 @@ def test_texts_that_try_to_break_out() -> None:
 def test_what_the_narrative_itself_lacks_comes_first_with_how_the_narrative_words_it() -> None:
     text = piped(SAMPLE)
     first, *_ = (line for line in text.splitlines() if line.startswith("Missed"))
-    assert NOT_IN_NARRATIVE in first
-    section = text[text.index(first) : text.index("Missed, though")]
+    assert "change the term" in first
+    section = text[text.index(first) : text.index("Missed: ask for it")]
     assert re.search(r"expected +a fall from height\n", section)
     assert re.search(r"narrative +\S+ .*after a fall from a ladder", section)
-    # the prompt cannot be at fault there
-    assert "advice" not in section
+    assert "fix the term, not the prompt" in section
 
 
 def test_without_a_narrative_it_is_said_that_nobody_can_tell() -> None:
@@ -169,7 +169,8 @@ def test_a_forbidden_term_inside_a_longer_word_is_pointed_at_with_a_hint() -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_has_its_words(kind: Kind) -> None:
     passage = None if kind == "absent" else Passage("summary", None, 0, 5)
-    miss = Miss("AC", "after a fall", kind, "yes", passage, 61.0, (AbsentWord("after", "reference point"),))
+    absent = (AbsentWord("after", "reference point"),)
+    miss = Miss("AC", "after a fall", kind, "yes", passage, 61.0, BY_KIND[kind], absent)
     run, explanation = explained(SMALL[2], None)
     file = io.StringIO()
     print_explanation(
@@ -177,7 +178,7 @@ def test_each_kind_has_its_words(kind: Kind) -> None:
     )
     words = " ".join(file.getvalue().split())
     assert f"AC {KIND_LABELS[kind]} expected after a fall" in words
-    assert KIND_ADVICE[kind] in words
+    assert reason(miss, explanation) in words
     assert "missing after (reference point)" in words
 
 
@@ -274,20 +275,16 @@ def test_a_closed_pipe_is_told_to_the_caller() -> None:
 
 COUNTS = [
     # (miss_kinds, not in the narrative, what is said)
-    (
-        {"connectives": 31, "part": 121},
-        43,
-        "of 152 misses: 121 only in part, 31 connectives; 43 of them not in the narrative",
-    ),
-    ({"form": 1}, 0, "of 1 miss: 1 form"),
-    ({"form": 2, "absent": 2}, 0, "of 4 misses: 2 form, 2 not there"),  # in the order of the kinds
-    ({}, 0, None),  # nothing was missed
+    ({"prompt": 31, "term": 121}, "of 152 misses: 121 term (change the term), 31 prompt (ask for it in the prompt)"),
+    ({"output": 1}, "of 1 miss: 1 output (the output is wrong)"),
+    ({"term": 0, "look": 0}, None),  # nothing was missed
+    ({}, None),  # of a report without explanations
 ]
 
 
-@pytest.mark.parametrize(("kinds", "alien", "said"), COUNTS)
-def test_misses_are_counted_in_words(kinds: Mapping[str, int], alien: int, said: str | None) -> None:
-    assert misses_in_words({"miss_kinds": kinds, "misses_not_in_narrative": alien}) == said
+@pytest.mark.parametrize(("verdicts", "said"), COUNTS)
+def test_misses_are_counted_in_words(verdicts: Mapping[str, int], said: str | None) -> None:
+    assert misses_in_words({"miss_verdicts": verdicts}) == said
 
 
 def test_a_report_that_explains_nothing_says_nothing_of_misses() -> None:
@@ -298,11 +295,14 @@ def test_a_report_that_explains_nothing_says_nothing_of_misses() -> None:
 
 def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
     run, explanation = explained(SAMPLE)
-    counted = {"miss_kinds": {"connectives": 1, "value": 1, "part": 3}, "misses_not_in_narrative": 2}
+    counted = {"miss_verdicts": {"term": 2, "prompt": 3}}
     run = replace(run, report={**run.report, **counted}, explanations={SAMPLE.test_id: explanation})
-    said = "of 5 misses: 3 only in part, 1 connectives, 1 value differs; 2 of them not in the narrative"
+    said = "of 5 misses: 2 term (change the term), 3 prompt (ask for it in the prompt)"
     assert f"\nWhy terms were missed: {said}.\n" in scorecard_text(run, verbose=False)
     page = render_markdown(run)
     assert f"- Why terms were missed: {said}.\n" in page
-    assert "`the delay was due to the lack of a free bed` (connectives, signals[1] 0-35), `seen by Dr Amsel at" in page
+    assert (
+        "`the delay was due to the lack of a free bed` (term: connectives, signals[1] 0-35), `seen by Dr Amsel at"
+        in page
+    )
     assert ", not in the narrative" in page

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from consumer.offline.pages.html import MARK, render_html, slug
-from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, NOT_IN_NARRATIVE
+from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS
 from consumer.offline.pages.numbers import pass_rate
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.text import printable
@@ -109,6 +110,7 @@ def with_explanations(run: ScoredRun, explanations: Mapping[str, Explanation], *
     counts = {kind: sum(miss.kind == kind for miss in misses) for kind in KINDS}
     report = {
         **run.report,
+        "miss_verdicts": dict(Counter(miss.verdict for miss in misses)),
         "miss_kinds": {kind: count for kind, count in counts.items() if count},
         "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
         "ceiling": {
@@ -142,13 +144,13 @@ WHY = Diagnosis(
     misses=(
         Miss(
             *("CR", WARD_CLOCK.expectations.must_find_signals[0], "value", "yes"),
-            *(Passage("signals", 0, 3, 31), 96.4, (AbsentWord("08:30", "time"),)),
+            *(Passage("signals", 0, 3, 31), 96.4, "output", (AbsentWord("08:30", "time"),)),
         ),
         Miss(
             *("CR", WARD_CLOCK.expectations.must_find_signals[1], "connectives", "no"),
-            *(Passage("signals", 1, 0, 21), 84.0),
+            *(Passage("signals", 1, 0, 21), 84.0, "term"),
         ),
-        Miss("AC", "a GCS of 14", "absent", "no_narrative", None, 0.0),
+        Miss("AC", "a GCS of 14", "absent", "no_narrative", None, 0.0, "prompt"),
     ),
     occurrences=(Occurrence("AH", "or", Passage("followup_questions", 0, 8, 10), inside_word=True),),
 )
@@ -308,7 +310,7 @@ def test_what_a_case_is_filtered_by() -> None:
     assert case["data-label"] == "Fail"
     assert case["data-archetype"] == "Handover_Reviewer"
     assert case["data-missed"] == "CR AH AC"
-    assert case["data-kind"] == "absent connectives not_in_narrative value"
+    assert case["data-kind"] == "absent connectives output prompt term value"
     assert [each["name"] for each in page.all("select")] == ["label", "archetype", "missed", "kind"]
 
 
@@ -320,24 +322,21 @@ def test_a_run_without_explanations_says_nothing_of_them() -> None:
 def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> None:
     page = Page(render_html(explained(shows_text=False)))
     case = page.case("S12-001")
-    alien = case.index(f"Missed, and {NOT_IN_NARRATIVE} CR connectives the delay was due to staffing")
-    known = case.index("Missed, though the narrative has it CR value differs arrived at 08:30 on Saturday")
-    unknown = case.index(
-        "Missed; without a narrative nobody can tell whether it was there to be found AC not there a GCS of 14"
-    )
-    assert alien < known < unknown
+    alien = case.index("Missed: change the term (term) CR term connectives the delay was due to staffing")
+    unknown = case.index("Missed: ask for it in the prompt (prompt) AC prompt not there a GCS of 14")
+    known = case.index("(output) CR output value differs arrived at 08:30 on Saturday")
+    assert alien < unknown < known
     assert "signals[0], characters 3 to 31, 96% alike" in case
     assert "08:30 (time)" in case
-    assert KIND_ADVICE["value"] in case
-    assert KIND_ADVICE["connectives"] not in case  # the term is to be changed, whatever the kind
+    assert "fix the term, not the prompt" in case
+    assert "without a narrative nobody can tell whether it was there" in case
     assert "followup_questions[0], characters 8 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 
 
 def test_the_kinds_of_misses_are_counted() -> None:
     text = Page(render_html(explained(shows_text=False))).text
-    assert "1 missed term is not in the narrative of the case: fix the term, not the prompt." in text
-    assert "; 1 of them not in the narrative" in text
+    assert "of 3 misses: 1 term (change the term), 1 prompt (ask for it in the prompt), 1 output (the output" in text
     assert f"{KIND_LABELS['value']} {KIND_ADVICE['value']} 1" in text
     assert "Ceiling: at most 1 of 1 case can pass by copying the narrative." in text
 
@@ -365,7 +364,7 @@ def test_text_that_is_asked_for_stands_below_the_term_with_the_differences_marke
 
 
 def test_the_nearest_passage_of_a_term_that_is_not_there_is_no_find() -> None:
-    nearest = Miss("AC", "a GCS of 14", "absent", "yes", Passage("summary", None, 0, 7), 31.0)
+    nearest = Miss("AC", "a GCS of 14", "absent", "yes", Passage("summary", None, 0, 7), 31.0, "prompt")
     page = Page(render_html(explained(shows_text=True, why=Diagnosis((nearest,), ()))))
     assert "expected a GCS of 14 nearest Nothing where summary, characters 0 to 7" in page.case("S12-001")
     assert page.marked == LEGEND

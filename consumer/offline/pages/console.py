@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from consumer.offline.pages.causes import why_missed
 from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
 from consumer.offline.pages.report_content import (
@@ -24,7 +25,6 @@ from consumer.offline.pages.report_content import (
     score_of,
     terms_of,
     why,
-    why_missed,
     worth_knowing,
 )
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
@@ -64,7 +64,7 @@ def _scorecard(run: ScoredRun, layout: Layout, *, verbose: bool) -> Iterator[Lin
         not_passed = (case for case in cases if case.label != "Pass")
         yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, layout))
     yield from section([Text("Top Issues:", BOLD)], _issues(run.report, layout))
-    remarks = (sentence.written(printable) for sentence in (*why_missed(run.report), *worth_knowing(run)))
+    remarks = (sentence.written(printable) for sentence in (*why_missed(run), *worth_knowing(run)))
     yield from section([], (line for remark in remarks for line in layout.hanging(Text(), remark)))
     yield from _closing(run, layout)
 

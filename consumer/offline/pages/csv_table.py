@@ -21,19 +21,19 @@ def render_csv(run: ScoredRun) -> str:
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(HEADER)
-    concern_id = _cell(run.report["concern_id"])
+    concern_id = cell(run.report["concern_id"])
     writer.writerows((concern_id, *_cells(case)) for case in run.cases)
     return file.getvalue()
 
 
 def _cells(case: CaseLine) -> Iterable[str]:
     row = case.row
-    yield from map(_cell, (case.batch_id, case.test_id, row.archetype or ""))
+    yield from map(cell, (case.batch_id, case.test_id, row.archetype or ""))
     yield row.label
     yield from map(repr, row.scores)
     yield _output(case)
     # Each term by itself: where a spreadsheet splits at semicolons, each becomes a cell.
-    yield from ("; ".join(map(_cell, terms)) for terms in row.details)
+    yield from ("; ".join(map(cell, terms)) for terms in row.details)
     yield from map(str, row.terms)
 
 
@@ -47,7 +47,7 @@ def _output(case: CaseLine) -> str:
 _FORMULA: Final = re.compile(r"\s*[=+\-@＝＋－＠]")
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Make a text from outside safe in a cell: nothing invisible, and nothing that a spreadsheet would run."""
     text = printable(text)  # leaves no tab and no carriage return to begin with
     return f"'{text}" if _FORMULA.match(text) else text

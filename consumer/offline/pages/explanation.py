@@ -29,10 +29,71 @@ _STYLES: Final[Mapping[Mark, Style | str]] = {
 _SIGNS: Final[Mapping[Mark, str]] = {"lacking": "-", "further": "+", "pointed": "^"}
 
 
-def print_explanation(case: CaseLine, explanation: Explanation, console: Console) -> None:
-    """Print one case, text of its output included; a closed pipe raises BrokenPipeError if it is a PipedConsole."""
+def print_explanation(case: CaseLine, explanation: Explanation, console: Console, *, verbose: bool = True) -> None:
+    """Print one case, text of its output included: in a few lines, or with `verbose` all that is known.
+
+    A closed pipe raises BrokenPipeError if the console is a PipedConsole.
+    """
     layout = Layout.of(console)
-    layout.print(_explanation(case, explanation, layout))
+    layout.print((_explanation if verbose else _in_short)(case, explanation, layout))
+
+
+# --- in a few lines ---------------------------------------------------------------------------------------------------
+
+_SIGNED: Final[Mapping[Mark, tuple[str, str]]] = {
+    "": ("", ""),
+    "lacking": ("[-", "-]"),
+    "further": ("{+", "+}"),
+    "pointed": ("[", "]"),
+}
+
+
+def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
+    yield from _warning(case, layout)
+    scores = "  ".join(
+        f"{each.criterion} {score_of(each)}{f' below {each.missed}' if each.missed else ''}" for each in case.judged
+    )
+    about = f" ({nothing})" if (nothing := about_output(case)) else ""
+    label = (case.label.upper(), LABEL_STYLES[case.label])
+    yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
+    if not case.answered:
+        return
+    for group in explained_terms(explanation, shows_text=True):
+        for each in group.terms:
+            if each.verdict or each.how == "used":
+                yield from _term_in_short(each, layout)
+
+
+def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
+    lead = Text.assemble("  ", (f"{term.verdict or 'used':7}", BOLD), f"{term.criterion}  ")
+    indent = Text(" " * lead.cell_len)
+    yield from layout.hanging(lead, _signed(term.expected, layout) if term.expected else printable(term.text))
+    if term.place:
+        where = term.place.partition(",")[0]
+        yield from layout.hanging(
+            indent, Text.assemble(f"{term.how} in {where}: " if where else "", _signed(term.found, layout))
+        )
+    if term.advice:
+        yield from layout.hanging(indent, printable(term.advice))
+
+
+def _signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
+    """Give a text with what differs in brackets, so that colour only repeats it."""
+    parts = []
+    for each in texts:
+        words, style = _styled(each, layout)
+        before, after = _SIGNED[each.mark]
+        parts.append((f"{before}{words}{after}", style))
+    return Text.assemble(*parts)
+
+
+# --- all that is known ------------------------------------------------------------------------------------------------
+
+
+def _warning(case: CaseLine, layout: Layout) -> Iterator[Line]:
+    if case.input_matches is False:
+        warning = f"This output was {MISMATCH} than its test case tells: what follows says nothing about the prompt."
+        yield from layout.wrapped(Text(warning, RED))
 
 
 def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
@@ -43,9 +104,7 @@ def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> It
 
 def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
     title = Text.assemble((printable(case.test_id), BOLD), "  ", (case.label.upper(), LABEL_STYLES[case.label]))
-    if case.input_matches is False:
-        warning = f"This output was {MISMATCH} than its test case tells: what follows says nothing about the prompt."
-        yield from layout.wrapped(Text(warning, RED))
+    yield from _warning(case, layout)
     if nothing := about_output(case):
         title.append(f"  ({nothing})")
     yield from layout.wrapped(title)

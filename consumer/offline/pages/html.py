@@ -17,12 +17,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from consumer.offline.pages import report_content
-from consumer.offline.pages.misses import FOUND, KIND_LABELS, MISSED, USED, ExplainedTerm, Group, explained_terms
+from consumer.offline.pages.causes import why_missed
+from consumer.offline.pages.misses import (
+    FOUND,
+    KIND_LABELS,
+    MISSED,
+    USED,
+    VERDICT_LABELS,
+    ExplainedTerm,
+    Group,
+    explained_terms,
+)
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable
 from safe_core import UNKNOWN_ARCHETYPE
-from safe_core.diagnosis import KINDS
+from safe_core.diagnosis import KINDS, VERDICTS
 from safe_core.lint import Ceiling
 
 MARK: Final = '<meta name="generator" content="SAFE v0 report">'
@@ -63,7 +73,9 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "score": score, "written": _written}
-    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS}
+    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS} | {
+        "why_missed": why_missed
+    }
     return environment.get_template("report.html.j2")
 
 
@@ -104,8 +116,7 @@ class _Filter(NamedTuple):
     options: Sequence[tuple[str, str]]
 
 
-_NOT_IN_NARRATIVE: Final = "not_in_narrative"
-_KIND_WORDS: Final[Mapping[str, str]] = {_NOT_IN_NARRATIVE: "not in the narrative"} | {
+_REASONS: Final[Mapping[str, str]] = {each: f"{each}: {VERDICT_LABELS[each]}" for each in VERDICTS} | {
     kind: KIND_LABELS[kind] for kind in KINDS
 }
 
@@ -121,7 +132,7 @@ def _filters(run: ScoredRun) -> list[_Filter]:
         _Filter("label", "Label", _options(labels, {label: label for label in labels})),
         _Filter("archetype", "Archetype", _options(archetypes, {name: name for name in archetypes})),
         _Filter("missed", "Missed", _options(criteria, report_content.CRITERION_NAMES)),
-        _Filter("kind", "Kind of miss", _options(Counter(kinds), _KIND_WORDS)),
+        _Filter("kind", "Why missed", _options(Counter(kinds), _REASONS)),
     )
     return [each for each in filters if each.options]
 
@@ -132,10 +143,9 @@ def _options(cases: Mapping[Any, int], words: Mapping[Any, str]) -> list[tuple[s
 
 
 def _kinds(explanation: Explanation) -> list[str]:
-    """Give the kinds of a case's misses, each once."""
+    """Give the verdicts on a case's misses and their kinds, each once."""
     misses = explanation.diagnosis.misses
-    kinds: set[str] = {miss.kind for miss in misses}
-    return sorted(kinds | {_NOT_IN_NARRATIVE for miss in misses if miss.in_narrative == "no"})
+    return sorted({miss.kind for miss in misses} | {miss.verdict for miss in misses})
 
 
 # --- the cases --------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
+from consumer.offline.pages.causes import why_missed
 from consumer.offline.pages.markdown_parts import Part, Section, fitted, left_out, literal, table_head, table_row
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import (
@@ -18,7 +19,6 @@ from consumer.offline.pages.report_content import (
     lost_terms,
     most_frequent_terms,
     score_of,
-    why_missed,
     worth_knowing,
 )
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
@@ -102,7 +102,7 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
         yield Section(f"\n## {heading}\n\n", parts)
     yield _passing(run.labelled("Pass"))
     yield _tabled("\n## Most often missed or used\n", most_frequent_terms(report), _Kind.MISS)
-    yield _bullets("Worth knowing", (*why_missed(report), *worth_knowing(run)), _Kind.REMARK)
+    yield _bullets("Worth knowing", (*why_missed(run), *worth_knowing(run)), _Kind.REMARK)
     yield _bullets("How it was made", how_made(report), _Kind.MAKING)
     yield _tabled("", inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
 

@@ -1,6 +1,6 @@
 """What every page says about a miss, and about a term that was found: its kind, its place, its text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -8,7 +8,7 @@ from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
 from safe_core import Criterion, Expectations, Output
-from safe_core.diagnosis import KINDS, InNarrative, Kind, Miss, Occurrence, diagnose
+from safe_core.diagnosis import VERDICTS, Kind, Miss, Occurrence, Verdict, diagnose
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "form",
@@ -24,42 +24,102 @@ KIND_LABELS: Final[Mapping[Kind, str]] = {
 
 KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
-    "connectives": "Only small words differ, such as articles and prepositions: shorten the term to its content words.",
-    "rearranged": "The same words are there in another order or inflection: split the term, or expect its core.",
+    "connectives": "Only small words or endings differ: shorten the term to its content words.",
+    "rearranged": "The same words are there in another order or form, or with others in between: expect its core.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
-    "split": "The output gives this in several elements: split the term into one term per finding.",
+    "split": "The term joins findings that the output gives one by one, which is right: split the term.",
     "part": "Only part of it is there: see what the output says instead; ask for it in the prompt or shorten the term.",
     "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",
     "absent": "Nothing like it was found: ask for it in the prompt.",
 }
 
-NOT_IN_NARRATIVE: Final = "not in the case's own narrative: fix the term, not the prompt"
-"""The advice on such a miss, instead of the advice on its kind."""
+VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
+    "term": "change the term",
+    "prompt": "ask for it in the prompt",
+    "output": "the output is wrong",
+    "look": "look at it yourself",
+}
+
+_FIELD_OF: Final[Mapping[Criterion, str]] = {"CR": "signals or summary", "AC": "summary", "AH": "follow-up questions"}
+"""Where a criterion looks, in words."""
 
 
 def misses_in_words(report: Mapping[str, Any]) -> str | None:
-    """Count a report's misses, as "of 152 misses: 121 only in part, 31 connectives; 43 of them not in the narrative".
+    """Count a report's misses by verdict, as "of 152 misses: 60 term (change the term), 92 prompt (…)".
 
-    Every miss has one kind, whether or not the narrative has the term; None if there is nothing to count.
+    Those of cases without an output, or with one of another patient, have no reasons and are not counted; None if there
+    is nothing to count.
     """
-    counts: Mapping[Kind, int] = report.get("miss_kinds") or {}
+    counts: Mapping[Verdict, int] = report.get("miss_verdicts") or {}
     total = sum(counts.values())
     if not total:
         return None
-    not_in_narrative = report.get("misses_not_in_narrative")
-    last = f"; {not_in_narrative} of them not in the narrative" if not_in_narrative else ""
-    commonest = sorted(counts, key=lambda kind: (-counts[kind], KINDS.index(kind)))
-    kinds = ", ".join(f"{counts[kind]} {KIND_LABELS[kind]}" for kind in commonest)
-    return f"of {count_of(total, 'miss', 'es')}: {kinds}{last}"
+    verdicts = ", ".join(f"{counts[each]} {each} ({VERDICT_LABELS[each]})" for each in VERDICTS if counts.get(each))
+    return f"of {count_of(total, 'miss', 'es')}: {verdicts}"
 
 
 def remark_on(miss: Miss) -> str:
-    """Describe a miss without quoting the output: its kind, whether the narrative has the term, and the place."""
+    """Describe a miss without quoting the output: verdict, kind, whether the narrative has it, and the place."""
     narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
-    found = miss.passage
+    found = miss.also_in[0] if miss.also_in else miss.passage
     place = f", {found.field}{quotes.index_of(found)} {found.start}-{found.end}" if found else ""
-    return f"{KIND_LABELS[miss.kind]}{narrative}{place}"
+    kind = "word for word in another field" if miss.also_in else KIND_LABELS[miss.kind]
+    return f"{miss.verdict}: {kind}{narrative}{place}"
+
+
+# --- why a miss has its verdict ---------------------------------------------------------------------------------------
+
+
+def reason(miss: Miss, quoted: Explanation | None) -> str:
+    """Say in a sentence or two why a miss has its verdict, and what to do; texts are quoted only where they may be."""
+    match miss.verdict:
+        case "prompt":
+            return _reason_of_prompt(miss)
+        case "output":
+            return _reason_of_output(miss, quoted)
+        case "term":
+            return _reason_of_term(miss)
+        case "look":
+            return KIND_ADVICE[miss.kind]
+
+
+def _reason_of_prompt(miss: Miss) -> str:
+    where = _FIELD_OF[miss.criterion]
+    if miss.also_in:
+        places = ", ".join(dict.fromkeys(f"{each.field}{quotes.index_of(each)}" for each in miss.also_in))
+        return f"It stands word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
+    if miss.kind == "other_field" and miss.passage:
+        place = f"{miss.passage.field}{quotes.index_of(miss.passage)}"
+        return f"{place} has its content, but {miss.criterion} does not read that: ask for it in {where}."
+    if miss.kind == "absent" or not miss.missing_words:
+        lacks = f"Nothing like it is in {where}"
+    else:
+        lacks = f"What {miss.criterion} reads lacks {_listed(miss.missing_words)}"
+    if miss.partly_in:
+        elsewhere = f"{miss.partly_in.field}{quotes.index_of(miss.partly_in)}"
+        return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
+    has_none = miss.in_narrative == "no_narrative"
+    unsure = " (without a narrative nobody can tell whether it was there)" if has_none else ""
+    return f"{lacks}: ask for it in the prompt{unsure}."
+
+
+def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:
+    if miss.instead is None:
+        return "The output denies, affirms or doubts what the narrative tells otherwise."
+    place = f"{miss.instead.field}{quotes.index_of(miss.instead)}"
+    said = f'"{quotes.text_of(quoted.output, miss.instead)}"' if quoted else f"something else in {place}"
+    return f"The output says {said}; the term and the narrative say {_listed(miss.missing_words)}."
+
+
+def _reason_of_term(miss: Miss) -> str:
+    if miss.in_narrative == "no":
+        return "The narrative does not have these words: fix the term, not the prompt."
+    return KIND_ADVICE[miss.kind]
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
 
 
 # --- the terms of a case ----------------------------------------------------------------------------------------------
@@ -76,6 +136,7 @@ class ExplainedTerm:
     criterion: Criterion
     text: str
     kind: str = ""
+    verdict: Verdict | None = None
     place: str = ""
     lacks: str = ""
     advice: str = ""
@@ -93,27 +154,27 @@ class Group(NamedTuple):
     loud: bool = False
 
 
-MISSED, USED, FOUND = "Missed", "Forbidden terms that were used", "Required terms that were found"
-_HEADINGS: Final[Mapping[InNarrative, str]] = {
-    "no": f"{MISSED}, and {NOT_IN_NARRATIVE}",
-    "yes": f"{MISSED}, though the narrative has it",
-    "no_narrative": f"{MISSED}; without a narrative nobody can tell whether it was there to be found",
+USED, FOUND = "Forbidden terms that were used", "Required terms that were found"
+_HEADINGS: Final[Mapping[Verdict, str]] = {
+    "term": "Missed: change the term (term)",
+    "prompt": "Missed: ask for it in the prompt (prompt)",
+    "output": "Missed: the output contradicts the narrative (output)",
+    "look": "Missed: only a person can tell (look)",
 }
+MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"
 
 
 def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group]:
-    """Group what an explanation says about each term: first the faults of the test itself, last what was found.
+    """Group what an explanation says about each term: misses by verdict, last what was found.
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
     """
     diagnosis = explanation.diagnosis
     quoted = explanation if shows_text else None
     groups = [
-        Group(
-            heading, [_miss(miss, quoted) for miss in diagnosis.misses if miss.in_narrative == answer], answer == "no"
-        )
-        for answer, heading in _HEADINGS.items()
+        Group(heading, [_miss(miss, quoted) for miss in diagnosis.misses if miss.verdict == verdict], verdict == "term")
+        for verdict, heading in _HEADINGS.items()
     ]
     used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
@@ -130,9 +191,10 @@ def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
         miss.criterion,
         miss.term,
         kind=KIND_LABELS[miss.kind],
+        verdict=miss.verdict,
         place=place,
         lacks=", ".join(f"{absent.word} ({absent.type})" for absent in miss.absent_words),
-        advice="" if not_in_narrative else KIND_ADVICE[miss.kind],  # else the heading says what to do
+        advice=reason(miss, quoted),
         expected=expected,
         found=found,
         narrative=_in_narrative(miss.term, quoted.narrative) if not_in_narrative and quoted else (),

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
+from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, remark_on
 from consumer.offline.pages.numbers import rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, ScoredRun
 from consumer.text import count_of
@@ -139,12 +139,6 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     default = Policy.from_document(report["configuration"]).default
     if any(each.thresholds != default.thresholds for each in rules):
         yield Sentence("Because of overrides, some cases have other thresholds than the table of criteria shows.")
-
-
-def why_missed(report: Mapping[str, Any]) -> Iterator[Sentence]:
-    """Yield the counts of the kinds of misses, if the report has any."""
-    if misses := misses_in_words(report):
-        yield Sentence(f"Why terms were missed: {misses}.")
 
 
 def how_made(report: Mapping[str, Any]) -> Iterator[Sentence]:
