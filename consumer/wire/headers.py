@@ -36,8 +36,13 @@ def own_headers(group: str) -> KafkaHeaders:
 
 def group_of(headers: KafkaHeaders) -> str | None:
     """The group that wrote a record of `scored` or `state`."""
+    return text_of(headers, _GROUP_HEADER)
+
+
+def text_of(headers: KafkaHeaders, wanted: str) -> str | None:
+    """The first value of the wanted header; None if there is none."""
     for name, content in headers:
-        if name == _GROUP_HEADER and content is not None:
+        if name == wanted and content is not None:
             return content.decode("utf-8", "replace")
     return None
 

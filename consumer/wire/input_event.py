@@ -75,10 +75,8 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
     if not isinstance(document, dict):
         raise Poison("not_object", "the top level is not an object")
     if envelope.structured:
-        opened = _structured_envelope(document)
-        if opened.excluded_by(rules):
+        if _is_excluded(document, rules):
             return None
-        opened.check_version()
         document = document.get("data")
         if not isinstance(document, dict):
             raise Poison("invalid_event", "data of the CloudEvent is missing or not an object")
@@ -92,11 +90,8 @@ def _refuse_unless_excluded(value: bytes, rules: InputRules, *, structured: bool
             document = parse_json(value)
         except Poison:
             document = None
-        if isinstance(document, dict):
-            opened = _structured_envelope(document)
-            if opened.excluded_by(rules):
-                return
-            opened.check_version()
+        if isinstance(document, dict) and _is_excluded(document, rules):
+            return
     raise Poison("not_utf8", "the name of a header is not UTF-8")
 
 
@@ -226,13 +221,14 @@ def _text(content: bytes | None) -> str:
     return "" if content is None else content.decode("utf-8", "replace")
 
 
-def _structured_envelope(document: dict[str, Any]) -> _Envelope:
+def _is_excluded(document: dict[str, Any], rules: InputRules) -> bool:
+    """Whether the rules exclude a structured CloudEvent; raises Poison for another version of CloudEvents."""
     version, type_ = document.get("specversion"), document.get("type")
-    return _Envelope(
-        present=True,
-        version=version if isinstance(version, str) else None,
-        type=type_ if isinstance(type_, str) else None,
-    )
+    envelope = _Envelope(present=True, version=version, type=type_ if isinstance(type_, str) else None)
+    is_excluded = envelope.excluded_by(rules)
+    if not is_excluded:
+        envelope.check_version()
+    return is_excluded
 
 
 # --- the event --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from consumer.kafka.reader import read_tail
 from consumer.kafka.topics import Name, topic_specs
 from consumer.settings import Settings
 from consumer.wire.changelog import ProgressRow
-from consumer.wire.headers import Undecodable, ce_source, group_of
+from consumer.wire.headers import Undecodable, ce_source, group_of, text_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
 
@@ -101,9 +101,5 @@ async def _tails(connection: Connection, topic: str, partitions: int) -> Sequenc
 
 
 def _event_owner(record: Record) -> str | None:
-    prefix = ce_source("")
-    for name, content in record.headers:
-        if name == "ce_source" and content is not None:
-            source = content.decode("utf-8", "replace")
-            return source.removeprefix(prefix) if source.startswith(prefix) else source
-    return None
+    source = text_of(record.headers, "ce_source")
+    return None if source is None else source.removeprefix(ce_source(""))

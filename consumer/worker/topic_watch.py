@@ -6,6 +6,8 @@ fatal three times in a row; an id, or a leader or a broker that came or went, tw
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import structlog
@@ -147,7 +149,5 @@ class TopicWatch:
 
 
 def _by_topic(topic_partitions: Iterable[_TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in sorted(topic_partitions):
-        found.setdefault(topic, []).append(partition)
-    return found
+    grouped = groupby(sorted(topic_partitions), key=itemgetter(0))
+    return {topic: [partition for _, partition in group] for topic, group in grouped}
