@@ -6,9 +6,9 @@ swallow it; they catch exceptions themselves.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -16,25 +16,11 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import CorruptRecordException, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
+from consumer.kafka import internals
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, closed, translated
 from consumer.kafka.group_offsets import Committed, GroupOffsets
-from consumer.kafka.internals import (
-    Taken,
-    coordination_failed,
-    coordinator_link,
-    generation_of,
-    is_rebalancing,
-    let_wait,
-    next_arrival,
-    note_heartbeats,
-    note_syncs,
-    partitions_fetched,
-    position_of,
-    refresh_metadata,
-    take,
-)
 from consumer.wire.record import Record
 
 Assignor = Literal["sticky", "round_robin"]
@@ -56,7 +42,7 @@ _PATIENCE_SECONDS = 5.0
 """A large batch that has waited longer than this for others is reported."""
 
 
-_NOTHING = Taken()
+_NOTHING = internals.Taken()
 
 
 class OffsetOutOfRange(SafeError):
@@ -95,6 +81,16 @@ class Membership:
     session_timeout_seconds: float
 
 
+class GroupMember(Protocol):
+    """What a subscription calls when the group rebalances."""
+
+    async def on_revoked(self) -> None:
+        """All partitions are about to be assigned again."""
+
+    def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
+        """These partitions are ours from now on."""
+
+
 class _Rest(NamedTuple):
     """A partition that is not read until some time (monotonic); how long the pause is, and when the first one began."""
 
@@ -106,17 +102,9 @@ class _Rest(NamedTuple):
 class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
     """A consumer that joins its group on start(); it never commits or resets an offset by itself."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        membership: Membership,
-        *,
-        on_revoked: Callable[[], Awaitable[None]],
-        on_assigned: Callable[[frozenset[int], int], None],
-    ) -> None:
+    def __init__(self, connection: Connection, membership: Membership, member: GroupMember) -> None:
         self._membership = membership
-        self._on_revoked = on_revoked
-        self._on_assigned = on_assigned
+        self._member = member
         session_ms = int(membership.session_timeout_seconds * 1_000)
         self._consumer = AIOKafkaConsumer(
             **connection.client(
@@ -134,7 +122,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             )
         )
         self._offsets = GroupOffsets(
-            lambda: coordinator_link(self._consumer),
+            lambda: internals.coordinator_link(self._consumer),
             membership.group,
             membership.topic,
             witness=TopicPartition(membership.witness_topic, 0),
@@ -147,7 +135,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._arrival: asyncio.Future[None] | None = None
         self._failure: SafeError | None = None
         # What the current poll has found so far: a partition that gets another position meanwhile must not deliver it.
-        self._taken: dict[int, Taken] = {}
+        self._taken: dict[int, internals.Taken] = {}
         self._unread: dict[int, Transient] = {}
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -159,8 +147,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         except SafeError:
             await self.stop(0.5)
             raise
-        note_heartbeats(self._consumer, self._note_heartbeat)
-        note_syncs(self._consumer, self._note_sync)
+        internals.note_heartbeats(self._consumer, self._note_heartbeat)
+        internals.note_syncs(self._consumer, self._note_sync)
         self._consumer.subscribe([self._membership.topic], listener=self)
 
     async def stop(self, deadline_seconds: float) -> None:
@@ -170,18 +158,18 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     @property
     def is_broken(self) -> bool:
         """Whether the client will never join a group again."""
-        return coordination_failed(self._consumer)
+        return internals.coordination_failed(self._consumer)
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
     @property
     def generation(self) -> int:
         """The generation that the member last joined."""
-        return generation_of(self._consumer)
+        return internals.generation_of(self._consumer)
 
     def owns(self, partition: int) -> bool:
         """Whether the current, settled assignment has the partition."""
-        if is_rebalancing(self._consumer):
+        if internals.is_rebalancing(self._consumer):
             return False
         return self._where(partition) in self._consumer.assignment()
 
@@ -197,7 +185,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - all are revoked
         """Let go of every partition: aiokafka calls this, and the group waits until it returns."""
-        await self._on_revoked()
+        await self._member.on_revoked()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Take what the group has assigned: aiokafka calls this, and polls bring nothing until it returns."""
@@ -208,7 +196,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             # Paused, and given a position at once, so that the client does not look for a position itself.
             self._consumer.pause(partition)
             self._consumer.seek(partition, 0)
-        self._on_assigned(frozenset(partition.partition for partition in assigned), self.generation)
+        self._member.on_assigned(frozenset(partition.partition for partition in assigned), self.generation)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -240,15 +228,15 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     async def _take(self, where: TopicPartition) -> None:
         """Take what one partition has; its failures do not concern the others."""
         try:
-            records = await take(self._consumer, where)
+            records = await internals.take(self._consumer, where)
         except BatchesInTheWay:
             rest = self._rest(where, longest_seconds=_FIRST_REST_SECONDS)
             if time.monotonic() - rest.since > _PATIENCE_SECONDS:
-                about = f"{where.topic}/{where.partition} at offset {position_of(self._consumer, where)}"
+                about = f"{where.topic}/{where.partition} at offset {internals.position_of(self._consumer, where)}"
                 self._unread[where.partition] = Transient(f"a large batch of {about} waits until others have been read")
         except (BatchTooLarge, CorruptRecordException) as error:
             self._rest(where)
-            about = f"{where.topic}/{where.partition} at offset {position_of(self._consumer, where)}"
+            about = f"{where.topic}/{where.partition} at offset {internals.position_of(self._consumer, where)}"
             self._unread[where.partition] = Transient(str(translated(error, about)))
         except OffsetOutOfRangeError as error:
             self._failure = OffsetOutOfRange(where.partition, error.args[0][where])
@@ -276,13 +264,13 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         now = time.monotonic()
         resting = {partition for partition, rest in self._rests.items() if now < rest.until}
         left_alone = resting | self._paused
-        fetched = partitions_fetched(self._consumer)
-        let_wait(self._consumer, [where for where in fetched if where.partition in left_alone])
+        fetched = internals.partitions_fetched(self._consumer)
+        internals.let_wait(self._consumer, [where for where in fetched if where.partition in left_alone])
         return [where for where in fetched if where.partition not in left_alone]
 
     async def _wait_for_more(self, timeout_seconds: float) -> None:
         """Wait until more has been fetched, or a partition has been resumed."""
-        arrival = self._arrival = next_arrival(self._consumer)
+        arrival = self._arrival = internals.next_arrival(self._consumer)
         await asyncio.wait([arrival], timeout=timeout_seconds)
         self._arrival = None
         if arrival.done():
@@ -293,7 +281,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     def _with_positions(self) -> dict[int, Fetched]:
         fetched = {}
         for where in self._consumer.assignment():
-            position = position_of(self._consumer, where)
+            position = internals.position_of(self._consumer, where)
             if position is not None:
                 partition = where.partition
                 taken = self._taken.get(partition, _NOTHING)
@@ -359,11 +347,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     async def refresh_metadata(self) -> None:
         """Ask the cluster again which broker leads which partition; raises Transient or Fatal."""
-        await answered(refresh_metadata(self._consumer), f"topic {self._membership.topic}")
-
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        """The earliest offset in the log and the last stable one; raises Transient or Fatal."""
-        return await self.beginning(partition), await self.end(partition)
+        await answered(internals.refresh_metadata(self._consumer), f"topic {self._membership.topic}")
 
     async def end(self, partition: int) -> int:
         """The last stable offset; raises Transient or Fatal."""

@@ -66,19 +66,14 @@ class ProducerEpoch(NamedTuple):
 
 
 class Outgoing:
-    """What one slice writes, collected into batches by topic and partition."""
+    """What one slice writes, collected into batches by topic and partition; `share` of what a slice may hold."""
 
-    def __init__(self, producer: AIOKafkaProducer, now_ms: int) -> None:
+    def __init__(self, producer: AIOKafkaProducer, now_ms: int, share: float = 1.0) -> None:
         self._producer = producer
         self._now_ms = now_ms
         self._batches: dict[tuple[str, int], list[Any]] = {}
-        self._left = _FULL_BYTES
-        self.share = 1.0
-
-    def narrow(self, share: float) -> None:
-        """Take only this share of what a slice may hold; call this before the first record."""
-        self.share = share
         self._left = int(_FULL_BYTES * share)
+        self.share = share
 
     def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Add one record; its timestamp is the time of writing, never the time of the event."""
@@ -151,7 +146,6 @@ class PartitionWriter(Protocol):
 
     async def start(self) -> None:
         """Take over the right to write, ending what a former owner left open; raises Transient or Fatal."""
-        ...
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
         """Write a tombstone without meaning, once, before any commit; return its offset when it is replicated.
@@ -159,22 +153,18 @@ class PartitionWriter(Protocol):
         Everything that an earlier owner wrote has a smaller offset, and a stale leader never has this record: a reader
         that has reached it has read all of that. Raises PartitionLost; then the writer cannot be used again.
         """
-        ...
 
-    def outgoing(self, now_ms: int) -> Outgoing:
-        """An empty slice to fill."""
-        ...
+    def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
+        """An empty slice to fill, up to this share of what a slice may hold."""
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         """Make the slice, its offset and the offset's note visible together.
 
         Raises PartitionLost; then the writer cannot be used again.
         """
-        ...
 
     async def dispose(self) -> None:
         """Drop everything that is unsent and close; waits only briefly for the broker. May be called again."""
-        ...
 
 
 class _ProducerOwner:
@@ -207,8 +197,8 @@ class _ProducerOwner:
     def _note_lost_connection(self) -> None:
         self._lost_connections += 1
 
-    def outgoing(self, now_ms: int) -> Outgoing:
-        return Outgoing(self._running(), now_ms)
+    def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
+        return Outgoing(self._running(), now_ms, share)
 
     def _running(self) -> AIOKafkaProducer:
         if self._producer is None:

@@ -41,7 +41,7 @@ from consumer.worker.http_server import serve_pages
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
-from consumer.worker.role import GroupMember, PartitionLogic, Role, RoleName
+from consumer.worker.role import PartitionLogic, Role, RoleName
 from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.startup_wait import StartupWait
@@ -305,9 +305,6 @@ class Worker:
         membership = Membership(topic, settings.state_topic, group, assignor, session_seconds)
         exactly_once = settings.delivery == "exactly_once"
 
-        def make_subscription(member: GroupMember) -> Subscription:
-            return Subscription(connection, membership, on_revoked=member.on_revoked, on_assigned=member.on_assigned)
-
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
             if exactly_once:
                 return TransactionalWriter(
@@ -330,7 +327,7 @@ class Worker:
             scattered=scattered,
             exactly_once=exactly_once,
             offset_out_of_range=settings.offset_out_of_range,
-            make_subscription=make_subscription,
+            make_subscription=partial(Subscription, connection, membership),
             make_logic=make_logic,
             make_writer=make_writer,
             commit_seconds=min(session_seconds * _TRANSACTION_SHARE, DOUBTFUL_COMMIT_SECONDS),

@@ -373,8 +373,7 @@ class PartitionLifecycle:
     async def _fill(self, held: Held, records: Sequence[Record]) -> tuple[Outgoing, int] | None:
         """Process until it succeeds; None if the partition was taken away, whose next owner reads the records again."""
         while True:
-            outgoing = held.writer.outgoing(self._now_ms())
-            outgoing.narrow(self._slice_size.share)
+            outgoing = held.writer.outgoing(self._now_ms(), self._slice_size.share)
             try:
                 taken = await held.logic.process(records, outgoing)
             except Transient as error:

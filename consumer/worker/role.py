@@ -6,7 +6,7 @@ from math import inf
 from typing import Literal, Protocol
 
 from consumer.kafka.group_offsets import Committed
-from consumer.kafka.subscription import Subscription
+from consumer.kafka.subscription import GroupMember, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 
@@ -21,47 +21,27 @@ class PartitionLogic(Protocol):
 
     async def restore(self, writer: PartitionWriter) -> None:
         """Rebuild the state that earlier owners committed. Raises Transient, PartitionLost or Fatal."""
-        ...
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
         """The first offset to read, given what the group has committed. Raises Transient, Contradiction or Fatal."""
-        ...
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         """Turn records into outputs; returns how many of them were taken. Raises Transient: try again later."""
-        ...
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:
         """Add what belongs in every transaction, just before it is committed; return the note for its offset."""
-        ...
 
     def committed(self, next_offset: int) -> None:
         """The slice is visible: counters and gauges may move."""
-        ...
 
     def next_chore_at(self, *, at_end: bool) -> float | None:
         """Monotonic time at which finish() has something to write even without records."""
-        ...
 
     def show(self, *, visible: bool) -> None:
         """Export what the partition holds, or hide it while it may not be ours."""
-        ...
 
     def drop(self) -> None:
         """The partition is let go, and this object with it."""
-        ...
-
-
-class GroupMember(Protocol):
-    """What a subscription calls when the group rebalances."""
-
-    async def on_revoked(self) -> None:
-        """All partitions are about to be assigned again."""
-        ...
-
-    def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
-        """These partitions are ours from now on."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

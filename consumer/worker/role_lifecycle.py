@@ -37,7 +37,6 @@ class RoleLifecycle:
     def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:
         self.role = role
         self.runners: dict[int, PartitionLifecycle] = {}
-        self.joined = False
         self.polled_at = time.monotonic()
         self.subscription: Subscription | None = None
         self.leaderless: frozenset[int] = frozenset()
@@ -128,7 +127,7 @@ class RoleLifecycle:
 
     def _log_serving(self) -> None:
         """Log once for each assignment that all of it is served."""
-        if self.joined and not self._logged_serving and not self.troubles():
+        if not self._logged_serving and not self.troubles():
             self._logged_serving = True
             _log.info("serving", role=self.role.name, topic=self.role.topic, partitions=sorted(self.runners))
 
@@ -149,7 +148,7 @@ class RoleLifecycle:
     async def _out_of_range(self, subscription: Subscription, gap: OffsetOutOfRange) -> None:
         """A broker does not have the next offset to read: it was deleted, or does not exist yet."""
         await subscription.refresh_metadata()
-        beginning, end = await subscription.bounds(gap.partition)
+        beginning, end = await subscription.beginning(gap.partition), await subscription.end(gap.partition)
         if gap.offset < beginning:
             self._deleted_unread(gap, beginning)
         else:
@@ -209,7 +208,6 @@ class RoleLifecycle:
                     self._drop(partition)
             for partition in sorted(partitions - self.runners.keys()):
                 self._take_up(partition)
-            self.joined = True
             self._logged_serving = False
             _log.info(
                 "partitions assigned",
@@ -257,7 +255,6 @@ class RoleLifecycle:
             self._drop(partition)
         if self._disposals:
             await asyncio.wait(self._disposals, timeout=max(0.5, deadline - time.monotonic()))
-        self.joined = False
         self._generation = None
         await subscription.stop(max(0.5, min(5.0, deadline - time.monotonic())))
 
@@ -265,7 +262,7 @@ class RoleLifecycle:
 
     def troubles(self) -> list[str]:
         """Why the role does not serve all of its partitions at the moment; empty when it does."""
-        if not self.joined or self.subscription is None:
+        if self._generation is None or self.subscription is None:
             return [f"{self.role.name}: not yet a member of its group"]
         if not self.subscription.heartbeat_is_fresh():
             return [f"{self.role.name}: the group coordinator does not answer"]

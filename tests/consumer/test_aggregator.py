@@ -105,8 +105,8 @@ class Written:
 class Kept(Outgoing):
     """A slice that keeps its records where a test can see them."""
 
-    def __init__(self) -> None:
-        super().__init__(None, NOW)
+    def __init__(self, share: float = 1.0) -> None:
+        super().__init__(None, NOW, share)
         self.written: list[Written] = []
         self.note = ""
         self.most_results = 1_000
@@ -252,9 +252,8 @@ class Site:
 
     async def fill(self, *records: Fetched, at_end: bool = False) -> Kept:
         """Everything of a transaction but its commit."""
-        outgoing = Kept()
+        outgoing = Kept(self.share)
         outgoing.most_results = self.most_results
-        outgoing.narrow(self.share)
         taken = await self.logic.process(records, outgoing)
         if taken:
             self.next_offset = records[taken - 1].offset + 1

@@ -384,5 +384,5 @@ def serve(worker: Worker) -> None:
     worker._health.stages = worker._make_stages(VERIFIED)
     for stage, partition in zip(worker._health.stages, (0, 1), strict=True):
         stage.runners[partition] = Serving()
-        stage.joined = True
+        stage._generation = 1
         stage.subscription = Joined()

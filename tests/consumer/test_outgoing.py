@@ -41,8 +41,8 @@ def test_a_slice_is_full_once_its_values_come_to_16_mib_wherever_they_go(outgoin
     assert outgoing.is_full
 
 
-def test_where_commits_are_slow_a_slice_is_full_earlier(outgoing: Outgoing) -> None:
-    outgoing.narrow(1 / 8)
+def test_where_commits_are_slow_a_slice_is_full_earlier() -> None:
+    outgoing = Outgoing(cast("AIOKafkaProducer", Producer()), 0, 1 / 8)
     outgoing.append("scored", 0, b"key", bytes(MIB), [])
     assert not outgoing.is_full
     outgoing.append("scored", 0, b"key", bytes(MIB), [])

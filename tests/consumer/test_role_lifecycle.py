@@ -102,8 +102,8 @@ def brought(records: Sequence[Message], next_offset: int) -> Fetched:
 class Slice(Outgoing):
     """A slice that knows the offsets of the records behind it."""
 
-    def __init__(self) -> None:
-        super().__init__(None, 0)
+    def __init__(self, share: float) -> None:
+        super().__init__(None, 0, share)
         self.offsets: list[int] = []
 
 
@@ -235,7 +235,7 @@ class Group(Subscription):
         self.ends_asked += 1
         if self.end_failure is not None:
             raise self.end_failure
-        return self.site.end
+        return self.site.bounds[1] if self.site.bounds else self.site.end
 
     @override
     async def committed(self, partition: int) -> Committed | None:
@@ -250,11 +250,9 @@ class Group(Subscription):
         self.site.steps.append("refreshes")
 
     @override
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        return self.site.bounds or (await self.beginning(partition), self.site.end)
-
-    @override
     async def beginning(self, partition: int) -> int:
+        if self.site.bounds:
+            return self.site.bounds[0]
         return self.site.log[0].offset if self.site.log else self.site.end
 
 
@@ -317,8 +315,8 @@ class Writer:
         self.site.epoch += self.site.epochs_a_start
         self.epoch = ProducerEpoch(1, self.site.epoch)
 
-    def outgoing(self, now_ms: int) -> Slice:  # noqa: ARG002 - the protocol's signature
-        return Slice()
+    def outgoing(self, now_ms: int, share: float = 1.0) -> Slice:  # noqa: ARG002 - the protocol's signature
+        return Slice(share)
 
     async def mark(
         self,

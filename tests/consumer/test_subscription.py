@@ -6,6 +6,7 @@ The client is the real one, with nothing behind it: what a fetch brings is put w
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -47,9 +48,7 @@ class Group:
         self.decompression = Decompression(LIMIT)
         nobody = cast("Any", None)
         membership = Membership("input", "state", "g", "round_robin", 10.0)
-        self.subscription = Subscription(
-            Connection("127.0.0.1:1", {}), membership, on_revoked=nobody, on_assigned=nobody
-        )
+        self.subscription = Subscription(Connection("127.0.0.1:1", {}), membership, nobody)
         consumer: Any = self.subscription._consumer
         consumer._subscription.subscribe({"input"})
         consumer._subscription.assign_from_subscribed([TopicPartition("input", 0), TopicPartition("input", 1)])
@@ -223,7 +222,8 @@ async def test_an_assignment_is_as_old_as_the_request_for_it_not_as_its_arrival(
     """A process that was frozen in between must not take for fresh what others have been given meanwhile."""
     dealt: list[tuple[frozenset[int], int]] = []
     made = group.subscription
-    made._on_assigned = lambda partitions, generation: dealt.append((partitions, generation))
+    member: Any = SimpleNamespace(on_assigned=lambda partitions, generation: dealt.append((partitions, generation)))
+    made._member = member
 
     made._note_sync(time.monotonic() - 60.0)
     await made.on_partitions_assigned(group.consumer.assignment())

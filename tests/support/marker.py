@@ -23,8 +23,8 @@ class Marker:
         self.marks.append((topic, partition, key))
         return self.offset
 
-    def outgoing(self, now_ms: int) -> Outgoing:
-        raise AssertionError(f"a restore writes nothing else, {now_ms}")
+    def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
+        raise AssertionError(f"a restore writes nothing else, {now_ms}, {share}")
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         raise AssertionError(f"a restore commits nothing, {outgoing}, {next_offset}, {note}")
