@@ -215,30 +215,16 @@ class Metrics:
 
     # --- counting -----------------------------------------------------------------------------------------------------
 
-    def count_slice(
-        self,
-        outcomes: Mapping[str, int],
-        cases: Mapping[tuple[str, str], int],
-        reasons: Mapping[str, int],
-        empty_outputs: Mapping[str, int],
-        input_mismatches: Mapping[str, int],
-        scoring_seconds: Iterable[float],
-    ) -> None:
-        """Count what a committed slice of the scorer did."""
-        for outcome, count in outcomes.items():
-            self._counts["safe_records"][(outcome,)] += count
-        for (concern_id, label), count in cases.items():
-            self._counts["safe_cases"][(_bounded(concern_id, self._concerns), label)] += count
-        for reason, count in reasons.items():
-            self._counts["safe_dead_letters"][(reason,)] += count
-        for name, counted in (("safe_empty_outputs", empty_outputs), ("safe_input_mismatches", input_mismatches)):
-            for concern_id, count in counted.items():
-                self._counts[name][(_bounded(concern_id, self._concerns),)] += count
-        self.scoring.observe(scoring_seconds)
-
     def count(self, name: str, *labels: str, by: int = 1) -> None:
-        """Move one counter of the table above."""
+        """Move one counter of the table above; a concern beyond the first ones counts as `other`."""
+        if _COUNTERS[name].labels[:1] == ("concern_id",):
+            labels = (_bounded(labels[0], self._concerns), *labels[1:])
         self._counts[name][labels] += by
+
+    def count_all(self, counts: Mapping[tuple[str, ...], int]) -> None:
+        """Move several counters, each by its number; the name of a counter and its labels are the key."""
+        for (name, *labels), by in counts.items():
+            self.count(name, *labels, by=by)
 
     # --- the page -----------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class AggregatorPartition:
 
     def _begin_slice(self) -> None:
         self._state.touched = {}
-        self._outcomes: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, ...]] = Counter()
         self._published_at: list[int] = []
         self._reopened: list[LiveBatch] = []
         self._mixed: list[LiveBatch] = []
@@ -170,7 +170,7 @@ class AggregatorPartition:
         """Decode a record; None if another group wrote it, or if it cannot be read and becomes a dead letter."""
         group = group_of(record.headers)
         if group is not None and group != self._settings.group:
-            self._outcomes["foreign"] += 1
+            self._counts["safe_records", "foreign"] += 1
             return None
         try:
             check_schema(record.headers)
@@ -178,7 +178,8 @@ class AggregatorPartition:
         except Undecodable as error:
             poison = Poison("invalid_event", str(error))
         append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._now_ms())
-        self._outcomes["dead_lettered"] += 1
+        self._counts["safe_records", "dead_lettered"] += 1
+        self._counts["safe_dead_letters", poison.reason] += 1
         return None
 
     def _live_batch(self, scored: ScoredRecord, outgoing: Outgoing) -> LiveBatch | None:
@@ -264,19 +265,15 @@ class AggregatorPartition:
 
     def _count(self) -> None:
         now_ms = self._now_ms()
-        for outcome, count in self._outcomes.items():
-            self._metrics.count("safe_records", outcome, by=count)
-        if self._outcomes["dead_lettered"]:
-            self._metrics.count("safe_dead_letters", "invalid_event", by=self._outcomes["dead_lettered"])
-        if self._reopened:
-            self._metrics.count("safe_batches_reopened", by=len(self._reopened))
+        self._metrics.count_all(self._counts)
+        self._metrics.count("safe_batches_reopened", by=len(self._reopened))
         self._metrics.end_to_end.observe(
             max(0, now_ms - published_at) / 1_000 for published_at in self._published_at if published_at >= 0
         )
 
     def _warn(self) -> None:
-        self._foreign.note(self._outcomes["foreign"])
-        self._undecodable.note(self._outcomes["dead_lettered"])
+        self._foreign.note(self._counts["safe_records", "foreign"])
+        self._undecodable.note(self._counts["safe_records", "dead_lettered"])
         for batch in self._reopened:
             _log.warning(
                 "a late record reopened a forgotten batch", concern_id=batch.concern_id, batch_id=batch.batch_id

@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
@@ -54,18 +54,6 @@ class ScorerSettings:
 _Found = Mapping[ExpectationsKey, FoundExpectations | Poison]
 
 
-@dataclass(slots=True)
-class _SliceCounts:
-    """What a slice will have done once it is committed."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    cases: Counter[tuple[str, str]] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    empty_outputs: Counter[str] = field(default_factory=Counter)
-    input_mismatches: Counter[str] = field(default_factory=Counter)
-    scoring_seconds: list[float] = field(default_factory=list)
-
-
 class ScorerPartition:
     """What the scorer does with one partition of the input; it keeps no state of its own."""
 
@@ -84,7 +72,6 @@ class ScorerPartition:
         self._now_ms = now_ms
         self._scored_by = ScoredBy(settings.version, settings.policy.fingerprint)
         self._headers = own_headers(settings.group)
-        self._counts = _SliceCounts()
         self._missing_since: dict[ExpectationsKey, float] = {}
         self._most_records = _ALL
         self._hidden = asyncio.Event()
@@ -93,6 +80,13 @@ class ScorerPartition:
         self._dead_letter_warning = RateLimitedWarning(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
+        self._begin_slice()
+
+    def _begin_slice(self) -> None:
+        """Forget what is counted only once a slice is committed."""
+        self._counts: Counter[tuple[str, ...]] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._scoring_seconds: list[float] = []
 
     # --- the life of a partition --------------------------------------------------------------------------------------
 
@@ -131,7 +125,7 @@ class ScorerPartition:
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         """Score a slice; raises Transient while test cases cannot be read, or a limit of dead letters is met."""
-        self._counts = _SliceCounts()
+        self._begin_slice()
         self._trial_watch = self._watch.copy()
         records = records[: self._most_records]
         events = await self._decode(records)
@@ -221,7 +215,7 @@ class ScorerPartition:
         outgoing: Outgoing,
     ) -> None:
         if event is None:
-            self._counts.outcomes["ignored"] += 1
+            self._counts["safe_records", "ignored"] += 1
             return
         answer = event if isinstance(event, Poison) else found[ExpectationsKey(event.batch_id, event.test_id)]
         if isinstance(answer, Poison):
@@ -250,7 +244,7 @@ class ScorerPartition:
                 input_matches=input_matches, scored_by=self._scored_by, scored_at=self._now_ms(),
             )
         )  # fmt: skip
-        self._counts.scoring_seconds.append(time.perf_counter() - started)
+        self._scoring_seconds.append(time.perf_counter() - started)
         if len(value) > self._settings.input_rules.max_value_bytes - _RESULT_OVERHEAD_BYTES:
             raise Poison("result_too_large", f"the scored record has {len(value)} bytes")
         partition = partition_for(batch_key(concern_id, event.batch_id), self._settings.scored_partitions)
@@ -258,12 +252,12 @@ class ScorerPartition:
         headers = traced(self._headers, record.headers) if record.headers else self._headers
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
         counts = self._counts
-        counts.outcomes["scored"] += 1
-        counts.cases[concern_id, case.label] += 1
+        counts["safe_records", "scored"] += 1
+        counts["safe_cases", concern_id, case.label] += 1
         if case.empty_output:
-            counts.empty_outputs[concern_id] += 1
+            counts["safe_empty_outputs", concern_id] += 1
         if input_matches is False:
-            counts.input_mismatches[concern_id] += 1
+            counts["safe_input_mismatches", concern_id] += 1
 
     def _scored(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> CaseScore:
         try:
@@ -283,19 +277,18 @@ class ScorerPartition:
             )
         self._trial_watch.note(is_dead_letter=True)
         append_dead_letter(outgoing, record, poison, "scorer", self._settings.dead_letters, self._now_ms())
-        self._counts.outcomes["dead_lettered"] += 1
-        self._counts.reasons[poison.reason] += 1
+        self._counts["safe_records", "dead_lettered"] += 1
+        self._counts["safe_dead_letters", poison.reason] += 1
+        self._reasons[poison.reason] += 1
 
     def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
         """Move the counters, and log once per slice what became a dead letter."""
         self._begun_at = None
         self._watch = self._trial_watch
-        counts, self._counts = self._counts, _SliceCounts()
-        self._metrics.count_slice(
-            counts.outcomes, counts.cases, counts.reasons, counts.empty_outputs, counts.input_mismatches,
-            counts.scoring_seconds,
-        )  # fmt: skip
-        self._dead_letter_warning.note(counts.reasons)
+        self._metrics.count_all(self._counts)
+        self._metrics.scoring.observe(self._scoring_seconds)
+        self._dead_letter_warning.note(self._reasons)
+        self._begin_slice()
 
 
 def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:

@@ -171,7 +171,16 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 def full() -> Metrics:
     """Metrics with a sample of everything."""
     metrics = metrics_with(batch())
-    metrics.count_slice({"scored": 2}, {("S11", "Pass"): 2}, {"invalid_json": 1}, {"S11": 1}, {"S11": 2}, [0.000_02])
+    metrics.count_all(
+        {
+            ("safe_records", "scored"): 2,
+            ("safe_cases", "S11", "Pass"): 2,
+            ("safe_dead_letters", "invalid_json"): 1,
+            ("safe_empty_outputs", "S11"): 1,
+            ("safe_input_mismatches", "S11"): 2,
+        }
+    )
+    metrics.scoring.observe([0.000_02])
     metrics.count("safe_batches_reopened")
     metrics.end_to_end.observe([0.02])
     metrics.ready = lambda: True
@@ -261,8 +270,8 @@ def test_concerns_beyond_a_hundred_count_as_other() -> None:
     metrics = Metrics("0.1.0", "sha256:0")
     for number in range(150):
         concern_id = f"C-{number}"
-        metrics.count_slice({}, {(concern_id, "Pass"): 1}, {}, {concern_id: 1}, {}, ())
-    metrics.count_slice({}, {("C-3", "Pass"): 1, ("C-149", "Pass"): 1}, {}, {}, {}, ())
+        metrics.count_all({("safe_cases", concern_id, "Pass"): 1, ("safe_empty_outputs", concern_id): 1})
+    metrics.count_all({("safe_cases", "C-3", "Pass"): 1, ("safe_cases", "C-149", "Pass"): 1})
     assert len(samples(metrics, "safe_cases_total")) == 101
     assert value(metrics, "safe_cases_total", concern_id="other", label="Pass") == 51
     assert value(metrics, "safe_cases_total", concern_id="C-3", label="Pass") == 2
@@ -396,7 +405,7 @@ ids = st.text(max_size=12).filter(lambda text: id_problem(text) is None) | st.sa
 @given(concern_id=ids, batch_id=ids, archetype=ids)
 def test_any_id_comes_back_from_the_page_as_it_was(concern_id: str, batch_id: str, archetype: str) -> None:
     metrics = metrics_with(batch(concern_id, batch_id, labels=(), archetypes=[archetype]))
-    metrics.count_slice({}, {(concern_id, "Pass"): 1}, {}, {}, {}, ())
+    metrics.count("safe_cases", concern_id, "Pass")
     labels = {"concern_id": concern_id, "batch_id": batch_id}
     assert value(metrics, "safe_batch_archetype_cases", **labels, archetype=archetype) == 1
     assert value(metrics, "safe_cases_total", concern_id=concern_id, label="Pass") == 1

@@ -135,8 +135,8 @@ class _Counted(Metrics):
     outcomes: Mapping[str, int] = {}
 
     @override
-    def count_slice(self, outcomes: Mapping[str, int], *counts: Any) -> None:
-        self.outcomes = dict(outcomes)
+    def count_all(self, counts: Mapping[tuple[str, ...], int]) -> None:
+        self.outcomes = {labels[0]: count for (name, *labels), count in counts.items() if name == "safe_records"}
 
 
 class _OneBatch:
