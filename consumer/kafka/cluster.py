@@ -23,7 +23,7 @@ from aiokafka.errors import (
 from consumer.errors import Fatal, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
-from consumer.kafka.internals import find_nodes, metadata_of, nodes_of
+from consumer.kafka.internals import metadata_of, nodes_of, refresh_metadata
 from consumer.kafka.protocol import NO_ID
 from consumer.kafka.reachability import reach
 from consumer.text import named
@@ -155,7 +155,7 @@ class Cluster:
 
     async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
         """Ask every broker about some topics; returns what is missing, by broker, where something still is."""
-        await answered(find_nodes(self._admin), "the cluster")
+        await answered(refresh_metadata(self._admin), "the cluster")
         nodes = nodes_of(self._admin)
         found = await asyncio.gather(*(self._lacking(topics, node) for node in nodes))
         labels = [f"broker {node} ({address})" for node, address in nodes.items()]

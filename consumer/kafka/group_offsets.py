@@ -44,7 +44,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import Transient
-from consumer.kafka.failures import translated
+from consumer.kafka.failures import FAILURES, translated
 from consumer.kafka.internals import CoordinatorLink
 from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset
 
@@ -109,7 +109,7 @@ class GroupOffsets:
             except _FORBIDDEN as error:
                 topic = self._witness.topic if isinstance(error, TopicAuthorizationFailedError) else self._topic
                 raise translated(error, f"topic {topic}, group {self._group}") from error
-            except (KafkaError, OSError, TimeoutError) as error:
+            except FAILURES as error:
                 if time.monotonic() > deadline:
                     raise Transient(
                         f"no coordinator of group {self._group} can prove that it knows the latest offsets "
@@ -130,7 +130,7 @@ class GroupOffsets:
             raise OutOfGroup(f"group {self._group} is rebalancing ({type(error).__name__})") from error
         except (GroupLoadInProgressError, UnstableOffset, *_FORBIDDEN):
             raise  # the node is the coordinator, or will never allow it
-        except (KafkaError, OSError, TimeoutError):
+        except FAILURES:
             link.distrust()
             raise
 

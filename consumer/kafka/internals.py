@@ -250,7 +250,9 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
                 result._update_position()
                 return taken
     except KafkaError as error:
-        failure = _without_frames(error)
+        # Its frames, and those of its causes, refer to records, and to batches that are half read.
+        error.__context__ = error.__cause__ = None
+        failure = error.with_traceback(None)
     except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and only its partition must wait
         failure = UndecodableBatch(f"a batch cannot be read ({type(error).__name__})")
     result._update_position()
@@ -261,12 +263,6 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
         finally:
             del failure  # else this frame and the failure would refer to each other
     return taken
-
-
-def _without_frames(error: KafkaError) -> KafkaError:
-    """The error alone: the frames of it and of its causes refer to records, and to batches that are half read."""
-    error.__context__ = error.__cause__ = None
-    return error.with_traceback(None)
 
 
 def size_of(record: Any) -> int:
@@ -313,11 +309,6 @@ def nodes_of(admin: AIOKafkaAdminClient) -> dict[int, str]:
     return {broker.nodeId: f"{broker.host}:{broker.port}" for broker in admin._client.cluster.brokers()}
 
 
-async def find_nodes(admin: AIOKafkaAdminClient) -> None:
-    """Ask the cluster which brokers it has now."""
-    await admin._client.force_metadata_update()
-
-
 async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: int) -> dict[str, Any]:
     """What one broker knows about some topics; unlike `describe_topics()`, this does not create missing ones."""
     response = await admin._send_request(TopicsMetadataRequest(list(topics)), node)
@@ -325,9 +316,9 @@ async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: i
     return metadata
 
 
-async def refresh_metadata(consumer: AIOKafkaConsumer) -> None:
-    """Make the consumer ask which broker leads which partition, and wait for the answer."""
-    await consumer._client.force_metadata_update()
+async def refresh_metadata(client: AIOKafkaConsumer | AIOKafkaAdminClient) -> None:
+    """Make a client ask which brokers there are and what each of them leads, and wait for the answer."""
+    await client._client.force_metadata_update()
 
 
 def coordination_failed(consumer: AIOKafkaConsumer) -> bool:

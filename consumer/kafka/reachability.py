@@ -10,13 +10,13 @@ from aiokafka.errors import (
     AuthenticationFailedError,
     IllegalSaslStateError,
     KafkaConnectionError,
-    KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
 from aiokafka.protocol.metadata import MetadataRequest
 
 from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.kafka.failures import FAILURES
 
 _SERVER_SECONDS = 5.0
 _CONNECTION_OPTIONS = (
@@ -78,7 +78,7 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
         async with asyncio.timeout(_SERVER_SECONDS):
             connection = await create_conn(host.strip("[]"), int(port), **known)
             await connection.send(MetadataRequest([]))
-    except (KafkaError, OSError, TimeoutError, UnicodeError) as error:
+    except (*FAILURES, UnicodeError) as error:
         return _explained(error, server)
     finally:
         if connection is not None:

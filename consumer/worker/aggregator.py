@@ -8,6 +8,7 @@ rows in `safe.v0.state`, which the partition's owner alone writes (contract.md, 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import inf
 from sys import intern
 
 import structlog
@@ -236,15 +237,12 @@ class AggregatorPartition:
         self._state.put(outgoing, PROGRESS_KEY, progress.encode())
         return progress.note
 
-    def next_chore_at(self, *, at_end: bool) -> float | None:
+    def next_chore_at(self, *, at_end: bool) -> float:
         """When a report is due, or a batch may be forgotten."""
         now = time.monotonic()
-        times = [
-            now if self._state.rewrite else None,
-            self._reporting.next_at(),
-            self._forgetting.next_at(now, self._committed_at) if at_end else None,
-        ]
-        return min((at for at in times if at is not None), default=None)
+        rewrite_at = now if self._state.rewrite else inf
+        forget_at = self._forgetting.next_at(now, self._committed_at) if at_end else inf
+        return min(rewrite_at, forget_at, self._reporting.next_at())
 
     # --- export -------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 
 from consumer.kafka.internals import size_of
 from consumer.kafka.subscription import Fetched
@@ -45,7 +46,7 @@ class Buffer:
         self._sizes: deque[int] = deque()
         self.fetched_to = 0
         self.paused = False
-        self.markers_since: float | None = None
+        self.markers_since = inf
         self._bytes = 0
 
     def start(self, position: int) -> None:
@@ -59,7 +60,7 @@ class Buffer:
         self._sizes.clear()
         self._bytes = 0
         self.paused = False
-        self.markers_since = None
+        self.markers_since = inf
 
     def add(self, fetched: Fetched) -> None:
         """Append what a poll brought."""
@@ -68,8 +69,8 @@ class Buffer:
         self._sizes.extend(fetched.sizes[known:])
         self._bytes += sum(fetched.sizes[known:])
         self.fetched_to = fetched.next_offset
-        if not self.records and self.markers_since is None:
-            self.markers_since = time.monotonic()
+        if not self.records:
+            self.markers_since = min(self.markers_since, time.monotonic())
 
     @property
     def is_full(self) -> bool:
@@ -111,6 +112,6 @@ class Buffer:
     def committed(self, next_offset: int) -> None:
         """Everything before `next_offset` is committed."""
         if next_offset >= self.fetched_to:
-            self.markers_since = None
-        elif not self.records and self.markers_since is None:
-            self.markers_since = time.monotonic()
+            self.markers_since = inf
+        elif not self.records:
+            self.markers_since = min(self.markers_since, time.monotonic())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
+from math import inf
 
 import structlog
 from msgspec.structs import replace
@@ -81,17 +82,15 @@ class Forgetting:
             del forgotten[key]
             self._state.put(outgoing, key.encode(), None)
 
-    def next_at(self, now: float, committed_at: float) -> float | None:
-        """Monotonic time at which the longest idle batch, or mark, is old enough; None if there is none.
+    def next_at(self, now: float, committed_at: float) -> float:
+        """Monotonic time at which the longest idle batch, or mark, is old enough; `inf` if there is none.
 
         A pause after each commit keeps the loop from spinning over what must wait, such as a batch that owes a report.
         """
         batches, marks = self._state.batches.values(), self._state.forgotten.values()
         times = [batch.row.last_scored_at + self._ttl_ms for batch in islice(batches, 1) if batch.row]
         times += [row.last_scored_at + self._mark_ms for row in islice(marks, 1)]
-        if not times:
-            return None
-        due_in = max(0.0, (min(times) - self._now_ms() + 1) / 1_000)
+        due_in = max(0.0, (min(times, default=inf) - self._now_ms() + 1) / 1_000)
         return max(now + due_in, committed_at + _FORGET_EVERY_SECONDS)
 
 

@@ -316,11 +316,10 @@ class PartitionLifecycle:
         self._woken.clear()
         if self._buffer.records:
             return
-        due_at, at_end = self._due_at(held), self._at_end()
-        wait = None if due_at is None else due_at - time.monotonic()
+        wait, at_end = self._due_at(held) - time.monotonic(), self._at_end()
         if not at_end:  # the fetch that reaches the end may be empty, and then wakes nothing
-            wait = LOOK_AGAIN_SECONDS if wait is None else min(wait, LOOK_AGAIN_SECONDS)
-        if wait is None or wait > 0:
+            wait = min(wait, LOOK_AGAIN_SECONDS)
+        if wait > 0:
             if at_end:
                 self._prove()
             await wait_until(self._woken, wait)
@@ -337,7 +336,7 @@ class PartitionLifecycle:
         if not records:
             due_at = self._due_at(held)
             # The clock is read after that: what became due a moment ago must count, else the loop spins.
-            if due_at is None or due_at > time.monotonic():
+            if due_at > time.monotonic():
                 return
         self.quiet.clear()
         try:
@@ -345,14 +344,10 @@ class PartitionLifecycle:
         finally:
             self.quiet.set()
 
-    def _due_at(self, held: Held) -> float | None:
-        """When something must be committed even without records; None for never."""
-        chore_at = held.logic.next_chore_at(at_end=self._at_end())
-        markers_since = self._buffer.markers_since
-        if markers_since is None:
-            return chore_at
-        markers_at = markers_since + _MARKERS_SECONDS
-        return markers_at if chore_at is None else min(chore_at, markers_at)
+    def _due_at(self, held: Held) -> float:
+        """When something must be committed even without records; `inf` for never."""
+        markers_at = self._buffer.markers_since + _MARKERS_SECONDS
+        return min(markers_at, held.logic.next_chore_at(at_end=self._at_end()))
 
     async def _write(self, held: Held, records: Sequence[Record], next_offset: int) -> None:
         """Process records, and commit the outputs with the offset after them: all of it, or nothing."""

@@ -3,6 +3,7 @@
 import heapq
 import time
 from collections.abc import Callable
+from math import inf
 
 from msgspec.structs import replace
 
@@ -55,10 +56,10 @@ class Reporting:
             batch.owed_at = max(time.monotonic(), batch.report_not_before)
             heapq.heappush(self._owed, (batch.owed_at, batch.key))
 
-    def next_at(self) -> float | None:
-        """When the next report may be published, if nothing else is; None if none is owed."""
+    def next_at(self) -> float:
+        """When the next report may be published, if nothing else is; `inf` if none is owed."""
         if not self._owed:
-            return None
+            return inf
         paid_at = self._credited_at - self._credit / _IDLE_REPORT_SHARE
         return max(self._owed[0][0], paid_at)
 

@@ -34,8 +34,8 @@ class PartitionLogic(Protocol):
     def committed(self, next_offset: int) -> None:
         """The slice is visible: counters and gauges may move."""
 
-    def next_chore_at(self, *, at_end: bool) -> float | None:
-        """Monotonic time at which finish() has something to write even without records."""
+    def next_chore_at(self, *, at_end: bool) -> float:
+        """Monotonic time at which finish() has something to write even without records; `inf` for never."""
 
     def show(self, *, visible: bool) -> None:
         """Export what the partition holds, or hide it while it may not be ours."""

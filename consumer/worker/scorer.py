@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
@@ -51,6 +52,9 @@ class ScorerSettings:
     poison_limits: PoisonLimits
 
 
+_Decoded = InputEvent | Poison | None
+"""What a record holds, or why it holds nothing that can be scored; None for one that is ignored."""
+
 _Found = Mapping[ExpectationsKey, FoundExpectations | Poison]
 
 
@@ -76,7 +80,7 @@ class ScorerPartition:
         self._most_records = _ALL
         self._hidden = asyncio.Event()
         self._watch = self._trial_watch = PoisonWatch(settings.poison_limits)
-        self._begun_at: float | None = None
+        self._begun_at = inf
         self._dead_letter_warning = RateLimitedWarning(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
@@ -106,7 +110,7 @@ class ScorerPartition:
         """A scorer's transaction holds nothing but the outputs and the offset, and the offset needs no note."""
         return ""
 
-    def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
+    def next_chore_at(self, *, at_end: bool) -> float:  # noqa: ARG002 - the protocol's signature
         """One chore: if reading began at the end, that offset is committed at once, or a restart would skip more."""
         return self._begun_at
 
@@ -132,8 +136,8 @@ class ScorerPartition:
         found = await self._find(events)
         return await self._publish(records, events, found, outgoing)
 
-    async def _decode(self, records: Sequence[Record]) -> list[InputEvent | Poison | None]:
-        decoded: list[InputEvent | Poison | None] = []
+    async def _decode(self, records: Sequence[Record]) -> list[_Decoded]:
+        decoded: list[_Decoded] = []
         rules = self._settings.input_rules
         turns = Turns()
         for record in records:
@@ -145,7 +149,7 @@ class ScorerPartition:
                 await turns.next()
         return decoded
 
-    async def _find(self, events: Sequence[InputEvent | Poison | None]) -> _Found:
+    async def _find(self, events: Sequence[_Decoded]) -> _Found:
         """Look up a slice; after a failure the next one is smaller, so that a slow source lets some pass."""
         keys = {ExpectationsKey(event.batch_id, event.test_id) for event in events if isinstance(event, InputEvent)}
         try:
@@ -181,11 +185,7 @@ class ScorerPartition:
             raise Transient("a test case is not there yet; waiting for SAFE_V0_EXPECTATIONS_GRACE_SECONDS")
 
     async def _publish(
-        self,
-        records: Sequence[Record],
-        events: Sequence[InputEvent | Poison | None],
-        found: _Found,
-        outgoing: Outgoing,
+        self, records: Sequence[Record], events: Sequence[_Decoded], found: _Found, outgoing: Outgoing
     ) -> int:
         """Score and publish as far as one transaction can hold; returns how many records were taken."""
         turns = Turns()
@@ -207,13 +207,7 @@ class ScorerPartition:
         self._most_records = min(_ALL, self._most_records * 2)
         return len(records)
 
-    def _process_one(
-        self,
-        record: Record,
-        event: InputEvent | Poison | None,
-        found: _Found,
-        outgoing: Outgoing,
-    ) -> None:
+    def _process_one(self, record: Record, event: _Decoded, found: _Found, outgoing: Outgoing) -> None:
         if event is None:
             self._counts["safe_records", "ignored"] += 1
             return
@@ -283,7 +277,7 @@ class ScorerPartition:
 
     def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
         """Move the counters, and log once per slice what became a dead letter."""
-        self._begun_at = None
+        self._begun_at = inf
         self._watch = self._trial_watch
         self._metrics.count_all(self._counts)
         self._metrics.scoring.observe(self._scoring_seconds)
@@ -291,7 +285,7 @@ class ScorerPartition:
         self._begin_slice()
 
 
-def _decoded(record: Record, rules: InputRules) -> InputEvent | Poison | None:
+def _decoded(record: Record, rules: InputRules) -> _Decoded:
     try:
         return decode(record, rules)
     except Poison as poison:

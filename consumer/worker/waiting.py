@@ -3,15 +3,16 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine
+from math import inf
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-async def wait_until(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait until the event is set, but no longer than this many seconds; None for no limit."""
+async def wait_until(event: asyncio.Event, seconds: float) -> None:
+    """Wait until the event is set, but no longer than this many seconds; `inf` for no limit."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds if seconds < inf else None):
             await event.wait()
 
 

@@ -44,11 +44,11 @@ class Nodes(Cluster):
                 raise NodeNotReadyError(f"node {node}")
             return answers[node]
 
-        async def find_nodes(_admin: object) -> None:
+        async def refresh_metadata(_admin: object) -> None:
             return None
 
         monkeypatch.setattr(cluster_module, "metadata_of", metadata_of)
-        monkeypatch.setattr(cluster_module, "find_nodes", find_nodes)
+        monkeypatch.setattr(cluster_module, "refresh_metadata", refresh_metadata)
         monkeypatch.setattr(cluster_module, "nodes_of", lambda _admin: NODES)
 
     @override

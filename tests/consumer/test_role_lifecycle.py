@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ class Site:
         self.committing = 0
         self.tried: list[tuple[int, float]] = []  # of each commit: how many records it held, and its share
         self.most_records: int | None = None  # a commit of more does not end in time
-        self.chore_at: float | None = None
+        self.chore_at = inf
         self.visible = False
         self.group: Group | None = None
 
@@ -284,14 +285,14 @@ class Logic:
         return taken
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:  # noqa: ARG002 - the protocol's signature
-        if self.site.chore_at is not None and self.site.chore_at <= time.monotonic():
-            self.site.chore_at = None
+        if self.site.chore_at <= time.monotonic():
+            self.site.chore_at = inf
         return f"up to {next_offset}"
 
     def committed(self, next_offset: int) -> None:
         assert self.site.committed == next_offset
 
-    def next_chore_at(self, *, at_end: bool) -> float | None:  # noqa: ARG002 - the protocol's signature
+    def next_chore_at(self, *, at_end: bool) -> float:  # noqa: ARG002 - the protocol's signature
         return self.site.chore_at
 
     def show(self, *, visible: bool) -> None:
@@ -571,7 +572,7 @@ async def test_a_chore_is_done_without_a_record_when_it_is_due(site: Site) -> No
         site.chore_at = time.monotonic() + 0.3  # by then the record has been committed, on a busy machine too
         due = site.chore_at
         site.publish(1)
-        await until(lambda: site.chore_at is None)
+        await until(lambda: site.chore_at == inf)
         assert time.monotonic() >= due
     assert site.processed == [0]
     assert site.commits[-1] == ([], 1)

@@ -9,6 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -659,4 +660,4 @@ async def test_a_scorer_has_no_chores_and_no_state(site: Site) -> None:
     site.logic.show(visible=True)
     site.logic.drop()
     assert outgoing.written == []
-    assert site.logic.next_chore_at(at_end=True) is None
+    assert site.logic.next_chore_at(at_end=True) == inf
