@@ -162,11 +162,6 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
-    @property
-    def generation(self) -> int:
-        """The generation that the member last joined."""
-        return internals.generation_of(self._consumer)
-
     def owns(self, partition: int) -> bool:
         """Whether the current, settled assignment has the partition."""
         if internals.is_rebalancing(self._consumer):
@@ -196,7 +191,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             # Paused, and given a position at once, so that the client does not look for a position itself.
             self._consumer.pause(partition)
             self._consumer.seek(partition, 0)
-        self._member.on_assigned(frozenset(partition.partition for partition in assigned), self.generation)
+        partitions = frozenset(partition.partition for partition in assigned)
+        self._member.on_assigned(partitions, internals.generation_of(self._consumer))
 
     # --- records ------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from consumer.errors import ConfigurationError, Fatal, Transient
@@ -51,8 +51,7 @@ class TopicSpec:
 
     name: str
     variable: str
-    settings: Mapping[str, str] = field(default_factory=dict)
-    compacted: bool = False
+    settings: Mapping[str, str]
 
 
 def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
@@ -63,9 +62,9 @@ def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
     specs: dict[Name, TopicSpec] = {
         "input": TopicSpec(settings.input_topic, "SAFE_V0_INPUT_TOPIC", largest),
         "scored": TopicSpec(settings.scored_topic, "SAFE_V0_SCORED_TOPIC", scored),
-        "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest}, compacted=True),
+        "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest}),
         "result": TopicSpec(settings.result_topic, "SAFE_V0_RESULT_TOPIC", {**_DELETED, **largest}),
-        "report": TopicSpec(settings.report_topic, "SAFE_V0_REPORT_TOPIC", {**_COMPACTED, **largest}, compacted=True),
+        "report": TopicSpec(settings.report_topic, "SAFE_V0_REPORT_TOPIC", {**_COMPACTED, **largest}),
         "dead_letter": TopicSpec(settings.dead_letter_topic, "SAFE_V0_DEAD_LETTER_TOPIC", dead_letter),
     }
     names = [spec.name for spec in specs.values()]
@@ -165,15 +164,14 @@ def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec
 
 
 def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
-    policy = topic.settings.get("cleanup.policy")
-    if policy is None:
-        return
-    if spec.compacted and policy != "compact":
+    is_compacted = spec.settings.get("cleanup.policy") == "compact"
+    policy = topic.settings.get("cleanup.policy", "compact" if is_compacted else "delete")
+    if is_compacted and policy != "compact":
         raise ConfigurationError(
             f"{spec.name} has cleanup.policy={policy}, but its rows must outlive any retention: "
             "set cleanup.policy=compact"
         )
-    if not spec.compacted and "compact" in policy:
+    if not is_compacted and "compact" in policy:
         raise ConfigurationError(
             f"{spec.name} has cleanup.policy={policy}, but each of its records counts: set cleanup.policy=delete"
         )

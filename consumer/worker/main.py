@@ -89,7 +89,6 @@ class Worker:
         self._connection = Connection.from_settings(self._settings)
         self._cluster = Cluster(self._connection)
         self._metrics = Metrics(__version__, loaded.policy.fingerprint)
-        self._source: ExpectationsSource | None = None
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
@@ -121,14 +120,12 @@ class Worker:
         """With brokers that answer: read the test cases, and serve."""
         gc.disable()  # before test cases are read: to examine all of them again and again would block the event loop
         cleanup.callback(gc.enable)
-        if self._role != "aggregator":
-            self._source = expectations_source(self._settings)
-            cleanup.push_async_callback(self._source.stop)  # also after a start that fails half-way
-        self._health.source = self._source
+        source = self._health.source = None if self._role == "aggregator" else expectations_source(self._settings)
         self._health.connect(self._metrics)
-        if self._source is not None:
+        if source is not None:
+            cleanup.push_async_callback(source.stop)  # also after a start that fails half-way
             self._health.is_reading = True
-            await unless(self._stopping, self._source.start())
+            await unless(self._stopping, source.start())
             self._health.is_reading = False
         if self._stopping.is_set():
             return
@@ -215,7 +212,7 @@ class Worker:
             group=settings.kafka_group_id,
             topics={name: spec.name for name, spec in topic_specs(settings).items()},
             partitions=dict(verified.partitions),
-            expectations=without_secrets("expectations", settings.expectations) if self._source is not None else None,
+            expectations=None if self._role == "aggregator" else without_secrets("expectations", settings.expectations),
             fingerprint=self._loaded.policy.fingerprint,
             http=address,
         )
@@ -229,8 +226,8 @@ class Worker:
         return [RoleLifecycle(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
 
     def _scorer(self, verified: Verified) -> Role:
-        assert self._source is not None
-        settings = self._settings
+        settings, source = self._settings, self._health.source
+        assert source is not None
         scorer = ScorerSettings(
             group=settings.kafka_group_id,
             version=__version__,
@@ -243,7 +240,6 @@ class Worker:
             dead_letters=self._dead_letters(verified),
             poison_limits=PoisonLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
-        source, metrics = self._source, self._metrics
         # Partitions that are added later are read from their earliest record.
         known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
         return self._make_role(
@@ -253,7 +249,7 @@ class Worker:
             assignor="round_robin",
             scattered=frozenset({settings.scored_topic, settings.dead_letter_topic}),
             make_logic=lambda partition: ScorerPartition(
-                partition, scorer if partition in known else added, source, metrics, now_ms
+                partition, scorer if partition in known else added, source, self._metrics, now_ms
             ),
         )
 

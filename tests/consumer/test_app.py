@@ -380,7 +380,7 @@ class Joined(Subscription):
 
 def serve(worker: Worker) -> None:
     """Give a worker its two roles, partition 0 of the input and partition 1 of what is scored."""
-    worker._source = app_module.expectations_source(worker._settings)
+    worker._health.source = app_module.expectations_source(worker._settings)
     worker._health.stages = worker._make_stages(VERIFIED)
     for stage, partition in zip(worker._health.stages, (0, 1), strict=True):
         stage.runners[partition] = Serving()
