@@ -18,7 +18,7 @@ from aiokafka.errors import (
 
 from consumer.errors import Fatal, Transient
 from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
-from consumer.kafka.internals import UnknownVersion
+from consumer.kafka.internals import UnknownVersion, forget
 
 T = TypeVar("T")
 
@@ -81,5 +81,4 @@ async def closed(closing: Awaitable[Any], seconds: float) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=1.0)
-    if task.done() and not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not log it
+    forget(task)

@@ -362,21 +362,21 @@ async def dispose(producer: AIOKafkaProducer) -> None:
         while not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=0.05)
-        _forget(task)
+        forget(task)
     accumulator: Any = producer._message_accumulator
     waiting = [batch for batches in accumulator._batches.values() for batch in batches]
     accumulator._pending_batches.update(waiting)  # the callback of a batch that was to be sent again looks for it there
     for batch in list(accumulator._pending_batches):
         for future in (batch.future, batch._drain_waiter):
-            _forget(future)
+            forget(future)
     if producer._txn_manager is not None and producer._txn_manager._transaction_waiter is not None:
-        _forget(producer._txn_manager._transaction_waiter)
+        forget(producer._txn_manager._transaction_waiter)
     producer._closed = True
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(producer.client.close(), timeout=1.0)
 
 
-def _forget(future: "asyncio.Future[Any]") -> None:
+def forget(future: "asyncio.Future[Any]") -> None:
     """Cancel a future that nobody will await, or retrieve its exception, so that asyncio does not log it."""
     if not future.done():
         future.cancel()

@@ -13,7 +13,7 @@ from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLar
 from consumer.errors import Fatal, SafeError, Transient, first_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
-from consumer.kafka.internals import dispose
+from consumer.kafka.internals import dispose, forget
 from consumer.kafka.reachability import reach, unusable
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, FENCED, MAX_BATCH_BYTES, Outgoing, causes
 from consumer.settings import Settings
@@ -234,8 +234,7 @@ class Republisher:
 
     def _settle(self, acknowledgement: "asyncio.Task[None]") -> None:
         self._acknowledgements.discard(acknowledgement)
-        if not acknowledgement.cancelled():
-            acknowledgement.exception()  # retrieved, so that asyncio does not log it
+        forget(acknowledgement)
 
     def cancel(self) -> None:
         """Stop waiting for acknowledgements."""
