@@ -77,7 +77,10 @@ _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0
 
 def traced(headers: KafkaHeaders, source: KafkaHeaders) -> KafkaHeaders:
     """The headers, with the traceparent of the source record added; an invalid one is dropped."""
-    parent = dict(source).get(_TRACE_HEADER)
+    parent = None
+    for name, content in source:
+        if name == _TRACE_HEADER:
+            parent = content
     if parent is None or _TRACEPARENT.fullmatch(parent) is None:
         return headers
     return [*headers, (_TRACE_HEADER, parent)]
