@@ -129,6 +129,7 @@ def replay(
     """
     from consumer.dead_letters.replay import count_letters, replay_letters
     from consumer.dead_letters.selection import Selection, read_selection
+    from consumer.text import count_of
 
     selection = read_selection(
         names=letters or (),
@@ -148,7 +149,7 @@ def replay(
     loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
     if sys.stdin.isatty() and not (yes or dry_run):
         count = asyncio.run(count_letters(loaded.settings, selection))
-        _ask(f"Send {count} dead letter{'' if count == 1 else 's'} again?")
+        _ask(f"Send {count_of(count, 'dead letter')} again?")
     return asyncio.run(replay_letters(loaded.settings, selection, per_second=rate, dry_run=dry_run))
 
 
