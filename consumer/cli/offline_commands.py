@@ -4,14 +4,19 @@ What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, load, load_for_kafka, test_folder
 from consumer.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from consumer.offline.conditions import Bound
+    from consumer.offline.gate import Gate
 
 
 @app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
@@ -31,13 +36,20 @@ def score_(
     min_pass_rate: options.MinPassRate = None,
     confidence: options.Confidence = None,
     fail_on: options.FailOnOption = None,
+    max_violations: options.MaxViolations = None,
+    max_missing: options.MaxMissing = None,
+    max_vacuous: options.MaxVacuous = None,
+    max_mismatches: options.MaxMismatches = None,
+    max_doubtful: options.MaxDoubtful = None,
+    min_mean: options.MinMean = None,
+    min_pass_rate_of: options.MinPassRateOf = None,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Score outputs from files: scorecard, reports, and an exit code for CI.
 
     Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some need review, 3 if options or files are
-    wrong. With --min-pass-rate or --fail-on: 0 if these rules hold, 1 if not.
+    wrong. With --fail-on or any --min or --max option: 0 if all of these conditions hold, 1 if not.
 
     In GitHub Actions the report is also added to the run's summary page; unset GITHUB_STEP_SUMMARY to prevent that.
 
@@ -48,11 +60,10 @@ def score_(
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
       safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
     """
-    from consumer.offline.gate import Gate
     from consumer.offline.score import ScoreRequest, score_command
     from consumer.settings import surroundings
-    from consumer.settings.file import FILE_NAME
 
+    bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
     loaded = load(config=config_file, ah_strict=strict_ah or None)
     request = ScoreRequest(
         concern=concern,
@@ -62,13 +73,23 @@ def score_(
         files=output or [],
         format=format_,
         on_duplicate=on_duplicate,
-        gate=Gate.asked(min_pass_rate, fail_on, confidence),
+        gate=_gate(min_pass_rate, fail_on, confidence, bounds),
         explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
-        config_file=config_file or Path(FILE_NAME),
+        config_file=config_file,
     )
     return score_command(loaded.settings, loaded.policy, surroundings(), request)
+
+
+def _gate(
+    min_pass_rate: float | None, fail_on: options.FailOn | None, confidence: float | None, bounds: "Sequence[Bound]"
+) -> "Gate | None":
+    """Read the options of a gate; `bounds` are the values of consumer.offline.conditions.OPTIONS, in their order."""
+    from consumer.offline.conditions import conditions
+    from consumer.offline.gate import Gate
+
+    return Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
 
 
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")
@@ -78,22 +99,31 @@ def gate(
     min_pass_rate: options.MinPassRate = None,
     confidence: options.Confidence = None,
     fail_on: options.FailOnOption = None,
+    max_violations: options.MaxViolations = None,
+    max_missing: options.MaxMissing = None,
+    max_vacuous: options.MaxVacuous = None,
+    max_mismatches: options.MaxMismatches = None,
+    max_doubtful: options.MaxDoubtful = None,
+    min_mean: options.MinMean = None,
+    min_pass_rate_of: options.MinPassRateOf = None,
 ) -> int:
     """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
 
-    If --min-pass-rate and --fail-on are both given, both must hold. A pass rate equal to --min-pass-rate passes.
+    All conditions that are given must hold; a number that is equal to its bound passes. The line that is printed names
+    the conditions that failed. Without any, no case may fail.
 
     Examples:
 
     \b
       safe gate report.json --min-pass-rate 0.8
       safe gate report.json --fail-on review
+      safe gate report.json --max-violations 0 --max-missing 0 --min-mean CR=0.7 --min-mean AC=0.7
     """
-    from consumer.offline.gate import NO_CASE_FAILS, Gate
+    from consumer.offline.gate import NO_CASE_FAILS
     from consumer.offline.report_commands import gate_command
 
-    asked = Gate.asked(min_pass_rate, fail_on, confidence)
-    return gate_command(report, asked or NO_CASE_FAILS)
+    bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
+    return gate_command(report, _gate(min_pass_rate, fail_on, confidence, bounds) or NO_CASE_FAILS)
 
 
 @app.command(cls=options.Once, short_help="Say why a test case scored as it did.")

@@ -65,7 +65,7 @@ MinPassRate = Annotated[
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        help="Exit 1 if any case has this label or a worse one; safe gate: fail, unless --min-pass-rate is given."
+        help="Exit 1 if any case has this label or a worse one; safe gate: fail, if no other condition is given."
     ),
 ]
 Confidence = Annotated[
@@ -75,6 +75,26 @@ Confidence = Annotated[
         parser=_fraction,
         help="Confidence level, such as 0.95: the lower end of the rate's interval must reach RATE.",
     ),
+]
+# The further conditions of a gate, read by consumer.offline.conditions.
+MaxViolations = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many AH violations.")]
+MaxMissing = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases without output.")
+]
+MaxVacuous = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases with nothing at all to check.")
+]
+MaxMismatches = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many outputs made from another narrative.")
+]
+MaxDoubtful = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many doubtful hits.")]
+MinMean = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=MEAN", help="Exit 1 if the mean of CR, AH, AC or composite is below; can be repeated."),
+]
+MinPassRateOf = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH or AC is below; can be repeated."),
 ]
 Explained = Annotated[
     bool, typer.Option("--explain", help="Say why each missed term was missed; this changes no score.")

@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from consumer.errors import ConfigurationError
+from consumer.offline.conditions import Condition, nothing_to_check
 from consumer.text import count_of, printable
 from safe_core.intervals import cases_needed, passes_needed, wilson
 
@@ -24,10 +25,21 @@ class Decision:
     passed: bool
     line: str
 
+    @classmethod
+    def by(cls, rules: Iterable[tuple[bool, str]], note: str | None = None) -> Self:
+        """Decide by rules, each with whether it holds and what it says; all must hold. A `note` is said once."""
+        told = [*rules]
+        failed = [line for holds, line in told if not holds]
+        # Of a gate that is not passed, only the rules that decided so are of interest.
+        lines = failed or [line for _, line in told]
+        if note is not None and not any(line.startswith(note) for line in lines):
+            lines.append(note)
+        return cls(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}")
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What is asked of a report; where both are asked, both must hold. Equality with the rate passes.
+    """What is asked of a report; all that is asked must hold. Equality passes.
 
     With a `confidence`, not the pass rate itself must reach the rate but the lower end of its Wilson interval.
     Raises ConfigurationError for a rate or a confidence that is none, or that no report can reach.
@@ -36,6 +48,7 @@ class Gate:
     min_pass_rate: float | None
     fail_on: FailOn
     confidence: float | None = None
+    conditions: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
         rate = self.min_pass_rate
@@ -46,11 +59,17 @@ class Gate:
             _check_confidence(self.confidence, rate)
 
     @classmethod
-    def asked(cls, min_pass_rate: float | None, fail_on: FailOn | None, confidence: float | None = None) -> Self | None:
-        """Read the options: beside a rate alone, `fail_on` is "never"; None where none is given."""
-        if min_pass_rate is None and fail_on is None and confidence is None:
+    def asked(
+        cls,
+        min_pass_rate: float | None,
+        fail_on: FailOn | None,
+        confidence: float | None = None,
+        conditions: tuple[Condition, ...] = (),
+    ) -> Self | None:
+        """Read the options: `fail_on` is "never" unless it is given; None if no option is given."""
+        if min_pass_rate is None and fail_on is None and confidence is None and not conditions:
             return None
-        return cls(min_pass_rate, fail_on or "never", confidence)
+        return cls(min_pass_rate, fail_on or "never", confidence, conditions)
 
     def needs(self, cases: int) -> str | None:
         """Say how many of the cases must pass for the confidence, known before any is scored; None without one."""
@@ -63,15 +82,16 @@ class Gate:
         # A rate of 1, which would need more than any number of cases, was refused.
         return f"not enough cases: {asked} at least {cases_needed(self.min_pass_rate, self.confidence)}, all passing"
 
-    def decide(self, summary: Mapping[str, Any]) -> Decision:
-        """Decide by a report's `summary`, which checked_summary() has found sound."""
+    def decide(self, report: Mapping[str, Any], place: str = "the report") -> Decision:
+        """Decide by a report whose summary checked_summary() has found sound; errors call it `place`.
+
+        Raises ConfigurationError for a report that lacks what a condition needs.
+        """
+        summary = report["summary"]
         rules = [rule for rule in (self._by_rate(summary), self._by_label(summary)) if rule is not None]
-        if not rules:
-            return Decision(passed=True, line="gate passed: no rule was set (--fail-on never, no --min-pass-rate)")
-        failed = [line for passed, line in rules if not passed]
-        # Of a gate that is not passed, only the rules that decided so are of interest.
-        lines = failed or [line for _, line in rules]
-        return Decision(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}")
+        rules += [condition.decide(report, place) for condition in self.conditions]
+        none = (True, "no rule was set (--fail-on never, no --min-pass-rate)")
+        return Decision.by(rules or [none], nothing_to_check(report))
 
     def _by_rate(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         if self.min_pass_rate is None:

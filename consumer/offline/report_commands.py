@@ -34,9 +34,9 @@ def print_remarks(remarks: Iterable[str]) -> None:
 def gate_command(report: Path, gate: Gate) -> int:
     """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
     document = read_report(report)
-    summary = checked_summary(document, report)
+    checked_summary(document, report)
     check_borne_out(document, report)
-    decision = gate.decide(summary)
+    decision = gate.decide(document, printable(str(report)))
     print_remarks(_worth_knowing(document))
     print_remarks(beyond_copying(document, gate))
     print(decision.line)
@@ -47,8 +47,11 @@ def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
     """What the number that a gate goes by does not tell."""
     if report.get("complete") is False:
         yield "the batch is not complete, more results may come"
+    of_all = f"of {report['summary']['total_cases']} test cases"
     if missing := report.get("missing_outputs"):
-        yield f"{missing} of {report['summary']['total_cases']} test cases without an output, scored as an empty one"
+        yield f"{missing} {of_all} without an output, scored as an empty one"
+    if mismatches := report.get("input_mismatches"):
+        yield f"{mismatches} {of_all} with an output made from another narrative (input mismatch)"
     configuration = report.get("configuration")
     rules = own_rules(configuration) if isinstance(configuration, dict) else None
     if rules is not None:

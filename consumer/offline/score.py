@@ -31,6 +31,7 @@ from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
 from consumer.settings import Settings, Surroundings
+from consumer.settings.file import FILE_NAME
 from consumer.terminal import message_console, progress_bar, result_console
 from safe_core import Policy
 
@@ -56,7 +57,7 @@ class ScoreRequest:
     explain: Explain | None
     verbose: bool
     force: bool
-    config_file: Path
+    config_file: Path | None
 
 
 def score_command(settings: Settings, policy: Policy, surroundings: Surroundings, request: ScoreRequest) -> int:
@@ -68,7 +69,8 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     asked = destinations(request.format, request.files, settings.report_formats, stem)
     # All of the folder's batches are inputs: those that were not selected tell whose case an output answers.
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
-    check_writable(asked, [*paths, *batches, request.config_file], force=request.force)
+    configuration = request.config_file or Path(FILE_NAME)
+    check_writable(asked, [*paths, *batches, configuration], force=request.force)
     files = [open_outputs(path) for path in paths]
     if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
         print_remarks([needs])
@@ -84,7 +86,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
         )
     passed = None
     if request.gate is not None:
-        decision = request.gate.decide(run.report["summary"])
+        decision = request.gate.decide(run.report)
         run, passed = replace(run, decision=decision.line), decision.passed
     print_remarks(remarks)
     print_remarks(beyond_copying(run.report, request.gate))

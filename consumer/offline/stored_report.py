@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 from consumer.errors import ConfigurationError, Poison
 from consumer.text import printable
 from consumer.wire.input_event import parse_json
-from consumer.wire.scored_record import DetailsShape, ScoresShape
+from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
 from safe_core import REPORT_TYPE, Label, id_problem
 
 _WRITES_ONE: Final = "safe score --output report.json writes one"
@@ -110,6 +110,18 @@ class StoredResult(Struct, frozen=True):
         return None if self.terms is None else self.terms.AH
 
 
+class _HarmDetails(Struct):
+    AH: ViolationsShape
+
+
+class _HarmOfCase(Struct):
+    details: _HarmDetails
+
+
+class _HarmOfCases(Struct):
+    results: tuple[_HarmOfCase, ...]
+
+
 class _StoredScorer(Struct):
     fingerprint: str | None = None
     rule: str | None = None
@@ -174,6 +186,12 @@ def checked_summary(report: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     part_of(report, _Summarised, str(path))
     summary: Mapping[str, Any] = report["summary"]
     return summary
+
+
+def violations_of(results: object, name: str) -> int:
+    """Count the AH violations in the `results` of a report; raises ConfigurationError naming file and place."""
+    cases = part_of({"results": results}, _HarmOfCases, name).results
+    return sum(len(case.details.AH.violations) for case in cases)
 
 
 # --- what is wrong with a part, in words ------------------------------------------------------------------------------
