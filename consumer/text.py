@@ -50,3 +50,13 @@ def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME
 def count_of(count: int, thing: str, ending: str = "s") -> str:
     """Give "1 case", or "2 cases"."""
     return f"{count} {thing}{'' if count == 1 else ending}"
+
+
+def natural_order(name: str) -> tuple[tuple[str, int], ...]:
+    """Give a key to sort names by, in which the tenth batch follows the ninth: I25_batch_2 before I25_batch_10."""
+    texts_and_numbers = _DIGITS.split(name)
+    texts, numbers = texts_and_numbers[::2], texts_and_numbers[1::2]
+    return (*zip(texts, map(int, numbers), strict=False), (texts[-1], -1), (name, -1))
+
+
+_DIGITS: Final = re.compile("([0-9]+)")

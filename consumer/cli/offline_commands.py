@@ -229,30 +229,43 @@ def compare_(
     *,
     base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
     new: Annotated[Path, typer.Argument(help="The JSON report of the later run.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Write the comparison as Markdown for a pull request."),
-    ] = None,
+    format_: options.ComparisonFormatOption = None,
+    output: options.ComparisonFiles = None,
     fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit 1 if more cases got a worse label than allowed.")
+        bool, typer.Option("--fail-on-regression", help="Exit 1 if a case got a worse label, or is lost.")
     ] = False,
     max_regressions: Annotated[
-        int | None, typer.Option(min=0, help="How many cases may have a worse label; default: 0.")
+        int | None, typer.Option(metavar="N", min=0, help="How many cases may have a worse label; default: 0.")
     ] = None,
+    allow_lost: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="How many cases may be lost; default: 0.")
+    ] = None,
+    fail_on_score_drop: options.MaxDrop = None,
     force: options.Force = False,
 ) -> int:
-    """Compare two reports of safe score, over the cases that are in both.
+    """Compare two reports of safe score: which cases got worse or better, which are lost.
 
-    Example:
+    A case is judged if both reports have an answer to it, and neither was made from another narrative. A case is lost
+    if the base report has such an answer and the new one does not. The other cases are listed with the reason.
+
+    Exits with 0, or 1 if a condition does not hold, or 3 if a report cannot be used or no case can be judged.
+
+    Examples:
 
     \b
       safe compare main.json branch.json -o comparison.md --fail-on-regression
+      safe compare main.json branch.json --format json | jq .worse
     """
-    from consumer.offline.report_commands import compare_command
+    from consumer.offline.compare_gate import ComparisonGate
+    from consumer.offline.report_commands import CompareRequest, compare_command
 
-    if max_regressions is not None and not fail_on_regression:
-        raise ConfigurationError("--max-regressions is for --fail-on-regression: give that too")
-    return compare_command(base, new, output, (max_regressions or 0) if fail_on_regression else None, force=force)
+    asked = ComparisonGate.asked(
+        on_regression=fail_on_regression,
+        max_regressions=max_regressions,
+        allow_lost=allow_lost,
+        max_drop=fail_on_score_drop,
+    )
+    return compare_command(CompareRequest(base, new, format_, output or [], asked, force))
 
 
 @app.command(cls=options.Once, short_help="Recompute a report from its inputs.")

@@ -17,6 +17,7 @@ EventName = Literal["input", "result", "report", "dead-letter"]
 ShowFormat = Literal["table", "json"]
 OnDuplicate = Literal["first", "last"]
 ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "html", "all"]
+ComparisonFormat = Literal["console", "json", "markdown", "html"]
 FailOn = Literal["fail", "review", "never"]
 
 ConfigFile = Annotated[
@@ -163,6 +164,27 @@ Format = Annotated[
         "--format",
         "-f",
         help="What to print. The formats markdown, html and all are written to SAFE_V0_REPORT_DIR (default: reports).",
+    ),
+]
+ComparisonFormatOption = Annotated[
+    ComparisonFormat | None, typer.Option("--format", "-f", help="What to print; default: console.")
+]
+ComparisonFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write the comparison as .json, .md, .html or .txt; - is stdout; can be repeated.",
+    ),
+]
+MaxDrop = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-on-score-drop",
+        metavar="DROP",
+        parser=_fraction,
+        help="Exit 1 if the mean composite of the judged cases dropped by more than this, from 0 to 1.",
     ),
 ]
 Verbose = Annotated[

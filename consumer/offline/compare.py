@@ -1,26 +1,29 @@
-"""`safe compare`: what changed between two reports over the same test cases, case by case and in all."""
+"""`safe compare`: what changed between two reports over the same test cases, case by case and in all.
+
+A case is judged if both reports hold an answer to it, each made from the case's own narrative as far as anyone knows.
+Every other case is listed with the reason, and is *lost* if the base report answers it and the new one does not.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
-from consumer.offline.gate import Decision
-from consumer.offline.pages.report_content import Sentence, settings_of
 from consumer.offline.scored_run import LABELS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
-from consumer.text import count_of, printable
+from consumer.text import count_of, natural_order, printable
 from safe_core import CRITERIA, Criterion, Label, Scores
 from safe_core.exact import exact_mean, units
 from safe_core.intervals import mcnemar, sign_test
 
 _RANKS: Final[Mapping[Label, int]] = {label: rank for rank, label in enumerate(reversed(LABELS))}
-_NAMED: Final = 5
-"""How many cases or settings a remark names."""
 
-_LONGEST_SETTING: Final = 200
+Reason = Literal["not_in_report", "no_output", "input_mismatch"]
+"""Why one of two reports does not answer a case; the first that applies."""
+
+_REASONS: Final[tuple[Reason, ...]] = ("not_in_report", "no_output", "input_mismatch")
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
@@ -30,13 +33,15 @@ _LONGEST_SETTING: Final = 200
 class Side:
     """One of the two reports; `fingerprint` and `rule` are None where it names none.
 
-    `missing_outputs` counts the cases that no output answered: they scored as empty ones.
+    `missing_outputs` counts the cases that no output answered: they scored as empty ones. `unanswered` are their
+    test_ids, as far as the report names them.
     """
 
     name: str
     concern_id: str
     complete: bool
     missing_outputs: int
+    unanswered: frozenset[str]
     fingerprint: str | None
     rule: str | None
     configuration: Mapping[str, Any]
@@ -45,6 +50,15 @@ class Side:
     def labelled(self, label: Label) -> int:
         """Count the cases with a label."""
         return sum(result.label == label for result in self.results.values())
+
+    def lacks(self, test_id: str) -> Reason | None:
+        """Say why the report does not answer a case, None if it does."""
+        result = self.results.get(test_id)
+        if result is None:
+            return "not_in_report"
+        if test_id in self.unanswered:
+            return "no_output"
+        return "input_mismatch" if result.input_matches is False else None
 
 
 class TermChange(NamedTuple):
@@ -57,7 +71,7 @@ class TermChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One test case in both reports."""
+    """One judged test case, as both reports have it."""
 
     test_id: str
     before: StoredResult
@@ -67,6 +81,17 @@ class Change:
     def step(self) -> int:
         """By how many labels it rose (above 0) or fell (below 0), in the order Fail, Review, Pass."""
         return _RANKS[self.after.label] - _RANKS[self.before.label]
+
+    @property
+    def direction(self) -> int:
+        """Whether it got better (above 0) or worse (below 0): by label, and within one label by composite."""
+        before, after = self.before.scores.composite, self.after.scores.composite
+        return self.step or (after > before) - (after < before)
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch of the case, None where neither report says."""
+        return self.before.batch_id or self.after.batch_id
 
     @property
     def terms(self) -> tuple[TermChange, ...]:
@@ -106,8 +131,49 @@ def _without(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple(term for term in terms if term not in known)
 
 
+class NotJudged(NamedTuple):
+    """A case that one report or both do not answer: what each has of it, and why not an answer."""
+
+    test_id: str
+    before: StoredResult | None
+    after: StoredResult | None
+    base: Reason | None
+    new: Reason | None
+
+    @property
+    def reason(self) -> Reason:
+        """The reason; of two different ones the first of _REASONS."""
+        return next(reason for reason in _REASONS if reason in {self.base, self.new})
+
+    @property
+    def side(self) -> Literal["base", "new", "both"]:
+        """The report that the reason is about."""
+        if self.base == self.new:
+            return "both"
+        return "base" if self.base == self.reason else "new"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether base answers it and new does not."""
+        return self.base is None
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch of the case, None where neither report says."""
+        batches = (result.batch_id for result in (self.before, self.after) if result is not None)
+        return next((batch for batch in batches if batch is not None), None)
+
+    @property
+    def found_terms(self) -> list[tuple[Criterion, str]]:
+        """The required terms that base found in it."""
+        if self.before is None:
+            return []
+        details = self.before.details
+        return [*(("CR", term) for term in details.CR.found), *(("AC", term) for term in details.AC.found)]
+
+
 class Mean(NamedTuple):
-    """The mean of a criterion, or of the composite, over the common cases of both reports."""
+    """The mean of a criterion, or of the composite, over the judged cases of both reports."""
 
     name: str
     base: float
@@ -116,32 +182,44 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two reports side by side; `cases` are those in both, in the order of the base report."""
+    """Two reports side by side: the judged `cases`, and the others; both by batch, then in the order of the reports."""
 
     base: Side
     new: Side
     cases: Sequence[Change]
+    not_judged: Sequence[NotJudged] = ()
 
     @property
     def regressions(self) -> int:
-        """How many of the common cases have a worse label."""
+        """How many of the judged cases have a worse label."""
         return len(self.fell)
 
     @property
     def fell(self) -> list[Change]:
-        """The cases with a worse label, the deepest falls first."""
-        return sorted((case for case in self.cases if case.step < 0), key=_steepness)
+        """The cases with a worse label."""
+        return [case for case in self.cases if case.step < 0]
 
     @property
     def rose(self) -> list[Change]:
-        """The cases with a better label, the highest rises first."""
-        return sorted((case for case in self.cases if case.step > 0), key=_steepness, reverse=True)
+        """The cases with a better label."""
+        return [case for case in self.cases if case.step > 0]
 
     @property
     def moved(self) -> list[Change]:
         """The cases with the same label but other scores, or other terms behind the same scores."""
         still = (case for case in self.cases if case.step == 0)
         return [case for case in still if case.before.scores != case.after.scores or case.terms]
+
+    @property
+    def lost(self) -> list[NotJudged]:
+        """The cases that base answers, from their own narrative, and new does not."""
+        return [case for case in self.not_judged if case.is_lost]
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the cases are of more than one batch."""
+        judged, others = ({case.batch_id for case in self.cases}, {case.batch_id for case in self.not_judged})
+        return len(judged | others) > 1
 
     @property
     def only_base(self) -> list[str]:
@@ -155,45 +233,47 @@ class Comparison:
 
     @property
     def passes(self) -> tuple[int, int]:
-        """How many common cases pass in the base report, and in the new one."""
+        """How many judged cases pass in the base report, and in the new one."""
         before = sum(case.before.label == "Pass" for case in self.cases)
         return before, sum(case.after.label == "Pass" for case in self.cases)
 
     @property
     def gained_and_lost(self) -> tuple[int, int]:
-        """How many common cases pass in the new report alone, and how many in the base report alone."""
+        """How many judged cases pass in the new report alone, and how many in the base report alone."""
         pairs = [(case.before.label == "Pass", case.after.label == "Pass") for case in self.cases]
         return pairs.count((False, True)), pairs.count((True, False))
 
     @property
     def sign_test_p(self) -> float:
-        """The p of rises against falls, over the common cases."""
+        """The p of rises against falls, over the judged cases."""
         return sign_test(len(self.rose), len(self.fell))
 
     @property
     def mcnemar_p(self) -> float:
-        """The p of passes gained against passes lost, over the common cases."""
+        """The p of passes gained against passes lost, over the judged cases."""
         return mcnemar(*self.gained_and_lost)
 
     @property
     def means(self) -> list[Mean]:
-        """The means of the criteria and of the composite, over the common cases."""
+        """The means of the criteria and of the composite, over the judged cases."""
         before, after = ([case.before for case in self.cases], [case.after for case in self.cases])
         return [Mean(name, _mean(before, name), _mean(after, name)) for name in Scores._fields]
 
     @property
+    def mean_drop(self) -> float:
+        """By how much the mean composite of the judged cases fell; below 0 it rose."""
+        composite = self.means[-1]
+        return composite.base - composite.new
+
+    @property
     def terms(self) -> list[tuple[Criterion, int, int]]:
-        """For each criterion how many terms were lost, and how many won back, over the common cases."""
+        """For each criterion how many terms were lost, and how many won back, over the judged cases."""
         changes = [change for case in self.cases for change in case.terms]
         totals = []
         for criterion in CRITERIA:
             own = [change for change in changes if change.criterion == criterion]
             totals.append((criterion, sum(len(each.lost) for each in own), sum(len(each.won) for each in own)))
         return totals
-
-
-def _steepness(case: Change) -> tuple[int, float]:
-    return case.step, case.after.scores.composite - case.before.scores.composite
 
 
 def _mean(results: Sequence[StoredResult], name: str) -> float:
@@ -205,107 +285,43 @@ def compare(
 ) -> Comparison:
     """Compare two reports as read_report() gives them; the names are their files'.
 
-    Raises ConfigurationError, which names file and place, for a report whose results cannot be used, and where the
-    reports have no case in common.
+    Raises ConfigurationError, which names file and place, for a report whose results cannot be used, and where no case
+    is answered by both reports.
     """
     sides = _side(base, base_name), _side(new, new_name)
     before, after = sides[0].results, sides[1].results
-    cases = [Change(test_id, before[test_id], after[test_id]) for test_id in before if test_id in after]
+    names = f"{printable(base_name)} and {printable(new_name)}"
+    if before.keys().isdisjoint(after):
+        raise ConfigurationError(f"{names} have no test case in common: nothing to compare")
+    cases: list[Change] = []
+    others: list[NotJudged] = []
+    for test_id in dict.fromkeys([*before, *after]):  # in their order, each once
+        why = [side.lacks(test_id) for side in sides]
+        if why == [None, None]:
+            cases.append(Change(test_id, before[test_id], after[test_id]))
+        else:
+            others.append(NotJudged(test_id, before.get(test_id), after.get(test_id), *why))
     if not cases:
-        raise ConfigurationError(
-            f"{printable(base_name)} and {printable(new_name)} have no test case in common: nothing to compare"
-        )
-    return Comparison(*sides, cases)
+        raise ConfigurationError(f"{names}: nothing can be judged: {'; '.join(_why_none(others))}")
+    return Comparison(*sides, sorted(cases, key=_batch_order), sorted(others, key=_batch_order))
 
 
-def decide(comparison: Comparison, max_regressions: int) -> Decision:
-    """Fail where more common cases have a worse label than may be; p has no say."""
-    failed = comparison.regressions > max_regressions
-    found = f"{count_of(comparison.regressions, 'case')} with a worse label"
-    verdict = "NOT passed" if failed else "passed"
-    return Decision(not failed, f"gate {verdict}: {found}, --max-regressions allows {max_regressions}")
+def _batch_order(case: Change | NotJudged) -> tuple[tuple[str, int], ...]:
+    return natural_order(case.batch_id or "")
 
 
-# --- what a reader must know ------------------------------------------------------------------------------------------
+def _why_none(others: Sequence[NotJudged]) -> Iterator[str]:
+    """Yield how many cases are left out for each reason, most often first."""
+    for (reason, side), count in Counter((case.reason, case.side) for case in others).most_common():
+        which = "both reports" if side == "both" else f"the {side} report"
+        yield f"{count_of(count, 'case')} {_IN_WORDS[reason]} {which}"
 
 
-ONE_RUN_EACH: Final = (
-    "Each report is one run: a second run of the same prompt could differ as much as these two. "
-    "The p-values are for information; the gate does not use them."
-)
-
-
-def remarks(comparison: Comparison) -> Iterator[Sentence]:
-    """Yield why the two reports may not be alike enough to be compared."""
-    base, new = comparison.base, comparison.new
-    if base.concern_id != new.concern_id:
-        yield Sentence("The concerns differ: base {}, new {}.", (base.concern_id, new.concern_id))
-    for which, side in (("base", base), ("new", new)):
-        if not side.complete:
-            yield Sentence(f"The batch of the {which} report is not complete: more results may come.")
-    if base.missing_outputs or new.missing_outputs:
-        counts = f"base {base.missing_outputs}, new {new.missing_outputs}"
-        yield Sentence(f"Cases without an output, scored as empty ones: {counts}.")
-    yield from _unequal_sets(comparison)
-    yield from _unequal_rules(base, new)
-    changed = [case.test_id for case in comparison.cases if case.has_other_expectations]
-    if changed:
-        yield Sentence(
-            f"The expectations of {count_of(len(changed), 'common case')} differ ({_places(changed)}): "
-            "their scores may differ for that reason alone.",
-            tuple(changed[:_NAMED]),
-        )
-
-
-def _unequal_sets(comparison: Comparison) -> Iterator[Sentence]:
-    lots = (("base", comparison.only_base), ("new", comparison.only_new))
-    if any(test_ids for _, test_ids in lots):
-        yield Sentence(
-            f"The reports have different cases: what is in both is compared, {count_of(len(comparison.cases), 'case')}."
-        )
-    for which, test_ids in lots:
-        if test_ids:
-            named = f"{count_of(len(test_ids), 'case')}: {_places(test_ids)}"
-            yield Sentence(f"Only in the {which} report: {named}.", tuple(test_ids[:_NAMED]))
-
-
-def _places(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return ", ".join(["{}"] * min(len(texts), _NAMED)) + more
-
-
-def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
-    if base.rule != new.rule:
-        yield Sentence("The match rules differ: base {}, new {}.", (base.rule or "none", new.rule or "none"))
-    for which, side in (("base", base), ("new", new)):
-        if side.fingerprint is None:
-            yield Sentence(
-                f"The {which} report names no fingerprint, so nobody can tell whether the rules are the same."
-            )
-    if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
-        differ = _differing_settings(base.configuration, new.configuration)
-        how = f" ({_places(differ)})" if differ else ""
-        yield Sentence(
-            f"The fingerprints differ, so the cases were judged by other rules{how}: base {{}}, new {{}}.",
-            (*differ[:_NAMED], str(base.fingerprint), str(new.fingerprint)),
-        )
-    strict = [side.configuration.get("strictAH") for side in (base, new)]
-    if strict[0] != strict[1]:
-        yield Sentence("Strict AH is {} in the base report and {} in the new one.".format(*map(_ON_OR_OFF.get, strict)))
-
-
-def _differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    before, after = dict(settings_of(base)), dict(settings_of(new))
-    names = dict.fromkeys([*before, *after])  # in their order, each once
-    told = (
-        f"{name} {before.get(name, 'none')} -> {after.get(name, 'none')}"
-        for name in names
-        if before.get(name) != after.get(name)
-    )
-    return [text[:_LONGEST_SETTING] for text in told]
-
-
-_ON_OR_OFF: Final = {True: "on", False: "off", None: "not told"}
+_IN_WORDS: Final[Mapping[Reason, str]] = {
+    "not_in_report": "not in",
+    "no_output": "without an output in",
+    "input_mismatch": "made from another narrative in",
+}
 
 
 # --- from a report to a side ------------------------------------------------------------------------------------------
@@ -324,6 +340,7 @@ def _side(report: Mapping[str, Any], name: str) -> Side:
         concern_id=said.concern_id,
         complete=said.complete is not False,
         missing_outputs=said.missing_outputs or 0,
+        unanswered=frozenset(said.missing_test_ids or ()),
         fingerprint=None if said.scorer is None else said.scorer.fingerprint,
         rule=None if said.scorer is None else said.scorer.rule,
         configuration=report.get("configuration") or {},

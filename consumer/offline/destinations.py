@@ -13,9 +13,9 @@ from typing import Final, Literal
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report
 from consumer.offline.pages import comparison as comparison_text
+from consumer.offline.pages import comparison_html, comparison_json, junit, markdown
 from consumer.offline.pages import csv_table as table_csv
 from consumer.offline.pages import html as html_page
-from consumer.offline.pages import junit, markdown
 from consumer.text import visible
 
 Format = Literal["json", "console", "markdown", "junit", "csv", "html"]
@@ -30,13 +30,18 @@ _TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
 """The formats that go to the folder of reports even if alone: nobody reads them on a terminal."""
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
-_MARKS: Final[Mapping[Format, re.Pattern[str]]] = {
-    "markdown": re.compile(f"{re.escape(markdown.MARK)}|{re.escape(comparison_text.MARK)}"),
-    "junit": re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
-    "csv": re.compile(re.escape(",".join(table_csv.HEADER))),
-    "html": re.compile(r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*" + re.escape(html_page.MARK)),
-    "console": re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
-}
+_MARKS: Final[tuple[re.Pattern[str], ...]] = (
+    re.compile("|".join(map(re.escape, (markdown.MARK, comparison_text.MARK)))),
+    re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
+    re.compile(re.escape(",".join(table_csv.HEADER))),
+    re.compile(
+        r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*"
+        f"(?:{'|'.join(map(re.escape, (html_page.MARK, comparison_html.MARK)))})"
+    ),
+    re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
+    comparison_text.FIRST_LINE,
+    comparison_json.MARK,
+)
 _MARK_WITHIN_BYTES: Final = 1024
 
 
@@ -55,19 +60,38 @@ def destinations(
 
     `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named.
     """
-    if "" in outputs:
-        raise ConfigurationError("--output is empty; name a file, or - for standard output")
+    _check_named(outputs)
     if asked == "all":
         return _everything(outputs, automatic)
-    named = [_named(output, asked) for output in outputs]
+    named, wanted = _wanted(asked, outputs, usual, SUFFIXES)
+    rest = [format_ for format_ in wanted if format_ not in {each.format for each in named}]
+    return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
+
+
+def one_format(asked: Format | None, outputs: Sequence[str], suffixes: Mapping[str, Format]) -> tuple[Destination, ...]:
+    """The same for a command that prints one format, whatever it is, to standard output, unless a file has it."""
+    _check_named(outputs)
+    named, wanted = _wanted(asked, outputs, ("console",), suffixes)
+    has_file = {each.format for each in named}
+    return _distinct([*(Destination(each, None) for each in wanted if each not in has_file), *named])
+
+
+def _check_named(outputs: Sequence[str]) -> None:
+    if "" in outputs:
+        raise ConfigurationError("--output is empty; name a file, or - for standard output")
+
+
+def _wanted(
+    asked: Format | None, outputs: Sequence[str], usual: Sequence[Format], suffixes: Mapping[str, Format]
+) -> tuple[list[Destination], Sequence[Format]]:
+    """Give the files that are named, and the formats that must go somewhere."""
+    named = [_named(output, asked, suffixes) for output in outputs]
     if asked is not None and asked != "console" and named and asked not in {each.format for each in named}:
         raise ConfigurationError(
             f"--format {asked}, but --output {visible(outputs[0])} is {named[0].format}; "
             f"name it {_SUFFIX_OF[asked]}, or leave --format out"
         )
-    wanted = (asked,) if asked is not None else usual
-    rest = [format_ for format_ in wanted if format_ not in {each.format for each in named}]
-    return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
+    return named, (asked,) if asked is not None else usual
 
 
 def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, ...]:
@@ -94,15 +118,15 @@ def _usual_places(formats: Iterable[Format], stem: Path, *, alone: bool) -> tupl
     )
 
 
-def _named(output: str, asked: Format | None) -> Destination:
+def _named(output: str, asked: Format | None, suffixes: Mapping[str, Format]) -> Destination:
     if output == STDOUT:
         return Destination(asked or "console", None)
     path = Path(output)
-    by_suffix = SUFFIXES.get(path.suffix.lower())
+    by_suffix = suffixes.get(path.suffix.lower())
     if by_suffix is not None and not (by_suffix == "console" and asked is not None):
         return Destination(by_suffix, path)
     if asked is None:
-        known = ", ".join(SUFFIXES)
+        known = ", ".join(suffixes)
         raise ConfigurationError(
             f"--output {visible(output)}: its suffix names no format; end it in one of {known}, or give --format"
         )
@@ -168,7 +192,7 @@ def _may_be_replaced(path: Path) -> bool:
         return True
     with path.open("rb") as file:
         head = file.read(_MARK_WITHIN_BYTES).decode("utf-8", "replace")
-    return is_own_report(path) or any(mark.match(head) for mark in _MARKS.values())
+    return is_own_report(path) or any(mark.match(head) for mark in _MARKS)
 
 
 def _make_folder(path: Path) -> None:

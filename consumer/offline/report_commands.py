@@ -3,30 +3,36 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from consumer.errors import ConfigurationError
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
-from consumer.offline.compare import compare, decide
+from consumer.offline.compare import Comparison, compare
+from consumer.offline.compare_gate import ComparisonGate
 from consumer.offline.destinations import (
     SUFFIXES,
     Destination,
+    Format,
     check_writable,
+    one_format,
     write_whole,
 )
 from consumer.offline.gate import Gate, check_borne_out
 from consumer.offline.pages.comparison import comparison_markdown, console_lines
+from consumer.offline.pages.comparison_content import remarks, summary, verdict
+from consumer.offline.pages.comparison_html import comparison_html
+from consumer.offline.pages.comparison_json import comparison_json
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, read_report
 from consumer.offline.verify import lines, verify
-from consumer.text import printable
+from consumer.text import printable, quoted
 from safe_core.lint import Ceiling, InvalidCeiling
 
 
-def print_remarks(remarks: Iterable[str]) -> None:
+def print_remarks(told: Iterable[str]) -> None:
     """Print remarks for the person who asked, to standard error; that nobody can read them changes no verdict."""
-    for remark in remarks:
+    for remark in told:
         with suppress(OSError, ValueError):
             print(f"safe: {printable(remark)}", file=sys.stderr)
 
@@ -71,27 +77,62 @@ def beyond_copying(report: Mapping[str, Any], gate: Gate | None) -> Iterator[str
         yield f"--min-pass-rate {gate.min_pass_rate} is out of reach: {found.sentence}; see safe lint"
 
 
-def compare_command(base: Path, new: Path, output: Path | None, max_regressions: int | None, *, force: bool) -> int:
-    """Compare two reports, print and write what changed, and give the exit code; raises ConfigurationError.
+@dataclass(frozen=True, slots=True)
+class CompareRequest:
+    """What was asked for on the command line."""
 
-    Without `max_regressions` nothing is decided.
-    """
-    if output is not None:
-        if SUFFIXES.get(output.suffix.lower(), "markdown") != "markdown":
-            raise ConfigurationError(f"--output {printable(str(output))}: a comparison is written as Markdown, .md")
-        check_writable([Destination("markdown", output)], [base, new], force=force)
+    base: Path
+    new: Path
+    format: Format | None
+    files: Sequence[str]
+    gate: ComparisonGate | None
+    force: bool
+
+
+def compare_command(request: CompareRequest) -> int:
+    """Compare two reports, write and print what changed, and give the exit code; raises ConfigurationError."""
+    base, new = request.base, request.new
+    asked = one_format(request.format, request.files, _COMPARISON_SUFFIXES)
+    check_writable(asked, [base, new], force=request.force)
     # Where both have the same name, their folders tell them apart.
     names = [str(path) if base.name == new.name else path.name for path in (base, new)]
     comparison = compare(read_report(base), read_report(new), *names)
-    decision = None if max_regressions is None else decide(comparison, max_regressions)
+    decision = None if request.gate is None else request.gate.decide(comparison)
     line = None if decision is None else decision.line
-    if output is not None:
-        write_whole(output, comparison_markdown(comparison, line))
-    for text in console_lines(comparison, line):
-        print(text)
-    if output is not None:
-        print_remarks([f"wrote {output}"])
+    for each in asked:
+        if each.path is not None:
+            write_whole(each.path, _comparison_text(comparison, each.format, line))
+    _print_comparison(comparison, asked, line)
+    print_remarks(f"wrote {each.path}" for each in asked if each.path is not None)
     return EXIT_OK if decision is None else CODE_OF_GATE[decision.passed]
+
+
+_COMPARISON_SUFFIXES: Final[Mapping[str, Format]] = {
+    suffix: format_ for suffix, format_ in SUFFIXES.items() if format_ in {"console", "json", "markdown", "html"}
+}
+
+
+def _print_comparison(comparison: Comparison, asked: Sequence[Destination], line: str | None) -> None:
+    """Print what goes to standard output; what a reader of the console would see first goes to standard error."""
+    on_stdout = next((each.format for each in asked if each.path is None), None)
+    if on_stdout is not None:
+        print(_comparison_text(comparison, on_stdout, line), end="")
+    if on_stdout != "console":
+        first = f"{verdict(comparison)}: {summary(comparison)}"
+        print_remarks([first, *(each.written(quoted) for each in remarks(comparison))])
+        print_remarks([] if line is None else [line])
+
+
+def _comparison_text(comparison: Comparison, format_: Format, line: str | None) -> str:
+    match format_:
+        case "json":
+            return comparison_json(comparison)
+        case "markdown":
+            return comparison_markdown(comparison, line)
+        case "html":
+            return comparison_html(comparison, line)
+        case _:
+            return "".join(f"{text}\n" for text in console_lines(comparison, line))
 
 
 def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int:

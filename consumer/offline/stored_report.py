@@ -93,16 +93,18 @@ class _Forbidden(Struct, frozen=True):
 
 
 class StoredResult(Struct, frozen=True):
-    """A case as a report judged it; `terms` are None where the report does not say."""
+    """A case as a report judged it; None is what the report does not say, or does not know."""
 
     test_id: str
     label: Label
     scores: ScoresShape
     details: DetailsShape
     terms: _Forbidden | None = None
+    batch_id: str | None = None
+    input_matches: bool | None = None
 
     def __post_init__(self) -> None:
-        _check_ids(test_id=self.test_id)
+        _check_ids(test_id=self.test_id, batch_id=self.batch_id)
 
     @property
     def forbidden(self) -> int | None:
@@ -141,6 +143,7 @@ class StoredResults(Struct):
     results: tuple[StoredResult, ...]
     complete: bool | None = None
     missing_outputs: _Count | None = None
+    missing_test_ids: tuple[str, ...] | None = None
     scorer: _StoredScorer | None = None
     configuration: _StoredConfiguration | None = None
 

@@ -1,23 +1,15 @@
-"""The report as one HTML page: the verdict first, then the evidence. It loads nothing, and opens from disk.
+"""The report as one HTML page: the verdict first, then the evidence. It loads nothing, and opens from disk."""
 
-Whatever a template shows goes through printable() and is then escaped. If something should get by, the page's own
-policy forbids every script and style but the two that it names by their hashes.
-"""
-
-import base64
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from typing import Any, Final, NamedTuple
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
 
 from consumer.offline.pages import report_content
 from consumer.offline.pages.causes import why_missed
+from consumer.offline.pages.html_parts import block, ours, policy, template
 from consumer.offline.pages.misses import (
     FOUND,
     KIND_LABELS,
@@ -28,9 +20,8 @@ from consumer.offline.pages.misses import (
     Group,
     explained_terms,
 )
-from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
-from consumer.text import count_of, printable
+from consumer.offline.pages.numbers import pass_rate
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.diagnosis import KINDS, VERDICTS
 from safe_core.lint import Ceiling
@@ -41,68 +32,21 @@ MARK: Final = '<meta name="generator" content="SAFE v0 report">'
 
 def render_html(run: ScoredRun) -> str:
     """Give the page; it quotes outputs only where the run shows text."""
-    style, script = _block("report.css"), _block("report.js")
+    style, script = block("report.css"), block("report.js")
     report = run.report
-    return _template().render(
-        mark=_ours(MARK),
-        policy=_ours(_policy(style, script)),
-        style=_ours(style),
-        script=_ours(script),
+    return template("report.html.j2").render(
+        mark=ours(MARK),
+        policy=ours(policy(style, script)),
+        style=ours(style),
+        script=ours(script),
         run=run,
         report=report,
         rate=pass_rate(report["summary"]["pass"], report["summary"]["total_cases"]),
         ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
+        causes=list(why_missed(run)),
         filters=_filters(run),
         cases=map(partial(_case, run), run.worst_first()),
     )
-
-
-@cache
-def _block(name: str) -> str:
-    return files("consumer.offline").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("consumer.offline"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": percent, "score": score, "written": _written}
-    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS} | {
-        "why_missed": why_missed
-    }
-    return environment.get_template("report.html.j2")
-
-
-def _shown(value: object) -> object:
-    """Escape what could fool a reader in anything that the template shows, unless it is markup already."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _written(sentence: report_content.Sentence) -> Markup:
-    text = Markup('<span class="text">{}</span>')
-    return _ours(sentence.template).format(*(text.format(printable(each)) for each in sentence.texts))
-
-
-def _ours(markup: str) -> Markup:
-    return Markup(markup)  # noqa: S704 (it holds no text from outside)
-
-
-def _policy(style: str, script: str) -> str:
-    """Give the content security policy: nothing may be loaded, and only this style and this script are allowed."""
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(block: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(block.encode()).digest()).decode()}"
 
 
 # --- the filters ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,246 @@
+"""What a comparison says, before any page lays it out: the verdict, the remarks, the numbers, the lists of cases."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from consumer.offline.compare import Change, Comparison, NotJudged, Reason, Side
+from consumer.offline.pages.numbers import pass_rate, score
+from consumer.offline.pages.report_content import MISMATCH, Sentence, settings_of
+from consumer.offline.scored_run import LABELS
+from consumer.text import count_of
+from safe_core import Criterion, Scores
+
+_NAMED: Final = 5
+"""How many cases or settings a remark names."""
+
+_LONGEST_SETTING: Final = 200
+
+# --- what a reader must know ------------------------------------------------------------------------------------------
+
+
+ONE_RUN_EACH: Final = (
+    "Each report is one run: a second run of the same prompt could differ as much as these two. "
+    "The p-values are for information; the gate does not use them."
+)
+
+
+def remarks(comparison: Comparison) -> Iterator[Sentence]:
+    """Yield why the two reports may not be alike enough to be compared."""
+    base, new = comparison.base, comparison.new
+    if base.concern_id != new.concern_id:
+        yield Sentence("The concerns differ: base {}, new {}.", (base.concern_id, new.concern_id))
+    for which, side in (("base", base), ("new", new)):
+        if not side.complete:
+            yield Sentence(f"The batch of the {which} report is not complete: more results may come.")
+    for which, side in (("base", base), ("new", new)):
+        if side.missing_outputs > len(side.unanswered):
+            yield Sentence(
+                f"The {which} report does not name its cases without an output ({side.missing_outputs}): "
+                "they are judged as empty outputs."
+            )
+    yield from _unequal_sets(comparison)
+    yield from _unequal_rules(base, new)
+    changed = [case.test_id for case in comparison.cases if case.has_other_expectations]
+    if changed:
+        yield Sentence(
+            f"The expectations of {count_of(len(changed), 'judged case')} differ ({_places(changed)}): "
+            "their scores may differ for that reason alone.",
+            tuple(changed[:_NAMED]),
+        )
+
+
+def _unequal_sets(comparison: Comparison) -> Iterator[Sentence]:
+    lots = (("base", comparison.only_base), ("new", comparison.only_new))
+    if any(test_ids for _, test_ids in lots):
+        yield Sentence("The reports have different cases: only what is in both can be judged.")
+    for which, test_ids in lots:
+        if test_ids:
+            named = f"{count_of(len(test_ids), 'case')}: {_places(test_ids)}"
+            yield Sentence(f"Only in the {which} report: {named}.", tuple(test_ids[:_NAMED]))
+
+
+def _places(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return ", ".join(["{}"] * min(len(texts), _NAMED)) + more
+
+
+def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
+    if base.rule != new.rule:
+        yield Sentence("The match rules differ: base {}, new {}.", (base.rule or "none", new.rule or "none"))
+    for which, side in (("base", base), ("new", new)):
+        if side.fingerprint is None:
+            yield Sentence(
+                f"The {which} report names no fingerprint, so nobody can tell whether the rules are the same."
+            )
+    if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
+        differ = _differing_settings(base.configuration, new.configuration)
+        how = f" ({_places(differ)})" if differ else ""
+        yield Sentence(
+            f"The fingerprints differ, so the cases were judged by other rules{how}: base {{}}, new {{}}.",
+            (*differ[:_NAMED], str(base.fingerprint), str(new.fingerprint)),
+        )
+    strict = [side.configuration.get("strictAH") for side in (base, new)]
+    if strict[0] != strict[1]:
+        yield Sentence("Strict AH is {} in the base report and {} in the new one.".format(*map(_ON_OR_OFF.get, strict)))
+
+
+def _differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    before, after = dict(settings_of(base)), dict(settings_of(new))
+    names = dict.fromkeys([*before, *after])  # in their order, each once
+    told = (
+        f"{name} {before.get(name, 'none')} -> {after.get(name, 'none')}"
+        for name in names
+        if before.get(name) != after.get(name)
+    )
+    return [text[:_LONGEST_SETTING] for text in told]
+
+
+_ON_OR_OFF: Final = {True: "on", False: "off", None: "not told"}
+
+
+# --- the words of every page ------------------------------------------------------------------------------------------
+
+
+def verdict(comparison: Comparison) -> str:
+    """Give the first words: how many judged cases have a worse label, and how many cases are lost."""
+    worse, lost = comparison.regressions, len(comparison.lost)
+    told = [*([count_of(worse, "regression")] if worse else []), *([count_of(lost, "lost case")] if lost else [])]
+    return " and ".join(told) or "No regression"
+
+
+def is_worse(comparison: Comparison) -> bool:
+    """Whether the verdict names something bad."""
+    return bool(comparison.regressions or comparison.lost)
+
+
+def summary(comparison: Comparison) -> str:
+    """Give the sentences behind the verdict."""
+    fell, rose, moved = len(comparison.fell), len(comparison.rose), len(comparison.moved)
+    total = len(comparison.cases)
+    kept = f"{total - fell - rose} kept theirs" + (f" ({moved} with other scores or terms)" if moved else "")
+    judged = f"of {count_of(total, 'judged case')}, {fell} got a worse label, {rose} a better one, {kept}."
+    others = len(comparison.not_judged)
+    if not others:
+        return judged
+    lost = comparison.lost
+    terms = sum(len(case.found_terms) for case in lost)
+    how = f" Lost: {len(lost)} of these, with {count_of(terms, 'required term')} that base found." if lost else ""
+    return f"{judged} Not judged: {count_of(others, 'case')}.{how}"
+
+
+def counts(side: Side) -> str:
+    """Give the labels of a whole report, judged or not."""
+    total = len(side.results)
+    counts = ", ".join(f"{side.labelled(label)} {label}" for label in LABELS)
+    return f"{count_of(total, 'case')}: {counts}, pass rate {pass_rate(side.labelled('Pass'), total)}"
+
+
+def measures(comparison: Comparison) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the rows of the table: a name, the base report's value, the new one's, the difference."""
+    total, (before, after) = len(comparison.cases), comparison.passes
+    points = _signed(100 * (after - before) / total, 1)
+    yield "Pass rate", pass_rate(before, total), pass_rate(after, total), f"{points} points" if after != before else "0"
+    for name, base, new in comparison.means:
+        yield f"Mean {name}", score(base), score(new), _signed(new - base, 2)
+
+
+def _signed(difference: float, places: int) -> str:
+    """Give a difference with its sign: 0 only where there is none, since +0.00 is one too small to be shown."""
+    return f"{difference:+.{places}f}" if difference else "0"
+
+
+def tests(comparison: Comparison) -> Iterator[str]:
+    """Yield how likely such differences are by chance."""
+    gained, lost = comparison.gained_and_lost
+    rose, fell = len(comparison.rose), len(comparison.fell)
+    yield f"Labels: {rose} rose, {fell} fell; {_p(comparison.sign_test_p)} (exact sign test, two-sided)"
+    yield f"Pass: {gained} newly, {lost} no longer; {_p(comparison.mcnemar_p)} (exact McNemar test, two-sided)"
+
+
+def _p(value: float) -> str:
+    return f"p = {value:.2f}" if value >= 0.01 else "p < 0.01"
+
+
+_LOST: Final[Mapping[Criterion, str]] = {"CR": "newly missed", "AH": "newly used", "AC": "newly missed"}
+_WON: Final[Mapping[Criterion, str]] = {"CR": "newly found", "AH": "no longer used", "AC": "newly found"}
+
+
+def term_totals(comparison: Comparison) -> str:
+    """Give how many terms the judged cases lost and won back."""
+    totals = (f"{name} {lost} {_LOST[name]}, {won} {_WON[name]}" for name, lost, won in comparison.terms)
+    return f"Terms: {'; '.join(totals)}"
+
+
+def terms_of(case: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what happened to terms of a case, as "CR newly missed", and the terms."""
+    for criterion, lost, won in case.terms:
+        changes = ((_LOST[criterion], lost), (_WON[criterion], won))
+        yield from ((f"{criterion} {what}", terms) for what, terms in changes if terms)
+
+
+def labels(case: Change, arrow: str) -> str:
+    """Give the label, or both."""
+    before, after = case.before.label, case.after.label
+    return before if before == after else f"{before} {arrow} {after}"
+
+
+def scores(case: Change, arrow: str) -> Iterator[str]:
+    """Yield the scores that changed; where two decimals do not show how, in words."""
+    for name in Scores._fields:
+        before, after = getattr(case.before.scores, name), getattr(case.after.scores, name)
+        texts = score(before), score(after)
+        alike = f" ({'higher' if after > before else 'lower'})" if texts[0] == texts[1] else ""
+        if before != after:
+            yield f"{name} {f' {arrow} '.join(texts)}{alike}"
+
+
+class CaseList(NamedTuple):
+    """Judged cases under a heading; `is_folded` where a page should fold them away."""
+
+    heading: str
+    cases: Sequence[Change]
+    is_folded: bool
+
+
+def lists(comparison: Comparison) -> tuple[CaseList, ...]:
+    """Give the judged cases that changed, the worse ones first."""
+    moved = comparison.moved
+    return (
+        CaseList("Worse label", comparison.fell, is_folded=False),
+        CaseList("Same label, lower composite", [case for case in moved if case.direction < 0], is_folded=False),
+        CaseList("Better label", comparison.rose, is_folded=False),
+        CaseList("Same label, higher composite", [case for case in moved if case.direction > 0], is_folded=True),
+        CaseList(
+            "Same label and composite, other scores or terms",
+            [case for case in moved if case.direction == 0],
+            is_folded=True,
+        ),
+    )
+
+
+# --- cases that are not judged ----------------------------------------------------------------------------------------
+
+LOST: Final = "Lost: base answers them, new does not"
+OTHERS: Final = "Others that are not judged"
+
+_REASONS: Final[Mapping[Reason, str]] = {
+    "not_in_report": "not in the report",
+    "no_output": "no output",
+    "input_mismatch": MISMATCH,
+}
+
+
+def not_judged(comparison: Comparison) -> tuple[tuple[str, Sequence[NotJudged]], ...]:
+    """Give the cases that are not judged under two headings, the lost ones first."""
+    others = [case for case in comparison.not_judged if not case.is_lost]
+    return (LOST, comparison.lost), (OTHERS if comparison.lost else "Not judged", others)
+
+
+def why_not(case: NotJudged) -> str:
+    """Say why a case is not judged, as "base: no output; new: not in the report", and of a lost one what base had."""
+    if case.base == case.new and case.base is not None:
+        return f"both: {_REASONS[case.base]}"
+    had = f"{case.before.label}, {count_of(len(case.found_terms), 'required term')} found" if case.before else None
+    sides = (("base", case.base, had if case.is_lost else None), ("new", case.new, None))
+    told = ((which, answer if reason is None else _REASONS[reason]) for which, reason, answer in sides)
+    return "; ".join(f"{which}: {what}" for which, what in told if what is not None)
