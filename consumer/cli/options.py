@@ -80,7 +80,7 @@ Confidence = Annotated[
 # The further conditions of a gate, read by consumer.offline.conditions.
 MaxViolations = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many AH violations.")]
 MaxMissing = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases without output.")
+    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases without an output.")
 ]
 MaxVacuous = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases with nothing at all to check.")
@@ -95,7 +95,9 @@ MinMean = Annotated[
 ]
 MinPassRateOf = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH or AC is below; can be repeated."),
+    typer.Option(
+        metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH, AC or overall is below; can be repeated."
+    ),
 ]
 Explained = Annotated[
     bool, typer.Option("--explain", help="Say why each missed term was missed; this changes no score.")

@@ -125,7 +125,7 @@ def _named(output: str, asked: Format | None, suffixes: Mapping[str, Format]) ->
     by_suffix = suffixes.get(path.suffix.lower())
     if by_suffix is not None and not (by_suffix == "console" and asked is not None):
         return Destination(by_suffix, path)
-    if asked is None:
+    if asked is None or path.suffix.lower() in SUFFIXES.keys() - suffixes.keys():
         known = ", ".join(suffixes)
         raise ConfigurationError(
             f"--output {visible(output)}: its suffix names no format; end it in one of {known}, or give --format"

@@ -259,9 +259,10 @@ def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     compare = ["compare", "base.json", "report.json"]
     assert main(compare) == 0
-    assert capsys.readouterr().out.startswith("1 regression: of 2 judged cases, 1 got a worse label, 1 a better one")
+    assert capsys.readouterr().out.startswith("1 regression and 1 lost case: of 2 judged cases, 1 got a worse label, ")
     assert main([*compare, "--fail-on-regression", "-o", "comparison.md"]) == 1
-    assert main([*compare, "--fail-on-regression", "--max-regressions", "1", "-o", "comparison.md"]) == 0
+    allowed = ["--max-regressions", "1", "--allow-lost", "1"]
+    assert main([*compare, "--fail-on-regression", *allowed, "-o", "comparison.md"]) == 0
     assert Path("comparison.md").read_text(encoding="utf-8").startswith("<!-- SAFE v0 comparison -->")
     assert main([*compare, "--max-regressions", "1"]) == 3
     assert main([*compare, "-o", "base.json"]) == 3
