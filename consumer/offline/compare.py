@@ -320,7 +320,7 @@ def _why_none(others: Sequence[NotJudged]) -> Iterator[str]:
 _IN_WORDS: Final[Mapping[Reason, str]] = {
     "not_in_report": "not in",
     "no_output": "without an output in",
-    "input_mismatch": "made from another narrative in",
+    "input_mismatch": "answered from another narrative in",
 }
 
 

@@ -19,6 +19,7 @@ from consumer.offline.pages.comparison import comparison_markdown, console_lines
 from consumer.offline.pages.comparison_content import verdict
 from consumer.offline.pages.comparison_html import comparison_html
 from consumer.offline.pages.comparison_json import comparison_document
+from consumer.text import natural_order
 from tests.consumer.test_compare import ALL, case, nasty, report
 from tests.consumer.test_html_page import OURS, Page
 from tests.support.golden import matches_golden
@@ -140,8 +141,8 @@ def test_two_reasons_of_one_case_are_both_shown() -> None:
 
 NOTHING_JUDGED = [
     (None, ALL, "1 case without an output in the base report"),
-    (ALL, "other", "1 case made from another narrative in the new report"),
-    ("other", "other", "1 case made from another narrative in both reports"),
+    (ALL, "other", "1 case answered from another narrative in the new report"),
+    ("other", "other", "1 case answered from another narrative in both reports"),
 ]
 
 
@@ -172,6 +173,14 @@ def test_what_a_report_says_of_answers_is_checked(changes: Report, of_result: Re
 
 
 # --- the order --------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_in_names_are_ordered_as_numbers() -> None:
+    names = ["", "7", "10", "I25_batch_1", "I25_batch_2", "I25_batch_2b", "I25_batch_9", "I25_batch_10", "golden_set"]
+    assert sorted(set(names), key=natural_order) == names
+    assert sorted(["b_1", "b_01", "b_1"], key=natural_order) == ["b_01", "b_1", "b_1"], (
+        "a fixed order for equal numbers"
+    )
 
 
 def test_the_tenth_batch_follows_the_ninth_and_within_one_the_report_decides() -> None:

@@ -88,6 +88,18 @@ def test_a_mean_or_a_rate_must_reach_its_bound(option: str, name: str, value: fl
         assert decision.passed is passed
 
 
+def test_a_report_event_has_every_number_but_those_of_results() -> None:
+    event = report()
+    del event["results"], event["doubtful_hits"]
+    for option, bound in (
+        ("--max-missing", 1),
+        ("--max-vacuous", 1),
+        ("--max-mismatches", 2),
+        ("--min-mean", "AH=0.5"),
+    ):
+        assert only(option, bound).decide(event).passed
+
+
 def test_a_number_that_another_tool_has_rewritten_counts() -> None:
     assert only("--min-mean", "CR=1").decide(report(mean_scores={"CR": 1})).passed
 
