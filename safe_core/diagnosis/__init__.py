@@ -79,7 +79,11 @@ class _Fields:
     def also_in(self, term: str) -> tuple[Passage, ...]:
         """Give the places that hold the whole term in fields that are not read, each field by itself."""
         needle = normalise(term)
-        return tuple(place for text in self._joined for place in text.find_all(needle, _MOST_PLACES))
+        return tuple(
+            text.first_piece(at, at + len(needle))[1]
+            for text in self._joined
+            for at in text.places(needle, _MOST_PLACES)
+        )
 
 
 def _misses(

@@ -28,7 +28,7 @@ def otherwise_bound(match: Match) -> tuple[Item, ...]:
 def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
     """Bind each word of content to the values in its clauses."""
     bound: Bound = {}
-    for clause in _clauses(items):
+    for clause in clauses(items):
         values = [(item.value.scale, item.key) for item in clause if item.value and item.value.scale in scales]
         for item in clause:
             if item.role == "content":
@@ -37,7 +37,7 @@ def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
     return bound
 
 
-def _clauses(items: Sequence[Item]) -> Iterator[list[Item]]:
+def clauses(items: Sequence[Item]) -> Iterator[list[Item]]:
     """Cut at commas and conjunctions with a value on both sides, but not within "left and right"."""
     last_value = max((at for at, item in enumerate(items) if item.value), default=-1)
     clause: list[Item] = []

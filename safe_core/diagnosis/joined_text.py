@@ -6,14 +6,14 @@ from itertools import accumulate
 from typing import Literal
 
 from safe_core.diagnosis.model import Occurrence, Passage
-from safe_core.diagnosis.output_texts import READ_BY, Element
+from safe_core.diagnosis.output_texts import READ_BY, OutputText
 from safe_core.matching_rule import normalise
 from safe_core.scoring import Details
 
 _LOOKS = 100_000  # occurrences that are asked whether they stand inside a word, over all terms of a case
 
 
-def occurrences(details: Details, texts: Sequence[Element]) -> Iterator[Occurrence]:
+def occurrences(details: Details, texts: Sequence[OutputText]) -> Iterator[Occurrence]:
     """Give the first occurrence of each term that was found or used, in the order CR, AH, AC."""
     found: tuple[tuple[Literal["CR", "AH", "AC"], tuple[str, ...]], ...] = (
         ("CR", details.cr_found),
@@ -34,7 +34,7 @@ def occurrences(details: Details, texts: Sequence[Element]) -> Iterator[Occurren
 class JoinedText:
     """What the rule searches; here without stripping, which moves places and finds the same."""
 
-    def __init__(self, texts: Sequence[Element]) -> None:
+    def __init__(self, texts: Sequence[OutputText]) -> None:
         self._texts = texts
         self._lowered = [text.text.lower() for text in texts]
         self._begins = [0, *accumulate(len(lowered) + 1 for lowered in self._lowered)][:-1]
@@ -43,27 +43,35 @@ class JoinedText:
 
     def find(self, needle: str) -> Passage | None:
         """Give the original place of the first occurrence; it ends with the element where it starts."""
-        start = self.text.find(needle)
-        return None if start < 0 else self._passage(start, needle)
+        at = next(self.places(needle, 1), None)
+        return None if at is None else self.first_piece(at, at + len(needle))[1]
 
-    def find_all(self, needle: str, most: int) -> Iterator[Passage]:
-        """Give the original places of the first `most` occurrences."""
-        start = self.text.find(needle)
+    def places(self, needle: str, most: int) -> Iterator[int]:
+        """Give where the needle starts in the joined text, at most this many times."""
+        at = self.text.find(needle)
         for _ in range(most):
-            if start < 0:
+            if at < 0:
                 return
-            yield self._passage(start, needle)
-            start = self.text.find(needle, start + len(needle))
+            yield at
+            at = self.text.find(needle, at + 1)
 
-    def _passage(self, start: int, needle: str) -> Passage:
+    def first_piece(self, start: int, end: int) -> tuple[OutputText, Passage]:
+        """Give the part of a stretch of the joined text that is in the text where it starts."""
         number = bisect_right(self._begins, start) - 1
-        element, lowered = self._texts[number], self._lowered[number]
-        start -= self._begins[number]
-        end = min(start + len(needle), len(lowered))
-        if len(lowered) == len(element.text):
-            return element.passage(start, end)
+        return self._piece(number, start - self._begins[number], end - self._begins[number])
+
+    def last_piece(self, start: int, end: int) -> tuple[OutputText, Passage]:
+        """Give the part of a stretch of the joined text that is in the text where it ends."""
+        number = bisect_right(self._begins, end - 1) - 1
+        return self._piece(number, max(0, start - self._begins[number]), end - self._begins[number])
+
+    def _piece(self, number: int, start: int, end: int) -> tuple[OutputText, Passage]:
+        text, lowered = self._texts[number], self._lowered[number]
+        end = min(end, len(lowered))
+        if len(lowered) == len(text.text):
+            return text, text.passage(start, end)
         ends = self._ends(number)
-        return element.passage(bisect_right(ends, start), bisect_left(ends, end) + 1)
+        return text, text.passage(bisect_right(ends, start), bisect_left(ends, end) + 1)
 
     def _ends(self, number: int) -> list[int]:
         """Count, once for a text, where each letter ends when a letter or two grow when lowered ("İ")."""
@@ -73,14 +81,7 @@ class JoinedText:
 
     def only_inside_words(self, needle: str, looks: int) -> bool:
         """Tell whether each of the first `looks` occurrences goes on, before or after, with a letter or digit."""
-        at = self.text.find(needle)
-        for _ in range(looks):
-            if at < 0:
-                return True
-            if not (self._goes_on(at) or self._goes_on(at + len(needle))):
-                return False
-            at = self.text.find(needle, at + 1)
-        return True
+        return all(self._goes_on(at) or self._goes_on(at + len(needle)) for at in self.places(needle, looks))
 
     def _goes_on(self, at: int) -> bool:
         return 0 < at < len(self.text) and self.text[at - 1].isalnum() and self.text[at].isalnum()

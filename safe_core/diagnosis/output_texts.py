@@ -20,31 +20,41 @@ READ_BY: dict[Literal["CR", "AH", "AC"], tuple[Field, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """One text of an output, the summary or an element of a list, and its words."""
+class OutputText:
+    """One text of an output: the summary or an element of a list."""
 
     field: Field
     element: int | None
     text: str
-    cut: list[Word]
-    sentences: list[list[Item]]
 
     def passage(self, start: int, end: int) -> Passage:
         """Give a place in this text."""
         return Passage(self.field, self.element, start, end)
 
 
+@dataclass(frozen=True, slots=True)
+class Element(OutputText):
+    """One text of an output, its words and its sentences."""
+
+    cut: list[Word]
+    sentences: list[list[Item]]
+
+
+def texts_of(output: Output) -> list[OutputText]:
+    """Give all texts of an output, uncut, in the order in which they are joined."""
+    return [
+        *(OutputText("signals", number, text) for number, text in enumerate(output.signals)),
+        OutputText("summary", None, output.summary),
+        *(OutputText("followup_questions", number, text) for number, text in enumerate(output.followup_questions)),
+    ]
+
+
 def elements(output: Output) -> list[Element]:
     """Cut all texts of an output into words, at most MAX_WORDS of them."""
-    texts: list[tuple[Field, int | None, str]] = [
-        *(("signals", number, text) for number, text in enumerate(output.signals)),
-        ("summary", None, output.summary),
-        *(("followup_questions", number, text) for number, text in enumerate(output.followup_questions)),
-    ]
     made: list[Element] = []
     left = MAX_WORDS
-    for field, number, text in texts:
-        cut = words(text, left)
+    for text in texts_of(output):
+        cut = words(text.text, left)
         left -= len(cut)
-        made.append(Element(field, number, text, cut, list(sentences(text, cut))))
+        made.append(Element(text.field, text.element, text.text, cut, list(sentences(text.text, cut))))
     return made
