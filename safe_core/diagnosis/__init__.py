@@ -1,8 +1,15 @@
-"""Why a required term was not found: the nearest passage, its place, and one kind; no score depends on it."""
+"""Why a required term was not found, and which found ones the text may not mean; no score depends on it."""
 
 from collections.abc import Iterator
 from typing import Literal
 
+from safe_core.diagnosis.doubtful_hits import (
+    DOUBTFUL_KINDS,
+    DoubtfulHit,
+    DoubtfulKind,
+    doubtful_document,
+    doubtful_hits,
+)
 from safe_core.diagnosis.joined_text import JoinedText, occurrences
 from safe_core.diagnosis.kinds import Evidence, Finding, decide
 from safe_core.diagnosis.model import (
@@ -31,10 +38,13 @@ from safe_core.policy import DEFAULT_POLICY
 from safe_core.scoring import score
 
 __all__ = [
+    "DOUBTFUL_KINDS",
     "KINDS",
     "VERDICTS",
     "AbsentWord",
     "Diagnosis",
+    "DoubtfulHit",
+    "DoubtfulKind",
     "InNarrative",
     "Kind",
     "Miss",
@@ -42,6 +52,8 @@ __all__ = [
     "Passage",
     "Verdict",
     "diagnose",
+    "doubtful_document",
+    "doubtful_hits",
     "miss_document",
 ]
 

@@ -1,16 +1,20 @@
 """Found terms that the text may not say: within another word, denied, or with another value than the narrative's."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 from safe_core.diagnosis.bound_values import clauses
+from safe_core.diagnosis.comparison import is_denied
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
-from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, texts_of
-from safe_core.diagnosis.tokens import Item, sentences
+from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, elements, texts_of
+from safe_core.diagnosis.passages import Match, Term, nearest
+from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.tokens import Item, sentence_ends, sentences
 from safe_core.diagnosis.word_edges import is_inside_word
 from safe_core.diagnosis.words import word_set, words
 from safe_core.matching_rule import normalise
@@ -22,8 +26,16 @@ DoubtfulKind = Literal["inside_word", "negated", "other_value"]
 DOUBTFUL_KINDS: tuple[DoubtfulKind, ...] = get_args(DoubtfulKind)
 """The kinds of doubtful hits, in the order in which they are asked: the first that holds is said."""
 
+Values = dict[str, set[str]]  # what is measured or named → its values
+
 _MOST_PLACES = 200  # of a term that are looked at; no real one is found as often
+_MOST_SENTENCES = 16  # of the narrative that are compared with a term that it has in other words
 _WORK = 20_000  # places that are looked at, over all terms of a case
+
+
+_BESIDE_A_WORD = word_set("bare grade ordinal")  # scales of numbers that only the word before them names
+_LEADING_TO_NUMBERS = word_set("of was is at to a an the score scored")
+_YEAR = 31557600  # seconds; ages are no waiting times
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +90,36 @@ class CutTexts:
     """The sentences of texts, cut when they are first asked for, at most MAX_WORDS words of all."""
 
     def __init__(self) -> None:
-        self._cut: dict[OutputText, list[list[Item]]] = {}
+        self._ends: dict[OutputText, list[int]] = {}
+        self._cut: dict[tuple[OutputText, int, int], list[list[Item]]] = {}
         self._left = MAX_WORDS
 
-    def sentences(self, text: OutputText) -> list[list[Item]]:
-        """Give the items of a text, sentence by sentence."""
-        if text not in self._cut:
-            cut = words(text.text, self._left)
-            self._left -= len(cut)
-            self._cut[text] = list(sentences(text.text, cut))
-        return self._cut[text]
+    @property
+    def is_used_up(self) -> bool:
+        """Tell whether no more words may be cut."""
+        return self._left <= 0
 
     def place(self, text: OutputText, passage: Passage, *, last: bool = False) -> Place | None:
         """Give the items at a passage in its first sentence, or in its last; None where there are no words."""
-        inside = (items for items in self.sentences(text) if items[-1].end > passage.start)
-        chosen: Place | None = None
-        for items in inside:
-            if items[0].start >= passage.end:
-                break
+        edge = passage.end - 1 if last else passage.start
+        for items in self._sentences(text, edge):
             held = [at for at, item in enumerate(items) if item.end > passage.start and item.start < passage.end]
-            if held:
-                chosen = Place(text.text, items, held[0], held[-1])
-                if not last:
-                    break
-        return chosen
+            if held and items[-1].end > edge:
+                return Place(text.text, items, held[0], held[-1])
+        return None
+
+    def _sentences(self, text: OutputText, at: int) -> list[list[Item]]:
+        """Give the sentence around a place; one that is longer than MAX_ITEMS is several."""
+        if text not in self._ends:
+            self._ends[text] = [0, *sentence_ends(text.text), len(text.text)]
+        ends = self._ends[text]
+        number = min(bisect_right(ends, at), len(ends) - 1)
+        start, end = ends[number - 1], ends[number]
+        if (text, start, end) not in self._cut:
+            cut = words(text.text, self._left, start, end)
+            self._left -= len(cut)
+            self._cut[text, start, end] = list(sentences(text.text, cut, start))
+        return self._cut[text, start, end]
 
 
 @dataclass(frozen=True)
@@ -124,6 +142,11 @@ class Hit:
         """Where it starts and ends in the narrative."""
         return [(at, at + len(self.needle)) for at in self.told.places(self.needle, self.most)]
 
+    @cached_property
+    def told_values(self) -> Values:
+        """The values that the narrative gives in a clause with it."""
+        return _values_of(self.told, self.told_places, self.texts)
+
 
 def _inside_word(hit: Hit) -> bool:
     return all(_is_inside_word(hit, place) for place in hit.places)
@@ -136,9 +159,19 @@ def _is_inside_word(hit: Hit, place: tuple[int, int]) -> bool:
 
 
 def _negated(hit: Hit) -> bool:
+    """Tell whether the text denies every place, and the narrative none."""
     if not all(_is_negated(hit.read, place, hit.texts) for place in hit.places):
         return False
-    return not any(_is_negated(hit.told, place, hit.texts) for place in hit.told_places)
+    if hit.told_places:
+        return not (hit.texts.is_used_up or any(_is_negated(hit.told, place, hit.texts) for place in hit.told_places))
+    return not any(map(is_denied, _told_in_other_words(hit)))
+
+
+def _told_in_other_words(hit: Hit) -> Iterator[Match]:
+    """Give the passages of the narrative that hold every word of a term, in whatever order."""
+    told = elements(Output(summary=hit.told.text)) if hit.told.text else []
+    matches = nearest(Term(hit.needle), Sentences(told), _MOST_SENTENCES) if told else []
+    return (match for match in matches if match.term.core <= match.keys)
 
 
 def _is_negated(joined: JoinedText, place: tuple[int, int], texts: CutTexts) -> bool:
@@ -154,16 +187,16 @@ def _other_value(hit: Hit) -> bool:
     """Tell whether no place has the narrative's value, where both give one of the same kind."""
     if not hit.told_places:
         return False
-    told = _values_of(hit.told, hit.told_places, hit.texts)
-    return bool(told) and all(
-        any(found.isdisjoint(told.get(kind, found)) for kind, found in _values_of(hit.read, [place], hit.texts).items())
-        for place in hit.places
-    )
+    return all(_has_other_value(hit, _values_of(hit.read, [place], hit.texts)) for place in hit.places)
 
 
-def _values_of(joined: JoinedText, places: list[tuple[int, int]], texts: CutTexts) -> dict[str, set[str]]:
+def _has_other_value(hit: Hit, found: Values) -> bool:
+    return any(keys.isdisjoint(hit.told_values.get(kind, keys)) for kind, keys in found.items())
+
+
+def _values_of(joined: JoinedText, places: list[tuple[int, int]], texts: CutTexts) -> Values:
     """Give the values beside a term in the clauses that have it, by kind."""
-    values: dict[str, set[str]] = {}
+    values: Values = {}
     for start, end in places:
         text, passage = joined.first_piece(start, end)
         if place := texts.place(text, passage):
@@ -173,35 +206,31 @@ def _values_of(joined: JoinedText, places: list[tuple[int, int]], texts: CutText
 
 
 def _values_beside(place: Place) -> Iterator[tuple[str, str]]:
-    own = place.items[place.first : place.last + 1]
-    at = 0
+    """Give the kind and the key of each value in the clauses that a place is in, its own apart."""
+    begin = 0
     for clause in clauses(place.items):
-        if at <= place.last and at + len(clause) > place.first:
+        end = begin + len(clause)
+        if begin <= place.last and end > place.first:
             for number, item in enumerate(clause):
-                if item.value and item not in own and (kind := _kind(clause, number)):
+                is_own = place.first <= begin + number <= place.last
+                if item.value and not is_own and (kind := _kind(clause, number)):
                     yield kind, item.key
-        at += len(clause)
-
-
-_SCALES_BESIDE_A_WORD = frozenset(("bare", "grade", "ordinal"))
-_LEADING_TO_NUMBERS = word_set("of was is at to a an the score scored")
-_YEAR = 31557600
-_NOT_COMPARED = frozenset(("comparison",))
+        begin = end
 
 
 def _kind(clause: list[Item], at: int) -> str | None:
-    """Say what a value is of, so that two of one kind answer the same question; None where nothing is sure."""
+    """Say what a value is of: two of one kind answer the same question; None for what is never compared."""
     value = clause[at].value
-    if value is None or value.type in _NOT_COMPARED or value.scale == "near day":
+    if value is None or value.type == "comparison" or value.scale == "near day":
         return None
-    if value.scale in _SCALES_BESIDE_A_WORD:
+    if value.scale in _BESIDE_A_WORD:
         named = next((item.key for item in reversed(clause[:at]) if item.folded not in _LEADING_TO_NUMBERS), "")
         return f"{value.scale} {named}"
     if value.scale == "duration":
         return "years" if float(value.canonical) >= _YEAR else "duration"
     if value.scale == "ratio":
-        parts = value.canonical.partition("/")
-        return f"ratio of {parts[2]}" if len(parts[2]) < 3 and len(parts[0]) < 3 else "ratio"
+        score, _, most = value.canonical.partition("/")
+        return f"ratio of {most}" if len(score) < 3 and len(most) < 3 else "ratio"
     return value.scale
 
 

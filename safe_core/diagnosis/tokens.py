@@ -20,6 +20,9 @@ from safe_core.diagnosis.words import Word, stem
 Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]
 
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"'”’)\]])|\n")
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
+_LONGEST_STOPPED = max(map(len, STOPPED)) + 1
 _PAUSE = re.compile(r"[,;:()\[\]–—]")
 _LONGEST_ABBREVIATED = max(phrase.count(" ") for phrase in ABBREVIATIONS) + 1
 _ABBREVIATED_FIRST = frozenset(phrase.partition(" ")[0] for phrase in ABBREVIATIONS)
@@ -49,11 +52,21 @@ class Item(NamedTuple):
         return self.key if self.role in {"negation", "certainty"} else self.folded
 
 
-def sentences(text: str, cut: Sequence[Word]) -> Iterator[list[Item]]:
-    """Give the items of a text, sentence by sentence."""
+def sentence_ends(text: str) -> list[int]:
+    """Give where the sentences of a text end, without cutting it into words."""
+    ends = []
+    for match in _SENTENCE_END.finditer(text):
+        word = _LAST_WORD.search(text, max(0, match.start() - _LONGEST_STOPPED), match.start())
+        if not word or word[0].lower() not in _STOPPED_OR_HALF_DAY:
+            ends.append(match.end())
+    return ends
+
+
+def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[Item]]:
+    """Give the items of a text, or of its words from `start` on, sentence by sentence."""
     sentence: list[Item] = []
     shouts = text.isupper()
-    at = end = 0
+    at, end = 0, start
     while at < len(cut):
         start, pause = cut[at].start, False
         if text[end:start] not in {" ", ""}:

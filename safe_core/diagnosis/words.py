@@ -45,9 +45,10 @@ class Word(NamedTuple):
     end: int
 
 
-def words(text: str, most: int) -> list[Word]:
-    """Cut a text into words; what stands between them (space, punctuation, quotes, dashes) is form."""
-    return [Word(fold(match[0]), match.start(), match.end()) for match in islice(_TOKEN.finditer(text), most)]
+def words(text: str, most: int, start: int = 0, end: int | None = None) -> list[Word]:
+    """Cut `text[start:end]` into words; what stands between them (space, punctuation, quotes, dashes) is form."""
+    found = _TOKEN.finditer(text, start, len(text) if end is None else end)
+    return [Word(fold(match[0]), match.start(), match.end()) for match in islice(found, most)]
 
 
 @lru_cache(maxsize=8192)

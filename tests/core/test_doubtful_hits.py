@@ -1,0 +1,189 @@
+"""Found terms that are doubtful: tried on planted sentences, on every criterion, and on whatever text there may be."""
+
+from collections import Counter
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.diagnosis import real_cases
+from safe_core import Expectations, Output, Rules, prepare, score
+from safe_core.diagnosis import DOUBTFUL_KINDS, DoubtfulHit, Passage, doubtful_document, doubtful_hits
+from tests.core.planted_doubtful import Half, PlantedHit, planted_hits, said
+from tests.support.real_cases import REAL, real_cases_only
+
+PLANTED = tuple(planted_hits())
+
+
+def in_summary(term: str, summary: str, narrative: str | None = None) -> tuple[DoubtfulHit, ...]:
+    return said(Expectations(must_contain_phrases=(term,)), Output(summary=summary), narrative)
+
+
+# ─── planted sentences ───
+
+
+def test_at_least_240_sentences_are_planted_and_two_in_five_are_look_alikes() -> None:
+    kinds = Counter(hit.kind for hit in PLANTED)
+    assert len({(hit.term, hit.text, hit.narrative) for hit in PLANTED}) == len(PLANTED) >= 240
+    assert kinds[None] / len(PLANTED) >= 0.4
+    assert min(kinds[kind] for kind in DOUBTFUL_KINDS) >= 25
+    families = Counter(hit.family for hit in PLANTED)
+    assert families["negated"] >= 150
+    assert families["inside_word"] >= 40
+    assert families["other_value"] >= 50
+
+
+@pytest.mark.parametrize("hit", PLANTED, ids=lambda hit: f"{hit.sort}: {hit.term}")
+def test_a_planted_term_is_found(hit: PlantedHit) -> None:
+    assert hit.term.lower() in hit.text.lower()
+
+
+@pytest.mark.parametrize("half", ["tune", "final"])
+def test_planted_sentences_are_told_apart(half: Half) -> None:
+    hits = [hit for hit in PLANTED if hit.half == half]
+    wrong = [(hit, said_of) for hit in hits if (said_of := hit.kind_said()) != hit.kind]
+    assert len(hits) >= 120
+    assert 1 - len(wrong) / len(hits) >= 0.97, wrong
+
+
+# ─── criteria, order, places ───
+
+EVERYWHERE = Output(
+    signals=("No fever", "12-hour delay"),
+    summary="There was no fever. She waited for a drunken driver.",
+    followup_questions=("Was the driver not drunk?", "Is this a default?"),
+)
+
+
+def test_each_criterion_is_asked_of_its_own_fields_in_the_order_of_its_list() -> None:
+    expectations = Expectations(
+        must_find_signals=("2-hour", "fever", "fever"),
+        forbidden_terms=("drunk", "fault"),
+        must_contain_phrases=("or", "fever", "driver"),
+    )
+    assert said(expectations, EVERYWHERE, None) == (
+        DoubtfulHit("CR", "2-hour", "inside_word", Passage("signals", 1, 1, 7)),
+        DoubtfulHit("CR", "fever", "negated", Passage("signals", 0, 3, 8)),
+        DoubtfulHit("CR", "fever", "negated", Passage("signals", 0, 3, 8)),
+        DoubtfulHit("AH", "fault", "inside_word", Passage("followup_questions", 1, 12, 17)),
+        DoubtfulHit("AC", "or", "inside_word", Passage("summary", None, 32, 34)),
+        DoubtfulHit("AC", "fever", "negated", Passage("summary", None, 13, 18)),
+    )
+
+
+def test_a_document_gives_the_place_and_no_text() -> None:
+    (hit,) = in_summary("fever", "No fever.")
+    assert doubtful_document(hit) == {
+        "criterion": "AC",
+        "term": "fever",
+        "kind": "negated",
+        "field": "summary",
+        "element": None,
+        "start": 3,
+        "end": 8,
+    }
+
+
+def test_a_used_term_that_is_denied_still_biases() -> None:
+    output = Output(followup_questions=("Was there no negligence?", "Negligence was ruled out."))
+    assert not said(Expectations(forbidden_terms=("negligence",)), output, "The negligence was plain.")
+
+
+def test_a_term_over_two_elements_is_denied_where_it_begins_or_ends() -> None:
+    output = Output(signals=("She has no chest", "pain at rest"), summary="Seen twice")
+    (hit,) = said(Expectations(must_find_signals=("chest pain",)), output, None)
+    assert (hit.kind, hit.passage) == ("negated", Passage("signals", 0, 11, 16))
+
+
+def test_a_denial_does_not_reach_the_next_element() -> None:
+    assert not said(Expectations(must_find_signals=("rash",)), Output(signals=("No fever or", "rash")), None)
+
+
+def test_places_are_those_of_the_original_text() -> None:
+    (hit,) = in_summary("fever", "İİ without FEVER")
+    assert (hit.passage.start, hit.passage.end) == (11, 16)
+
+
+@pytest.mark.parametrize("narrative", ["No fever was seen.", "Fever was denied.", "Was without fever."])
+def test_what_the_narrative_denies_too_is_not_doubtful(narrative: str) -> None:
+    assert in_summary("fever", "No fever.", "Fever began.")
+    assert not in_summary("fever", "No fever.", narrative)
+
+
+def test_what_the_narrative_denies_in_another_order_is_not_doubtful() -> None:
+    assert not in_summary("severe headache", "She denies severe headache.", "No headache that was severe.")
+
+
+def test_a_doubtful_term_counts_as_found() -> None:
+    expectations = prepare(Expectations(must_contain_phrases=("fever",)))
+    assert score(expectations, Output(summary="No fever."), Rules()).scores.AC == 1.0
+
+
+# ─── any text ───
+
+SPOKEN = (
+    "no not without denies fever pain rash fracture fractures left right mild 5 five 14:45 2:45 PM 120/80 , . or and "
+    "nor but was were ruled out absent unlikely of the 3 hours İ ß ﬁ - if"
+)
+WORDS = st.sampled_from(SPOKEN.split())
+SENTENCES = st.lists(WORDS, max_size=25).map(" ".join)
+TEXTS = st.text(max_size=60) | SENTENCES
+TERMS = st.lists(st.text(min_size=1, max_size=4).filter(str.strip) | WORDS, max_size=4).map(tuple)
+
+
+def is_fair(terms: tuple[str, ...]) -> bool:
+    return all(term.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in term) for term in terms)
+
+
+@given(TERMS.filter(is_fair), TEXTS, TEXTS, st.none() | TEXTS)
+def test_every_place_is_valid_whatever_the_texts(
+    terms: tuple[str, ...], text: str, summary: str, narrative: str | None
+) -> None:
+    output = Output((text, summary), summary, (text,))
+    hits = said(Expectations(terms, terms, terms), output, narrative)
+    fields = {"signals": output.signals, "summary": (summary,), "followup_questions": output.followup_questions}
+    for hit in hits:
+        place = hit.passage
+        assert 0 <= place.start <= place.end <= len(fields[place.field][place.element or 0])
+        assert hit.kind in DOUBTFUL_KINDS
+        assert hit.kind == "inside_word" or hit.criterion != "AH"
+        assert narrative is not None or hit.kind != "other_value"
+
+
+@given(TERMS.filter(is_fair), TEXTS)
+def test_a_narrative_as_output_neither_denies_nor_changes_anything(terms: tuple[str, ...], narrative: str) -> None:
+    hits = said(Expectations((), (), terms), Output(summary=narrative), narrative)
+    assert {hit.kind for hit in hits} <= {"inside_word"}
+
+
+# a text of one sentence, of many, of one list and of one word
+REPEATED = ["no fever and pain, ", "No fever was seen. ", "fever, ", "fever 5 left ", "fever", "no ", "İ fever "]
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
+    terms = ("fever", "pain", "no", "5", "rash", "left", "e") * 5
+    expectations = Expectations(terms, (), terms)
+
+    def seconds(times: int) -> float:
+        output = Output((piece * times,), piece * times)
+        details = score(prepare(expectations), output, Rules()).details
+        started = process_time()
+        doubtful_hits(output, f"rash {output.summary}", details)
+        return process_time() - started
+
+    seconds(10)
+    short, long = min(seconds(2_000), seconds(2_000)), seconds(20_000)
+    assert long < max(1.0, 30 * short)
+
+
+# ─── real outputs ───
+
+
+@pytest.mark.real_cases
+@real_cases_only[1]
+def test_no_found_term_of_a_real_output_is_doubtful() -> None:
+    """A person read all of them: none is denied, inside a word, or there with another value."""
+    cases = real_cases(REAL) + real_cases(REAL, REAL / "outputs_I25_report.json")
+    assert not [hit for case in cases for hit in said(case.expectations, case.output, case.narrative)]
