@@ -38,23 +38,21 @@ _DIRECTLY_LEADING_ON = word_set("of for to")
 _CARRIERS = word_set(
     "sign signs symptom symptoms feature features evidence finding findings history complaint complaints complain "
     "complains complained complaining indication indications suggestion suggestive suspicion report reports mention "
-    "trace traces episode episodes need able likely want wish appear appears appeared seem seems known consistent "
-    "compatible associated concern concerns positive diagnosed presence possibility risk tested thought believed "
-    "allowed"
+    "trace traces episode episodes need able likely want wish appear appears appeared seem seems known thoughts "
+    "consistent compatible associated concern concerns positive diagnosed presence possibility risk tested thought "
+    "believed allowed"
 )
 """The words after which a preposition leads on to what is denied: "no evidence of", "not consistent with"."""
 _PSEUDO = word_set(
-    "further increase increased change changes necessarily cause caused drain doubt longer "
-    "reduction decrease improvement exclude excluding eliminate rule"
+    "further increase increased change changes necessarily cause caused drain doubt longer reduction decrease "
+    "improvement exclude excluding eliminate rule document record recognise recognize notice mention address explain "
+    "clarify treat communicate miss overlook"
 )
-"""The words after which a denial denies no more than themselves: "no increase in pain", "does not exclude sepsis"."""
+"""The words after which a denial denies no more than themselves: "no increase in pain", "did not document a rash"."""
 
-_VERBAL = NOT_WORDS | word_set(
-    "never unable inability fail failed fails failing failure refuse refused refuses decline"
-)
-_VERBAL |= word_set("declined declines declining refusing")
 _REFUSALS = word_set("refuse refused refuses refusing decline declined declines declining")
 _FAILURES = word_set("fail failed fails failing failure")
+_VERBAL = NOT_WORDS | _REFUSALS | _FAILURES | word_set("never unable inability")  # they deny verbs
 _ASKING = word_set("denies denied denying deny without negative absence")  # a list after it needs no "or"
 _TAKING_BACK = word_set("absent denied excluded negative ruled lacking refused declined unlikely impossible withheld")
 _AFTER_TAKING_BACK = {"negative": word_set("for"), "ruled": word_set("out"), "rules": word_set("out")}
@@ -62,7 +60,7 @@ _NOTHING = word_set("no none nil negative denied absent never")
 _FOUND = word_set(
     "seen present noted found identified detected observed reported evident elicited appreciated demonstrated "
     "visualised visualized felt heard palpable performed done given administered started required needed indicated "
-    "suspected considered confirmed obtained available shown visible apparent likely made recorded documented possible"
+    "suspected considered obtained available shown visible apparent likely possible"
 )
 """What is denied by not having been so: "free fluid was not seen"."""
 _WHERE = _PREPOSITIONS - word_set("that of for to") | {"bilaterally"}
@@ -71,6 +69,7 @@ _VERBS = _AUXILIARIES | word_set(
     "heard felt began came grew rose fell became went raised prompted worsened persisted continued intact normal"
 )
 _NOUNS = word_set("patient pt finding findings presentation suffering report")
+_ATTRIBUTE_ENDINGS = ("al", "ary", "ed", "ible", "ic", "ive", "ous")
 _HYPOTHETICAL = word_set("if unless whether should")
 
 
@@ -156,7 +155,14 @@ def _reaches_forward(place: Place, denial: int) -> bool:
         if content > _MOST_BETWEEN or item.role == "negation" or item.folded in _CLAUSE_BREAKS:
             return False
         is_reached = is_reached and _leads_on(place, denial, at)
-    return is_reached
+    return is_reached and (place.folded(denial) in _VERBAL or not _is_attribute(place))
+
+
+def _is_attribute(place: Place) -> bool:
+    """Tell whether a place only describes what follows it: "no surgical complications" denies no surgery."""
+    after = place.last + 1
+    describes = place.items[place.last].folded.endswith(_ATTRIBUTE_ENDINGS)
+    return describes and after < len(place.items) and place.items[after].role == "content"
 
 
 def _goes_on_after_pause(place: Place, denial: int, at: int) -> bool:
@@ -253,7 +259,7 @@ def _is_taken_back(place: Place) -> bool:
             if is_plural and not is_predicate and item.folded not in _PLURAL:
                 return False
             is_predicate = True
-        elif is_predicate and not (item.folded in _JUDGED or item.role == "connective"):
+        elif is_predicate and not (item.folded in _JUDGED or item.folded.endswith("ly") or item.role == "connective"):
             return False
         elif item.folded in _PREPOSITIONS | _AND | _OR:
             in_phrase, is_listing = True, is_listing and item.folded in _PREPOSITIONS

@@ -14,7 +14,7 @@ from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, elements, texts_of
 from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.sentences import Sentences
-from safe_core.diagnosis.tokens import Item, sentence_ends, sentences
+from safe_core.diagnosis.tokens import MAX_ITEMS, Item, sentence_ends, sentences
 from safe_core.diagnosis.word_edges import is_inside_word
 from safe_core.diagnosis.words import word_set, words
 from safe_core.matching_rule import normalise
@@ -35,6 +35,7 @@ _WORK = 20_000  # places that are looked at, over all terms of a case
 
 _BESIDE_A_WORD = word_set("bare grade ordinal")  # scales of numbers that only the word before them names
 _LEADING_TO_NUMBERS = word_set("of was is at to a an the score scored")
+_NEAR = 7  # items between a term and its value; a value farther off is most often about something else
 _YEAR = 31557600  # seconds; ages are no waiting times
 
 
@@ -144,8 +145,10 @@ class Hit:
 
     @cached_property
     def told_values(self) -> Values:
-        """The values that the narrative gives in a clause with it."""
-        return _values_of(self.told, self.told_places, self.texts)
+        """The values that the narrative gives in a clause with it, of the kinds that it gives near it."""
+        near = _values_of(self.told, self.told_places, self.texts, _NEAR)
+        values = _values_of(self.told, self.told_places, self.texts, MAX_ITEMS) if near else {}
+        return {kind: keys for kind, keys in values.items() if kind in near}
 
 
 def _inside_word(hit: Hit) -> bool:
@@ -187,33 +190,33 @@ def _other_value(hit: Hit) -> bool:
     """Tell whether no place has the narrative's value, where both give one of the same kind."""
     if not hit.told_places:
         return False
-    return all(_has_other_value(hit, _values_of(hit.read, [place], hit.texts)) for place in hit.places)
+    return all(_has_other_value(hit, _values_of(hit.read, [place], hit.texts, _NEAR)) for place in hit.places)
 
 
 def _has_other_value(hit: Hit, found: Values) -> bool:
     return any(keys.isdisjoint(hit.told_values.get(kind, keys)) for kind, keys in found.items())
 
 
-def _values_of(joined: JoinedText, places: list[tuple[int, int]], texts: CutTexts) -> Values:
-    """Give the values beside a term in the clauses that have it, by kind."""
+def _values_of(joined: JoinedText, places: list[tuple[int, int]], texts: CutTexts, reach: int) -> Values:
+    """Give the values, by kind, in the clauses that have a term and at most `reach` items from it."""
     values: Values = {}
     for start, end in places:
         text, passage = joined.first_piece(start, end)
         if place := texts.place(text, passage):
-            for kind, key in _values_beside(place):
+            for kind, key in _values_beside(place, reach):
                 values.setdefault(kind, set()).add(key)
     return values
 
 
-def _values_beside(place: Place) -> Iterator[tuple[str, str]]:
-    """Give the kind and the key of each value in the clauses that a place is in, its own apart."""
+def _values_beside(place: Place, reach: int) -> Iterator[tuple[str, str]]:
+    """Give the kind and the key of each value around a place in the clauses that it is in, its own apart."""
     begin = 0
     for clause in clauses(place.items):
         end = begin + len(clause)
         if begin <= place.last and end > place.first:
             for number, item in enumerate(clause):
-                is_own = place.first <= begin + number <= place.last
-                if item.value and not is_own and (kind := _kind(clause, number)):
+                apart = max(place.first - begin - number, begin + number - place.last)
+                if item.value and 0 < apart <= reach and (kind := _kind(clause, number)):
                     yield kind, item.key
         begin = end
 
