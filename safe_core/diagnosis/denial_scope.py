@@ -178,8 +178,19 @@ def _leads_on(place: Place, denial: int, at: int) -> bool:
         return is_next
     if item.folded in _PREPOSITIONS:
         return _preposition_leads_on(place, denial, at)
-    ends_verb = _DEFINITE if place.folded(denial) not in _REFUSALS else frozenset[str]()
-    return at == place.first or item.folded not in _PSEUDO | (ends_verb if is_verbal else _VERBS)
+    if at == place.first:
+        return True
+    if is_verbal:
+        return item.folded not in _PSEUDO and (item.folded not in _DEFINITE or place.folded(denial) in _REFUSALS)
+    return item.folded not in _PSEUDO | _VERBS and (is_next or not _is_participle(place, at))
+
+
+def _is_participle(place: Place, at: int) -> bool:
+    """Tell whether a word closes what is denied: the "noted" of "no complications noted overnight"."""
+    item = place.items[at]
+    return (
+        item.role == "lead-in" and item.folded.endswith(("ed", "seen", "found")) and not is_grammar(place.items[at - 1])
+    )
 
 
 def _preposition_leads_on(place: Place, denial: int, at: int) -> bool:

@@ -120,6 +120,32 @@ def test_a_doubtful_term_counts_as_found() -> None:
     assert score(expectations, Output(summary="No fever."), Rules()).scores.AC == 1.0
 
 
+# Readings of real sentences that were false once, in other words and with narratives of their own.
+@pytest.mark.parametrize(
+    ("term", "text"),
+    [
+        ("post-surgery", "no infections noted post-surgery"),
+        ("post-surgical", "She had no post-surgical infections."),
+        ("serious concerns", "The lack of blood flow raised serious concerns."),
+        ("nerve palsy", "The notes failed to state the presence of the nerve palsy."),
+        ("all pulses", "Normal exam with no cyanosis and all pulses intact"),
+        ("fingers", "There was no warmth in the fingers, and the motor exam was not able to be done."),
+        ("mother", "The mother denied that the child had been hit."),
+    ],
+)
+def test_a_real_sentence_is_read_as_a_person_reads_it(term: str, text: str) -> None:
+    assert not in_summary(term, text)
+
+
+def test_a_value_far_from_the_term_is_about_something_else() -> None:
+    narrative = (
+        "A 10-hour delay followed. The urgency was not told to anyone in time, leading to a failure of the 18-hour aim."
+    )
+    assert not in_summary(
+        "the urgency", "A 10-hour delay due to calls that were too late regarding the urgency", narrative
+    )
+
+
 # ─── any text ───
 
 SPOKEN = (
