@@ -5,7 +5,7 @@ import difflib
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
@@ -28,7 +28,7 @@ from consumer.terminal import message_console, print_message, progress_bar, resu
 from consumer.text import named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import MAX_ID_LENGTH, BadTestCase, Label, Policy, TestCase, judged_by, prepare
-from safe_core.diagnosis import diagnose
+from safe_core.diagnosis import diagnose, doubtful_hits
 
 _ANY_CONCERN: Final = "any"
 _FROM_TOPIC_SECONDS: Final = 30.0
@@ -175,7 +175,10 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
     narrative = _narrative(event, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
-    print_explanation(_case(event, found, policy), explanation, result_console())
+    case = _case(event, found, policy)
+    told = None if case.input_matches is False else narrative
+    case = replace(case, doubtful=doubtful_hits(event.output, told, case.row.details))
+    print_explanation(case, explanation, result_console())
     return 0
 
 

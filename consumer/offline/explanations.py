@@ -5,9 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from consumer.files.batches import LoadedBatch, narratives_of
 from consumer.offline.pages.quotes import text_of
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
+from consumer.offline.scored_run import LABELS, Explanation, ScoredRun
 from consumer.offline.selection import Selection
 from safe_core import EMPTY_OUTPUT, Label, Output
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, diagnose, miss_document
@@ -21,18 +20,16 @@ def explained(
     run: ScoredRun,
     outputs: Mapping[str, Output],
     selection: Selection,
-    batches: Mapping[str, LoadedBatch],
+    narratives: Mapping[str, str | None],
     *,
     include_text: bool = False,
     labels: Collection[Label] = LABELS,
 ) -> ScoredRun:
     """Diagnose every missed term of a run, or of its cases with certain labels.
 
-    `outputs` are those that were scored and `batches` those whose cases they answer, by test_id: batches that repeat a
-    case may tell its story in other words. With `include_text` the report quotes the passages, which may hold patient
-    data (contract.md, "Confidentiality").
+    `outputs` are those that were scored and `narratives` what their cases tell, both by test_id. With `include_text`
+    the report quotes the passages, which may hold patient data (contract.md, "Confidentiality").
     """
-    narratives = _narratives(run.cases, selection, batches)
     explanations: dict[str, Explanation] = {}
     for case in run.cases:
         if case.label not in labels:
@@ -50,20 +47,6 @@ def explained(
     )
     report["ceiling"] = ceiling(narrated).document()
     return replace(run, report=report, explanations=explanations, shows_text=include_text)
-
-
-def _narratives(cases: Iterable[CaseLine], selection: Selection, answered: Mapping[str, LoadedBatch]) -> dict[str, str]:
-    """The narrative of each case that has one: of the batch that was answered, else of the first that tells any."""
-    told = {batch.name: narratives_of(batch) for batch in selection.batches}
-    found: dict[str, str] = {}
-    for case in cases:
-        holders = selection.cases[case.test_id].batches
-        asked = (answered.get(case.test_id, holders[0]), *holders)
-        narratives = (told[batch.name].get(case.test_id) for batch in asked)
-        narrative = next((text for text in narratives if text is not None), None)
-        if narrative is not None:
-            found[case.test_id] = narrative
-    return found
 
 
 def _with_misses(

@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_core import CRITERIA, CaseRow, Criterion, Label, Output, Rules, Threshold
-from safe_core.diagnosis import Diagnosis
+from safe_core.diagnosis import Diagnosis, DoubtfulHit
 
 LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
 
 
 @dataclass(frozen=True, slots=True)
 class CaseLine:
-    """One scored test case; `answered` is False where no output stood for it, and it was scored as an empty one."""
+    """One scored test case; `answered` is False where no output stood for it, and it was scored as an empty one.
+
+    `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits").
+    """
 
     batch_id: str
     test_id: str
     row: CaseRow
     rules: Rules
     answered: bool
+    doubtful: tuple[DoubtfulHit, ...] = ()
 
     @property
     def archetype(self) -> str | None:

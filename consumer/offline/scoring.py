@@ -16,6 +16,7 @@ from consumer.errors import ConfigurationError, Poison
 from consumer.files.batches import LoadedBatch
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
+from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.text import count_of, named, printable, visible
@@ -38,6 +39,7 @@ from safe_core import (
     result_document,
     score,
 )
+from safe_core.diagnosis import DoubtfulHit, doubtful_document, doubtful_hits
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
@@ -98,6 +100,8 @@ class Scoring:
         self._policy = policy
         self._on_duplicate = on_duplicate
         self._answers = Answers(selection)
+        self._narratives = Narratives(selection)
+        self._doubtful: dict[str, tuple[DoubtfulHit, ...]] = {}
         self._fold = BatchFold()
         self._rules: dict[str, Rules] = {}
         self._origins: dict[str, Origin] = {}
@@ -194,8 +198,20 @@ class Scoring:
         row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
             self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
+            self._doubtful[entry.test_id] = self._doubts(entry, row)
             if self.kept is not None:
                 self.kept[entry.test_id] = entry.output
+
+    def _doubts(self, entry: Entry, row: CaseRow) -> tuple[DoubtfulHit, ...]:
+        """Find the found terms that the text may not mean; another patient's narrative settles nothing."""
+        batch = self._batch_of(entry.test_id)
+        narrative = None if row.input_matches is False else self._narratives.of(entry.test_id, batch)
+        return doubtful_hits(entry.output, narrative, row.details)
+
+    def _batch_of(self, test_id: str) -> LoadedBatch | None:
+        """Give the batch that the standing answer answers; of one for a batch that was not selected, the first."""
+        origin, held = self._origins.get(test_id), self._selection.cases[test_id].batches
+        return None if origin is None else held[origin.rank if origin.rank < len(held) else 0]
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -228,11 +244,9 @@ class Scoring:
         by = judged_by(selected.test_case, entry, concern_id=self._selection.concern_id)
         return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
-    def batches(self) -> dict[str, LoadedBatch]:
-        """The batch whose case each standing answer answers; of one for a batch that was not selected, the first."""
-        held = {test_id: self._selection.cases[test_id].batches for test_id in self._origins}
-        ranks = {test_id: origin.rank for test_id, origin in self._origins.items()}
-        return {test_id: held[test_id][rank if rank < len(held[test_id]) else 0] for test_id, rank in ranks.items()}
+    def narratives(self) -> dict[str, str | None]:
+        """What each selected case tells, by test_id."""
+        return {test_id: self._narratives.of(test_id, self._batch_of(test_id)) for test_id in self._selection.cases}
 
     # --- what a person must know --------------------------------------------------------------------------------------
 
@@ -303,11 +317,17 @@ class Scoring:
             inputs=[*self._inputs()],
             results=[_result(case) for case in cases],
         )
-        return ScoredRun(report | {"missing_test_ids": missing, "selection": self._described()}, cases)
+        more = {
+            "doubtful_hits": sum(len(case.doubtful) for case in cases),
+            "missing_test_ids": missing,
+            "selection": self._described(),
+        }
+        return ScoredRun(report | more, cases)
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
         row, rules = self._fold.row(test_id), self._rules[test_id]
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins)
+        doubtful = self._doubtful.get(test_id, ())
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins, doubtful=doubtful)
 
     def _refuse_twice(self) -> None:
         twice = self._answered_twice()
@@ -336,7 +356,8 @@ class Scoring:
 
 def _result(case: CaseLine) -> dict[str, Any]:
     result = result_document(case.test_id, case.archetype, case.row)
-    return result | {"batch_id": case.batch_id, "input_matches": case.input_matches}
+    doubtful = [doubtful_document(hit) for hit in case.doubtful]
+    return result | {"batch_id": case.batch_id, "input_matches": case.input_matches, "doubtful": doubtful}
 
 
 def judged_row(
@@ -396,7 +417,7 @@ def score_files(
     if explain is not None and scoring.kept is not None:
         with_text = explain == "with text"
         run = explained(
-            run, scoring.kept, selection, scoring.batches(), include_text=with_text, labels=explained_labels
+            run, scoring.kept, selection, scoring.narratives(), include_text=with_text, labels=explained_labels
         )
     return run, [*selection.remarks, *scoring.remarks()]
 

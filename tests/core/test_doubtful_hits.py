@@ -210,6 +210,6 @@ def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
 @pytest.mark.real_cases
 @real_cases_only[1]
 def test_no_found_term_of_a_real_output_is_doubtful() -> None:
-    """A person read all of them: none is denied, inside a word, or there with another value."""
+    """None of them is denied, inside a word, or there with another value."""
     cases = real_cases(REAL) + real_cases(REAL, REAL / "outputs_I25_report.json")
     assert not [hit for case in cases for hit in said(case.expectations, case.output, case.narrative)]

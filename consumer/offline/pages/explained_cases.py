@@ -13,7 +13,7 @@ from consumer.offline.pages.markdown_parts import literal
 from consumer.offline.pages.misses import KIND_LABELS, reason
 from consumer.offline.pages.report_content import about_output, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
-from safe_core.diagnosis import VERDICTS
+from safe_core.diagnosis import VERDICTS, doubtful_document
 
 ExplainFormat = Literal["console", "json", "csv", "markdown"]
 
@@ -41,12 +41,14 @@ def written(cases: Sequence[ExplainedCase], format_: ExplainFormat, *, include_t
 
 def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str, Any]:
     """Give the JSON of explained cases; the counts by verdict add up to the misses of the cases that have reasons."""
+    doubtful = sum(len(each.case.doubtful) for each in cases)
     misses = [miss for each in cases if each.has_reasons for miss in each.explanation.diagnosis.misses]
     verdicts = Counter(miss.verdict for miss in misses)
     return {
         "cases": len(cases),
         "misses": len(misses),
         "miss_verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS},
+        "doubtful_hits": doubtful,
         "missing_outputs": sum(not each.case.answered for each in cases),
         "input_mismatches": sum(each.case.input_matches is False for each in cases),
         "results": [
@@ -58,6 +60,7 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "scores": each.case.row.scores._asdict(),
                 "answered": each.case.answered,
                 "input_matches": each.case.input_matches,
+                "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
                 "misses": misses_documents(each.explanation, include_text=include_text),
             }
             for each in cases

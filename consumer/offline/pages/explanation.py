@@ -58,14 +58,16 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
     yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
     if not case.answered:
         return
-    for group in explained_terms(explanation, shows_text=True):
+    for group in explained_terms(explanation, case.doubtful, shows_text=True):
         for each in group.terms:
-            if each.verdict or each.how == "used":
+            if each.verdict or each.is_doubtful or each.how == "used":
                 yield from _term_in_short(each, layout)
 
 
 def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
-    lead = Text.assemble("  ", (f"{term.verdict or 'used':7}", BOLD), f"{term.criterion}  ")
+    lead = Text.assemble(
+        "  ", (f"{term.verdict or ('doubt' if term.is_doubtful else 'used'):7}", BOLD), f"{term.criterion}  "
+    )
     indent = Text(" " * lead.cell_len)
     yield from layout.hanging(lead, _signed(term.expected, layout) if term.expected else printable(term.text))
     if term.place:
@@ -98,7 +100,7 @@ def _warning(case: CaseLine, layout: Layout) -> Iterator[Line]:
 
 def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
     yield from _heading(case, layout)
-    for group in explained_terms(explanation, shows_text=True):
+    for group in explained_terms(explanation, case.doubtful, shows_text=True):
         yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
 
 

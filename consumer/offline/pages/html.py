@@ -106,7 +106,12 @@ def _case(run: ScoredRun, case: CaseLine) -> _Case:
     explanation = run.explanation_of(case)
     if explanation is None:
         return _Case(case, slug(case.test_id), [], _listed(case))
-    return _Case(case, slug(case.test_id), _kinds(explanation), explained_terms(explanation, shows_text=run.shows_text))
+    return _Case(
+        case,
+        slug(case.test_id),
+        _kinds(explanation),
+        explained_terms(explanation, case.doubtful, shows_text=run.shows_text),
+    )
 
 
 def slug(test_id: str) -> str:

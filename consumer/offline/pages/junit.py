@@ -9,6 +9,7 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from consumer.offline.pages.numbers import score
+from consumer.offline.pages.quotes import place_of
 from consumer.offline.pages.report_content import about_output, lost_terms, shortfalls
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
@@ -68,17 +69,31 @@ def _test(case: CaseLine, classname: str, outcomes: _Outcomes, explanation: Expl
     test = ET.Element("testcase", {"classname": classname, "name": _legal(case.test_id), "time": "0"})
     outcome = outcomes.get(case.label)
     if outcome is None:
-        if about := about_output(case):
-            ET.SubElement(test, "system-out").text = about
+        if remarks := [*_remarks(case)]:
+            ET.SubElement(test, "system-out").text = "\n".join(remarks)
         return test
     # The reason in one line, as "no output; CR 0.00 below review 0.5; AC 0.00 below review 0.5".
     message, text = "; ".join(_reasons(case)), "\n".join(_lines(case, explanation))
     if outcome == "failure":
         ET.SubElement(test, "failure", {"type": case.label, "message": message}).text = text
+        if doubts := [*_doubts(case)]:
+            ET.SubElement(test, "system-out").text = "\n".join(doubts)
     else:
         ET.SubElement(test, "skipped", {"message": f"{case.label}: {message}"}).text = text
         ET.SubElement(test, "system-out").text = text
     return test
+
+
+def _remarks(case: CaseLine) -> Iterator[str]:
+    """Give what a case that passes still has to say."""
+    if about := about_output(case):
+        yield about
+    yield from _doubts(case)
+
+
+def _doubts(case: CaseLine) -> Iterator[str]:
+    for hit in case.doubtful:
+        yield f'doubtful: {hit.criterion} "{_legal(hit.term)}" ({hit.kind}), {place_of(hit.passage)}'
 
 
 def _reasons(case: CaseLine) -> Iterator[str]:

@@ -8,7 +8,7 @@ from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
 from safe_core import Criterion, Expectations, Output
-from safe_core.diagnosis import VERDICTS, Kind, Miss, Occurrence, Verdict, diagnose
+from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Verdict, diagnose
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "form",
@@ -144,6 +144,7 @@ class ExplainedTerm:
     found: Sequence[quotes.MarkedText] = ()
     narrative: Sequence[quotes.MarkedText] = ()
     how: str = "found"
+    is_doubtful: bool = False
 
 
 class Group(NamedTuple):
@@ -154,6 +155,12 @@ class Group(NamedTuple):
     loud: bool = False
 
 
+DOUBTFUL: Final = "Found, but perhaps not meant"
+DOUBTS: Final[Mapping[DoubtfulKind, str]] = {
+    "inside_word": "It is found only inside a longer word or number.",
+    "negated": "The text denies it; neither the term nor the narrative does.",
+    "other_value": "Another value stands beside it than in the narrative.",
+}
 USED, FOUND = "Forbidden terms that were used", "Required terms that were found"
 _HEADINGS: Final[Mapping[Verdict, str]] = {
     "term": "Missed: change the term (term)",
@@ -165,8 +172,8 @@ MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"
 
 
-def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group]:
-    """Group what an explanation says about each term: misses by verdict, last what was found.
+def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit] = (), *, shows_text: bool) -> list[Group]:
+    """Group what an explanation says about each term: misses by verdict, doubtful hits, last what was found.
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
     """
@@ -178,7 +185,20 @@ def explained_terms(explanation: Explanation, *, shows_text: bool) -> list[Group
     ]
     used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
-    return [group for group in (*groups, Group(USED, used), Group(FOUND, found)) if group.terms]
+    doubted = Group(DOUBTFUL, [_doubted(each, quoted) for each in doubtful])
+    return [group for group in (*groups, doubted, Group(USED, used), Group(FOUND, found)) if group.terms]
+
+
+def _doubted(hit: DoubtfulHit, quoted: Explanation | None) -> ExplainedTerm:
+    context = () if quoted is None else quotes.around(quotes.element_of(quoted.output, hit.passage), hit.passage)
+    return ExplainedTerm(
+        hit.criterion,
+        hit.term,
+        place=quotes.place_of(hit.passage),
+        advice=DOUBTS[hit.kind],
+        found=context,
+        is_doubtful=True,
+    )
 
 
 def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:

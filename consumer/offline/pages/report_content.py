@@ -130,6 +130,7 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
             f"case's own; the scores say nothing about it: {listed}{more}.",
             tuple(others[:_MISMATCHES]),
         )
+    yield from _doubtful_hits(run)
     rules = {case.rules for case in run.cases}
     strict = {each.strict_ah for each in rules}
     if True in strict:
@@ -139,6 +140,18 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     default = Policy.from_document(report["configuration"]).default
     if any(each.thresholds != default.thresholds for each in rules):
         yield Sentence("Because of overrides, some cases have other thresholds than the table of criteria shows.")
+
+
+def _doubtful_hits(run: ScoredRun) -> Iterator[Sentence]:
+    """Name the found terms that a text may not mean."""
+    hits = [(case.test_id, hit) for case in run.cases for hit in case.doubtful]
+    if hits:
+        listed = "; ".join(f"{{}} {hit.criterion} {{}} ({hit.kind})" for _, hit in hits[:_MISMATCHES])
+        more = f"; and {len(hits) - _MISMATCHES} more" if len(hits) > _MISMATCHES else ""
+        texts = tuple(text for test_id, hit in hits[:_MISMATCHES] for text in (test_id, f'"{hit.term}"'))
+        yield Sentence(
+            f"Doubtful hits: {count_of(len(hits), 'found term')} that the text may not mean: {listed}{more}.", texts
+        )
 
 
 def how_made(report: Mapping[str, Any]) -> Iterator[Sentence]:
@@ -251,10 +264,10 @@ def terms_of(case: CaseLine, explanation: Explanation | None = None) -> list[Ter
     """List the terms of a case, those that it lost by with what an explanation says of them without quoting outputs."""
     details = case.row.details
     lists = (
-        Terms("CR", "found", [*map(Term, details.cr_found)]),
+        Terms("CR", "found", _found(details.cr_found, "CR", case)),
         Terms("CR", "missing", _missing(details.cr_missing, "CR", explanation)),
-        Terms("AH", "used", [*map(Term, details.ah_violations)]),
-        Terms("AC", "found", [*map(Term, details.ac_found)]),
+        Terms("AH", "used", _found(details.ah_violations, "AH", case)),
+        Terms("AC", "found", _found(details.ac_found, "AC", case)),
         Terms("AC", "missing", _missing(details.ac_missing, "AC", explanation)),
     )
     return [each for each in lists if each.terms]
@@ -263,6 +276,11 @@ def terms_of(case: CaseLine, explanation: Explanation | None = None) -> list[Ter
 def lost_terms(case: CaseLine, explanation: Explanation | None = None) -> list[Terms]:
     """List only the terms that a case lost by."""
     return [each for each in terms_of(case, explanation) if each.how != "found"]
+
+
+def _found(terms: Iterable[str], criterion: Criterion, case: CaseLine) -> list[Term]:
+    doubts = {hit.term: hit.kind for hit in case.doubtful if hit.criterion == criterion}
+    return [Term(term, f"doubtful: {doubts[term]}" if term in doubts else None) for term in terms]
 
 
 def _missing(terms: Iterable[str], criterion: Criterion, explanation: Explanation | None) -> list[Term]:

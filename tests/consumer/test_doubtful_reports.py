@@ -1,0 +1,180 @@
+"""Found terms that the text may not mean, in every report; and explanations in bulk."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumer.cli.main import main
+
+NARRATIVE = "She had signs of sepsis at noon. She waited 12 hours for a bed. The pain was severe."
+DENIED = {"signals": ["no signs of sepsis", "waited 12 hours"], "summary": "Severe pain.", "followup_questions": []}
+MISSED = {"signals": ["signs of sepsis"], "summary": "She waited 2 hours for a bed.", "followup_questions": ["severe?"]}
+TOLD = "She waited 12 hours"
+
+
+def case(test_id: str, signals: list[str], phrases: list[str], **more: Any) -> dict[str, Any]:
+    return {
+        "test_id": test_id,
+        "concern_id": "K",
+        "patient_payload": NARRATIVE,
+        "expectations": {
+            "signal_generation": {"must_find_signals": signals},
+            "event_summary": {"must_contain_phrases": phrases},
+        },
+        **more,
+    }
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four cases: a denied hit that passes; two misses; no output; another patient's."""
+    monkeypatch.chdir(tmp_path)
+    cases = [
+        case("A", ["signs of sepsis", "2 hours", "signs of sepsis"], []),
+        case("B", ["signs of sepsis"], ["severe", "She waited 12 hours"]),
+        case("C", ["signs of sepsis"], []),
+        case("D", ["signs of sepsis"], []),
+    ]
+    entries = [("A", DENIED), ("B", MISSED), ("D", {"summary": "", "raw_input": "Another story."})]
+    Path("cases").mkdir()
+    Path("cases/b.json").write_text(json.dumps({"test_cases": cases}))
+    results = [{"test_id": name, "engine_output": output} for name, output in entries]
+    Path("run.json").write_text(json.dumps({"raw_results": results}))
+
+
+def score(*options: str) -> int:
+    return main(["score", "-c", "K", "-b", "*", "-i", "run.json", "-t", "cases", *options])
+
+
+def explain(*options: str) -> int:
+    return main(["explain", "-i", "run.json", "-t", "cases", *options])
+
+
+# --- doubtful hits ----------------------------------------------------------------------------------------------------
+
+
+def test_a_report_lists_doubtful_hits_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    score("-f", "json")
+    report = json.loads(capsys.readouterr().out)
+    by_case = {result["test_id"]: result["doubtful"] for result in report["results"]}
+    denied = {
+        "criterion": "CR", "term": "signs of sepsis", "kind": "negated",
+        "field": "signals", "element": 0, "start": 3, "end": 18,
+    }  # fmt: skip
+    inside = {
+        "criterion": "CR", "term": "2 hours", "kind": "inside_word",
+        "field": "signals", "element": 1, "start": 8, "end": 15,
+    }  # fmt: skip
+    assert by_case == {"A": [denied, inside, denied], "B": [], "C": [], "D": []}
+    assert report["doubtful_hits"] == 3
+    assert report["results"][0]["scores"]["CR"] == 1.0, "no score moves"
+
+
+def test_every_page_names_doubtful_hits(capsys: pytest.CaptureFixture[str]) -> None:
+    for format_ in ("console", "markdown", "html", "junit"):
+        score("-f", format_, "-o", f"report.{format_}")
+        page = Path(f"report.{format_}").read_text()
+        assert "signs of sepsis" in page, format_
+        assert "negated" in page, format_
+    capsys.readouterr()
+    explain("--all")
+    printed = capsys.readouterr().out
+    assert "  doubt  CR  signs of sepsis\n" in printed
+    assert "The text denies it; neither the term nor the narrative does." in printed
+
+
+def test_verify_recomputes_doubtful_hits_and_mismatches(capsys: pytest.CaptureFixture[str]) -> None:
+    score("-f", "json", "-o", "report.json")
+    verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]
+    assert main(verify) == 0
+    report = json.loads(Path("report.json").read_text())
+    for changed in ({"doubtful_hits": 2}, {"input_mismatches": 0}):
+        Path("report.json").write_text(json.dumps(report | changed))
+        assert main(verify) == 1
+        assert next(iter(changed)) in capsys.readouterr().out
+
+
+def test_the_gate_counts_them() -> None:
+    assert score("--max-doubtful", "3") == 0
+    assert score("--max-doubtful", "2") == 1
+    assert score("--max-mismatches", "0") == 1
+    assert score("--max-mismatches", "1") == 0
+
+
+# --- explanations in bulk ---------------------------------------------------------------------------------------------
+
+
+def test_failing_cases_are_explained_where_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain() == 0
+    printed = capsys.readouterr().out
+    assert [line[0] for line in printed.splitlines() if line and line[0] != " " and line[1] == " "] == ["B", "C", "D"]
+    assert "C  FAIL (no output)" in printed
+    assert printed.index("This output was made from another narrative") < printed.index("D  FAIL")
+    assert len(printed.split("\n\n")[0].splitlines()) <= 15
+
+
+def test_a_contradiction_is_the_outputs_and_another_field_the_prompts(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("--test", "B")
+    printed = capsys.readouterr().out
+    assert "prompt AC  severe\n" in printed
+    assert "It stands word for word in followup_questions[0], which AC does not read: ask for it in summary." in printed
+    assert 'The output says "2 hours"; the term and the narrative say "12 hours".' in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "cases"),
+    [([], "BCD"), (["--failing"], "BCD"), (["--label", "Pass"], "A"), (["--all"], "ABCD"), (["--label", "review"], "")],
+)
+def test_filters(options: list[str], cases: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(*options, "-f", "json") == 0
+    printed = capsys.readouterr()
+    assert "".join(result["test_id"] for result in json.loads(printed.out)["results"]) == cases
+    assert ("no case has that label" in printed.err) == (not cases)
+
+
+def test_counts_by_verdict_add_up_to_the_misses_that_have_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("--all", "-f", "json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["miss_verdicts"] == {"term": 0, "prompt": 1, "output": 1, "look": 0}
+    with_reasons = [each for each in document["results"] if each["answered"] and each["input_matches"] is not False]
+    assert sum(len(each["misses"]) for each in with_reasons) == document["misses"] == 2
+    assert (document["missing_outputs"], document["input_mismatches"], document["doubtful_hits"]) == (1, 1, 3)
+    score("--explain", "-f", "json")
+    assert json.loads(capsys.readouterr().out)["miss_verdicts"] == document["miss_verdicts"]
+
+
+def test_csv_has_a_row_for_each_miss(capsys: pytest.CaptureFixture[str]) -> None:
+    explain("-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["test_id"], row["verdict"], row["output"]) for row in rows] == [
+        ("B", "prompt", "answered"),
+        ("B", "output", "answered"),
+        ("C", "prompt", "no output"),
+        ("D", "prompt", "made from another narrative"),
+    ]
+    assert rows[0]["also_in"] == "followup_questions[0]"
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "markdown"])
+def test_texts_are_quoted_in_files_only_where_that_is_asked_for(
+    format_: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explain("-f", format_)
+    assert "2 hours for a bed" not in capsys.readouterr().out.replace(TOLD, "")
+    explain("-f", format_, "--include-text")
+    assert "2 hours" in capsys.readouterr().out.replace(TOLD, "")
+
+
+def test_only_one_choice_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain("--all", "--label", "pass") == 3
+    assert "give only one of --test, --failing, --label and --all" in capsys.readouterr().err
+
+
+def test_a_test_id_in_other_letters_is_suggested_once(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cases/c.json").write_text(json.dumps({"test_cases": [case("Stroke-001", ["a"], [])]}))
+    assert explain("--test", "stroke-001") == 3
+    assert capsys.readouterr().err.count("Stroke-001") == 1
