@@ -98,6 +98,24 @@ def test_verify_recomputes_doubtful_hits_and_mismatches(capsys: pytest.CaptureFi
         assert next(iter(changed)) in capsys.readouterr().out
 
 
+def test_a_report_of_an_earlier_version_is_verified_by_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    score("--explain", "-f", "json", "-o", "report.json")
+    report = json.loads(Path("report.json").read_text())
+    for name in ("input_mismatches", "doubtful_hits", "miss_verdicts"):
+        del report[name]
+    for result in report["results"]:
+        del result["batch_id"], result["input_matches"], result["doubtful"]
+        for miss in result["misses"]:
+            del miss["verdict"], miss["also_in"], miss["missing_words"]
+    Path("report.json").write_text(json.dumps(report))
+    verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]
+    assert main(verify) == 0
+    assert "an older SAFE wrote the report" in capsys.readouterr().err
+    report["results"][0]["scores"]["CR"] = 0.5
+    Path("report.json").write_text(json.dumps(report))
+    assert main(verify) == 1
+
+
 def test_the_gate_counts_them() -> None:
     assert score("--max-doubtful", "3") == 0
     assert score("--max-doubtful", "2") == 1
