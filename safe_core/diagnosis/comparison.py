@@ -19,6 +19,7 @@ CLAIMING = ("negation", "certainty", "affirmation")
 _LINKING = word_set("of the is are was were be been")
 _MOST_COMPARED = 32  # absent words of a term whose opposites are looked for
 _JOINING = word_set("and but while")
+_MOST_REPLACING = 2  # words beside a passage that may stand for what it lacks
 
 
 def agreeing(matches: list[Match]) -> Iterator[Match]:
@@ -172,6 +173,30 @@ def _outwards(items: Sequence[Item], first: int, last: int) -> tuple[Iterator[in
         takewhile(lambda place: not items[place + 1].pause, range(first - 1, -1, -1)),
         takewhile(lambda place: not items[place].pause, range(last + 1, len(items))),
     )
+
+
+def replacing(match: Match) -> list[int]:
+    """Give the places beside a passage of the words that stand for what the term has there and the passage lacks.
+
+    "9-day course" shows what became of "9-day stay", and "arrived at 14:00" what happened at the time.
+    """
+    absent = set(match.absent)
+    telling = [item for item in match.term.items if not is_grammar(item) or item in absent]
+    if not telling or not absent:
+        return []
+    before, after = _outwards(match.items, match.first, match.last)
+    told = dropwhile(lambda place: match.items[place].role == "connective", before)
+    return [
+        *(_words_there(match.items, told, 1) if telling[0] in absent else ()),
+        *(_words_there(match.items, after, _MOST_REPLACING) if telling[-1] in absent else ()),
+    ]
+
+
+def _words_there(items: Sequence[Item], places: Iterator[int], most: int) -> Iterator[int]:
+    """Give the places of the next words, up to one that only links: it leads to something else."""
+    linking = ("connective", "relation")
+    joined = takewhile(lambda at: items[at].role not in linking and items[at].folded not in _JOINING, places)
+    return islice(joined, most)
 
 
 def claim_edges(match: Match) -> list[int]:

@@ -16,6 +16,7 @@ from safe_core.diagnosis.comparison import (
     is_of_substance,
     opposite,
     other_value,
+    replacing,
     same_wording,
     share_of,
     tells_by_itself,
@@ -162,7 +163,7 @@ def part(evidence: Evidence) -> Finding | None:
         return None
     if rival := _rival(evidence):
         return rival
-    return Finding(match.reaching(*claim_edges(match)), match.absent or otherwise_bound(match))
+    return Finding(match.reaching(*claim_edges(match), *replacing(match)), match.absent or otherwise_bound(match))
 
 
 def other_field(evidence: Evidence) -> Finding | None:

@@ -388,3 +388,23 @@ def test_a_term_that_stands_there_but_for_punctuation_differs_in_form(
     miss = only_miss("AC" if in_summary else "CR", term, output)
     assert miss.kind == "form"
     assert shown(miss.passage, output) == passage
+
+
+# ─── how far a passage reaches ───
+
+REACH = [
+    # (term, sentence, what is shown of it)
+    ("a 9-day stay", "She had a 9-day course of antibiotics.", "9-day course"),
+    ("an 11-hour wait", "There was an 11-hour surgical delay due to staffing.", "11-hour surgical delay"),
+    ("collapsed at 14:00 in the ward", "She was admitted at 14:00 and slept.", "admitted at 14:00"),
+    ("OR availability was a factor", "The delay was due to OR availability and imaging.", "OR availability"),
+    ("sustained a fracture in a house accident", "He sustained a fracture and came at noon.", "sustained a fracture"),
+]
+
+
+@pytest.mark.parametrize(("term", "sentence", "shown"), REACH)
+def test_a_passage_reaches_to_the_words_that_stand_for_what_it_lacks(term: str, sentence: str, shown: str) -> None:
+    (miss,) = diagnose(Expectations((), (), (term,)), Output(summary=sentence), None).misses
+    assert miss.kind == "part"
+    assert miss.passage is not None
+    assert sentence[miss.passage.start : miss.passage.end] == shown
