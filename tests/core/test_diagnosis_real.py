@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.diagnosis import ALARMS, Judged, f1_of_kinds, judged, mean, real_cases
+from safe_core.diagnosis import diagnose
 from tests.support.real_cases import REAL, real_cases_only
 
 pytestmark = real_cases_only
@@ -40,3 +41,40 @@ def test_every_labelled_miss_is_of_one_half() -> None:
         for label in json.loads((LABELS / half).read_text(encoding="utf-8"))
     ]
     assert len(places) == len(set(places)) == 177
+
+
+# ─── verdicts ───
+
+VERDICTS = json.loads((LABELS / "real_verdicts.json").read_text(encoding="utf-8"))
+"""The verdicts of two readers apart, who agreed on 100 of 101; nothing was tuned on them."""
+
+
+def verdicts_found() -> list[tuple[str, list[str]]]:
+    diagnoses = {
+        (case.outputs, case.test_id): diagnose(case.expectations, case.output, case.narrative)
+        for case in real_cases(REAL)
+    }
+    pairs = []
+    for label in VERDICTS:
+        misses = diagnoses[label["outputs"], label["test_id"]].misses
+        miss = [each for each in misses if each.criterion == label["criterion"]][label["place"]]
+        pairs.append((miss.verdict, label["verdicts"]))
+    return pairs
+
+
+def test_the_verdicts_are_those_of_the_readers() -> None:
+    pairs = verdicts_found()
+    assert sum(said in readers for said, readers in pairs) / len(pairs) >= 0.9
+    assert not [pair for pair in pairs if pair[0] in {"term", "output"} and pair[0] not in pair[1]]
+    assert sum(said == "look" for said, _ in pairs) / len(pairs) <= 0.15
+
+
+def test_what_stands_word_for_word_in_another_field_is_said_so() -> None:
+    for case in real_cases(REAL):
+        for miss in diagnose(case.expectations, case.output, case.narrative).misses:
+            unread = ["followup_questions"] if miss.criterion == "CR" else ["signals", "followup_questions"]
+            holding = {
+                field for field in unread if miss.term.lower().strip() in " ".join(getattr(case.output, field)).lower()
+            }
+            assert {place.field for place in miss.also_in} == holding
+            assert not holding or miss.verdict == "prompt"
