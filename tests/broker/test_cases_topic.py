@@ -200,7 +200,7 @@ def test_a_worker_scores_by_a_topic_as_by_the_folder_it_was_filled_from(outside:
         assert len(run.inputs) == len(stream)
         assert found > 0
         narrative = BATCHES[0].cases[0].entry["patient_payload"].encode()
-        assert not [key for key, value in standing(site).items() if b"patient_payload" in value or narrative in value]
+        assert not [key for key, value in standing(site).items() if b'"patient_payload"' in value or narrative in value]
 
         with site.worker(name="heir"):  # reads the topic once more
             site.send(stream[:50])

@@ -238,8 +238,8 @@ def test_a_result_is_written_field_by_field_as_the_contract_shows_it(finished: F
     data = record.json()
 
     assert list(data) == [
-        *("concern_id", "batch_id", "timestamp", "summary", "expected_cases", "complete", "run_id", "mixed_runs"),
-        *("result", "source", "scorer", "expectations_digest", "output_digest"),
+        *("concern_id", "batch_id", "timestamp", "summary", "expected_cases", "complete", "run_id", "input_matches"),
+        *("mixed_runs", "result", "source", "scorer", "expectations_digest", "output_digest"),
     ]
     assert list(data["summary"]) == ["total_cases", "pass", "review", "fail", "overall_pass_rate"]
     assert data["result"] == {

@@ -232,12 +232,23 @@ def again(frozen: Frozen) -> list[Outgoing]:
     ]
 
 
+def without_narratives(cases: Path, folder: Path) -> Path:
+    """The same test cases without their stories: the older version did not ask what an output was made from."""
+    folder.mkdir()
+    for file in cases.glob("*.json"):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        for case in document["test_cases"]:
+            case.pop("patient_payload", None)
+        (folder / file.name).write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
 @pytest.mark.parametrize("version", versions())
 def test_what_an_older_version_left_is_taken_over_and_nothing_counts_twice(
     version: str, own_broker: Callable[..., KafkaBroker], tmp_path: Path
 ) -> None:
     frozen = load(version)
-    with default_site(own_broker(), tmp_path, frozen.cases) as site:
+    with default_site(own_broker(), tmp_path, without_narratives(frozen.cases, tmp_path / "cases")) as site:
         fill(site, frozen)
         with site.worker(name="upgraded") as worker:
             site.await_rest()

@@ -195,10 +195,21 @@ async def test_every_source_gives_the_same_digests_for_the_same_cases(store: Sto
     await folder.stop()
     assert digests(answers.values()) == digests(plain.values())
     assert len(answers) == 12
+    assert len(digests(answers.values())) == 24, "each tells a narrative"
+
+
+async def test_a_case_may_hold_the_digest_of_its_narrative_instead(store: Store) -> None:
+    digest = "sha256:" + "0" * 64
+    store.write("asthma_1", a_case("A-1", patient_payload_digest=digest), a_case("A-2"))
+    async with started(store) as source:
+        assert (await found(source, "asthma_1", "A-1")).narratives == (digest,)
+        assert (await found(source, "asthma_1", "A-2")).narratives == ()
 
 
 def digests(answers: Any) -> list[str]:
-    return [answer.prepared.digest for answer in answers if isinstance(answer, FoundExpectations)]
+    """What decides scores and matches: the expectations and the narratives."""
+    found = [answer for answer in answers if isinstance(answer, FoundExpectations)]
+    return [digest for answer in found for digest in (answer.prepared.digest, *answer.narratives)]
 
 
 async def test_a_case_that_its_batch_does_not_hold_is_taken_from_another_where_all_agree(store: Store) -> None:

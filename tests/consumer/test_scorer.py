@@ -644,6 +644,20 @@ async def test_counters_move_after_the_commit_alone(site: Site) -> None:
     assert site.counted("safe_scoring_seconds") == {(): 2}
 
 
+async def test_an_output_of_another_patient_is_flagged_and_counted() -> None:
+    own, other = ("sha256:" + digit * 64 for digit in "01")
+    site = Site()
+    site.source.answers["B", "T"] = replace(FOUND, narratives=(own,))
+    taken = await site.score(event(0, input_digest=own), event(1, input_digest=other), event(2))
+    assert [scored.input_matches for scored in (decode_scored(each.value) for each in taken.written)] == [
+        True,
+        False,
+        None,
+    ]
+    site.logic.committed(3)
+    assert site.counted("safe_input_mismatches") == {("S11",): 1}
+
+
 async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> None:
     await site.score(event(0), Fetched(b"{", 1))
     await site.score(event(0))
