@@ -33,6 +33,7 @@ def score_(
     explain: options.Explained = False,
     include_text: options.IncludeText = False,
     on_duplicate: options.OnDuplicateOption = None,
+    allow_empty: options.AllowEmpty = False,
     min_pass_rate: options.MinPassRate = None,
     confidence: options.Confidence = None,
     fail_on: options.FailOnOption = None,
@@ -50,7 +51,6 @@ def score_(
 
     Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some need review, 3 if options or files are
     wrong. With --fail-on or any --min or --max option: 0 if all of these conditions hold, 1 if not.
-
     In GitHub Actions the report is also added to the run's summary page; unset GITHUB_STEP_SUMMARY to prevent that.
 
     Examples:
@@ -58,7 +58,6 @@ def score_(
     \b
       safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
-      safe score -c I25 -b "*" -i run.json -t ./test-cases -f json | jq .summary
     """
     from consumer.offline.score import ScoreRequest, score_command
     from consumer.settings import surroundings
@@ -77,6 +76,7 @@ def score_(
         explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
+        allow_empty=allow_empty,
         config_file=config_file,
     )
     return score_command(loaded.settings, loaded.policy, surroundings(), request)

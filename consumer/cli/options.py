@@ -105,6 +105,9 @@ Explained = Annotated[
 IncludeText = Annotated[
     bool, typer.Option("--include-text", help="Quote outputs in explanations; they may contain patient data.")
 ]
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Score even if no output answers any selected test case.")
+]
 Tests = Annotated[
     list[str] | None,
     typer.Option("--test", metavar="ID", help="The test_id of a case in --outputs; can be repeated."),

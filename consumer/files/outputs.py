@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.text import named, visible
+from consumer.text import named, printable, visible
 from consumer.wire.input_event import narrative_read, parse_json
 from safe_core import (
     MAX_ID_LENGTH,
@@ -38,6 +38,7 @@ OnDuplicate = Literal["first", "last"]
 _STANDINGS: Final[Mapping[bool | None, int]] = {True: 0, None: 1, False: 2}
 
 _LISTED: Final = 50
+_LONGEST_ERROR: Final = 200
 
 _Value = TypeVar("_Value")
 
@@ -50,7 +51,8 @@ class Entry:
     """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
 
     `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads;
-    `narrative` is the digest of the narrative that the model read, None where it is not known.
+    `narrative` is the digest of the narrative that the model read, None where it is not known. `failure` says that the
+    generation failed, and why as far as the report tells: then there is no output.
     """
 
     place: str
@@ -65,6 +67,7 @@ class Entry:
     engine_output: Mapping[str, object] | None
     output: Output
     narrative: str | None = None
+    failure: str | None = None
 
     def standing(self, narratives: Collection[str]) -> int:
         """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2."""
@@ -189,9 +192,12 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         if identifier is not None and (problem := id_problem(identifier)):
             raise unusable(path, f"{place}: {name} {problem}")
     batch_index = _member(path, place, document, "batch_index", int)
+    failure = None
     if output_name not in document:
-        raise unusable(path, f"{place} has no {output_name}")
-    engine_output = document[output_name]
+        if output_name == "output":
+            raise unusable(path, f"{place} has no {output_name}")
+        failure = _failure(document)
+    engine_output = document.get(output_name)
     try:
         output = Output.parse(engine_output)
         narrative = narrative_read(document, engine_output)
@@ -207,7 +213,15 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         engine_output=engine_output if isinstance(engine_output, dict) else None,
         output=output,
         narrative=narrative,
+        failure=failure,
     )
+
+
+def _failure(document: Mapping[str, object]) -> str:
+    """Say why a report has no output for an entry."""
+    errors = (document.get(name) for name in ("error", "engine_error", "message"))
+    error = next((error for error in errors if isinstance(error, str) and error.strip()), None)
+    return "it has no engine_output" if error is None else printable(error.strip())[:_LONGEST_ERROR]
 
 
 def _member(path: Path, place: str, document: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:

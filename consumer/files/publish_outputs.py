@@ -205,7 +205,8 @@ def _default_run(file: OutputFile) -> str:
 def _addressed(
     file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals
 ) -> tuple[Callable[[], Iterable[tuple[Entry, str]]], Sequence[str]]:
-    entries = file.entries() if file.kind == "events" else list(file.entries())
+    # An entry of a report whose generation failed has no output to send.
+    entries = file.entries() if file.kind == "events" else [each for each in file.entries() if each.failure is None]
     for entry in entries:
         if reason := target.refusal(entry):
             refusals[file.path, reason][entry.test_id] = None

@@ -57,6 +57,7 @@ class ScoreRequest:
     explain: Explain | None
     verbose: bool
     force: bool
+    allow_empty: bool
     config_file: Path | None
 
 
@@ -82,6 +83,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
             generated_at=generated_at,
             on_duplicate=request.on_duplicate,
             explain=request.explain,
+            allow_empty=request.allow_empty,
             read=read,
         )
     passed = None

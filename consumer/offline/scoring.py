@@ -7,9 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
-
-from typing_extensions import override
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
@@ -19,12 +18,14 @@ from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
+from consumer.offline.unanswering import Unanswering
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
     MAX_ID_LENGTH,
+    UNKNOWN_ARCHETYPE,
     BatchFold,
     CaseRow,
     JudgedBy,
@@ -67,35 +68,13 @@ class _Candidates:
     by_rank: dict[int, tuple[int, Entry]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Unanswering:
-    """The outputs that answer no selected test case: how many, and the first of their test_ids."""
-
-    count: int = 0
-    test_ids: dict[str, None] = field(default_factory=dict)
-
-    def note(self, test_id: str) -> None:
-        """Count one; memory stays bounded however many there are."""
-        self.count += 1
-        if len(self.test_ids) < _LISTED:
-            self.test_ids[test_id] = None
-
-    @override
-    def __str__(self) -> str:
-        one = self.count == 1
-        # The count of outputs is exact; of more test_ids than are listed nobody keeps count.
-        more = " …" if len(self.test_ids) == _LISTED and self.count > _LISTED else ""
-        listed = named(self.test_ids, _LISTED, MAX_ID_LENGTH)
-        outputs = count_of(self.count, "output")
-        return f"{outputs} ignored, no selected test case has {'its' if one else 'their'} test_id: {listed}{more}"
-
-
 class Scoring:
     """The rolling state of one run; add_file() for each file in order, then finish()."""
 
     def __init__(
         self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None = None, *, keep: bool = False
     ) -> None:
+        self._judged_by: set[JudgedBy] = set()
         self._selection = selection
         self._policy = policy
         self._on_duplicate = on_duplicate
@@ -107,6 +86,7 @@ class Scoring:
         self._origins: dict[str, Origin] = {}
         self._twice: dict[str, set[int]] = {}
         self._passed_over: dict[str, None] = {}
+        self._failed: dict[str, str] = {}
         self._files: list[OutputFile] = []
         self.unanswering = Unanswering()
         self.outputs = 0
@@ -132,10 +112,12 @@ class Scoring:
             self.outputs += 1
             read(1)
             ranks = self._answers.ranks(entry)
-            if ranks:
+            if ranks and entry.failure is not None:
+                self._failed[entry.test_id] = entry.failure
+            elif ranks:
                 yield number, entry, ranks
             else:
-                self.unanswering.note(entry.test_id)
+                self.unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
 
     def _add_events(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
@@ -242,6 +224,7 @@ class Scoring:
     ) -> tuple[CaseRow, Rules]:
         """Score what an entry answers; a test case without any scores as an empty output."""
         by = judged_by(selected.test_case, entry, concern_id=self._selection.concern_id)
+        self._judged_by.add(by)
         return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
     def narratives(self) -> dict[str, str | None]:
@@ -252,8 +235,7 @@ class Scoring:
 
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
-        if self.unanswering.count:
-            yield str(self.unanswering)
+        yield from self.unanswering.remarks()
         yield from self._remarks_on_narratives()
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
@@ -264,6 +246,11 @@ class Scoring:
         if self._set_aside:
             yield f"{count_of(self._set_aside, 'output')} ignored: one of an earlier batch already answers the case"
         yield from self._remarks_on_runs()
+        for test_id, why in islice(self._failed.items(), _LISTED):
+            yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"
+        if len(self._failed) > _LISTED:
+            yield f"{len(self._failed) - _LISTED} more generations failed"
+        yield from self._remarks_on_overrides()
         if not self._origins:
             yield "no output answers any selected test case: is --outputs the right file?"
         elif self._missing:
@@ -283,6 +270,21 @@ class Scoring:
             are = "1 test case is" if len(others) == 1 else f"{len(others)} test cases are"
             yield f"{are} answered only by an output that was made from another narrative (input mismatch): {listed}"
 
+    def _remarks_on_overrides(self) -> Iterator[str]:
+        """Name the overrides that judge no selected case: a name may be spelled wrongly."""
+        judging: dict[str, Collection[str | None]] = {
+            "metric_id": {by.metric_id for by in self._judged_by},
+            "archetype": {by.archetype or UNKNOWN_ARCHETYPE for by in self._judged_by},
+        }
+        overrides: dict[str, Collection[str]] = {
+            "metric_id": self._policy.metric_id,
+            "archetype": self._policy.archetype,
+        }
+        for kind, names in overrides.items():
+            if unused := [name for name in names if name not in judging[kind]]:
+                listed = named(unused, _LISTED, MAX_ID_LENGTH)
+                yield f"no selected test case has the {kind} of {count_of(len(unused), 'override')}: {listed}"
+
     def _remarks_on_runs(self) -> Iterator[str]:
         runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._origins)
         if len(runs) > 1:
@@ -291,12 +293,17 @@ class Scoring:
 
     # --- the report ---------------------------------------------------------------------------------------------------
 
-    def finish(self, generated_at: str) -> ScoredRun:
-        """Score the cases without an output, and report; raises ConfigurationError where a case is answered twice."""
+    def finish(self, generated_at: str, *, allow_empty: bool = True) -> ScoredRun:
+        """Score the cases without an output, and report.
+
+        Raises ConfigurationError where a case is answered twice, or none at all is though that is not allowed.
+        """
         self._refuse_twice()
         if not self.outputs:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs in it, so there is nothing to score")
+        if not (self._origins or self._failed or allow_empty):
+            raise ConfigurationError(self.unanswering.refusal(self._selection.concern_id))
         missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
         self._missing = len(missing)
         for test_id in missing:
@@ -403,17 +410,19 @@ def score_files(
     on_duplicate: OnDuplicate | None = None,
     explain: Explain | None = None,
     explained_labels: Collection[Label] = LABELS,
+    allow_empty: bool = True,
     read: Callable[[int], None] = lambda _count: None,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
     Where it is to be explained, the outputs that stand are kept in memory; `explained_labels` are those of the cases
-    that are explained. Raises ConfigurationError for what cannot be used.
+    that are explained. Raises ConfigurationError for what cannot be used, or where nothing answers any case and that is
+    not allowed.
     """
     scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
     for file in files:
         scoring.add_file(file, read)
-    run = scoring.finish(generated_at)
+    run = scoring.finish(generated_at, allow_empty=allow_empty)
     if explain is not None and scoring.kept is not None:
         with_text = explain == "with text"
         run = explained(

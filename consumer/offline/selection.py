@@ -236,6 +236,12 @@ class Answers:
             return (len(selected.batches) + place,) if same else ()
         return self._ranks_among_selected(entry, selected)
 
+    def is_elsewhere(self, test_id: str) -> bool:
+        """Tell whether a batch of the folder that was not selected, or a case of another concern, has the test_id."""
+        if any(test_id in batch.rows for batch in self._selection.batches):
+            return True
+        return any(batch is not None and test_id in batch.rows for batch in self._unselected().values())
+
     def _unselected(self) -> Mapping[str, LoadedBatch | None]:
         """The folder's other batches; None for one that cannot be used, which concerns nobody here."""
         if self._others is None:

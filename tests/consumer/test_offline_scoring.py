@@ -93,7 +93,7 @@ def test_outputs_that_answer_nothing_are_named_and_never_scored(cases: Path, tmp
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert run.report["summary"]["total_cases"] == 2
-    assert remarks == ["2 outputs ignored, no selected test case has their test_id: Z-1, Z-2"]
+    assert remarks == ["2 outputs ignored, no test case has their test_id: Z-1, Z-2"]
 
 
 def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tmp_path: Path) -> None:
@@ -101,8 +101,7 @@ def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tm
 
     _, remarks = scored(cases, outputs, pattern="asthma_1")
 
-    assert remarks[0].startswith("60 outputs ignored, no selected test case has their test_id: Z-0, Z-1, ")
-    assert remarks[0].endswith(", Z-49 …")
+    assert remarks[0] == "60 outputs ignored, no test case has their test_id: Z-0, Z-1, Z-2 …"
     assert remarks[1] == "no output answers any selected test case: is --outputs the right file?"
 
 
@@ -155,7 +154,7 @@ def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Pat
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert labels(run) == {"A-1": "Fail", "A-2": "Pass"}
-    assert remarks[0] == "1 output ignored, no selected test case has its test_id: A-1"
+    assert remarks[0] == "1 output ignored: for a test case of the folder that is not selected"
 
 
 def test_a_test_id_of_two_concerns_is_scored_in_either(tmp_path: Path) -> None:
@@ -347,7 +346,7 @@ def test_an_event_of_another_batch_is_not_scored(cases: Path, tmp_path: Path) ->
 
     assert labels(run) == {"A-1": "Pass", "A-2": "Fail"}
     assert remarks == [
-        "1 output ignored, no selected test case has its test_id: A-2",
+        "1 output ignored: for a test case of the folder that is not selected",
         "1 of 2 test cases without an output, scored as an empty one",
     ]
     assert run.report["missing_test_ids"] == ["A-2"]

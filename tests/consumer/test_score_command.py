@@ -193,7 +193,7 @@ def test_the_scorecard_is_on_stdout_and_remarks_on_stderr(capsys: pytest.Capture
     assert main(safe_score(batch="asthma_1")) == 1
     printed = capsys.readouterr()
     assert "SAFE v0 Scorecard - K07" in printed.out
-    assert printed.err == "safe: 1 output ignored, no selected test case has its test_id: A-3\n"
+    assert printed.err == "safe: 1 output ignored: for a test case of the folder that is not selected\n"
 
 
 def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:

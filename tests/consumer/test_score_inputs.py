@@ -1,0 +1,82 @@
+"""What `safe score` says of outputs that failed, that answer nothing, and of overrides that judge nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumer.cli.main import main
+from consumer.files.outputs import open_outputs
+from consumer.files.publish_outputs import TargetBatches, plan_events
+from tests.support.case_files import a_case, write_batch
+
+GOOD = {"signals": ["wheeze"], "summary": "Salbutamol was given.", "followup_questions": []}
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_batch(Path("cases"), "asthma_1", a_case("A-1"), a_case("A-2"))
+    write_batch(Path("cases"), "asthma_2", a_case("A-3"))
+
+
+def run(*results: dict[str, Any]) -> None:
+    Path("run.json").write_text(json.dumps({"raw_results": results}))
+
+
+def score(*options: str) -> int:
+    return main(["score", "-c", "K07", "-b", "asthma_1", "-i", "run.json", "-t", "cases", "-f", "json", *options])
+
+
+def test_a_failed_generation_is_a_missing_output_named_with_its_error(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "error": "rate limit\x1b[31m reached"})
+    assert score() == 1
+    printed = capsys.readouterr()
+    report = json.loads(printed.out)
+    assert (report["missing_outputs"], report["missing_test_ids"]) == (1, ["A-2"])
+    assert "safe: A-2: its generation failed, so it has no output: rate limit\\u001b[31m reached\n" in printed.err
+
+
+def test_a_failed_generation_beside_an_answer_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "A-1"}, {"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "engine_output": None})
+    score()
+    report = json.loads(capsys.readouterr().out)
+    assert (report["missing_outputs"], report["empty_outputs"]) == (0, 1)
+
+
+def test_a_failed_generation_is_not_published() -> None:
+    run({"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2"})
+    plan = plan_events([open_outputs(Path("run.json"))], TargetBatches.of(None, Path("cases")))
+    assert [event.key for event in plan] == [b"asthma_1/A-1"]
+
+
+def test_outputs_of_another_concern_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "Z-1", "concern_id": "Z99", "engine_output": GOOD})
+    assert score() == 3
+    told = capsys.readouterr().err
+    assert "no output answers any selected test case of concern K07: the 1 output are of Z99" in told.replace(
+        "is", "are"
+    )
+    assert "--allow-empty" in told
+    assert score("--allow-empty") == 1
+    assert json.loads(capsys.readouterr().out)["missing_outputs"] == 2
+
+
+def test_outputs_for_other_batches_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    run(*({"test_id": test_id, "engine_output": GOOD} for test_id in ("A-1", "A-3", "Z-1", "Z-2", "Z-3", "Z-4")))
+    score()
+    told = capsys.readouterr().err.splitlines()
+    assert "safe: 1 output ignored: for a test case of the folder that is not selected" in told
+    assert "safe: 4 outputs ignored, no test case has their test_id: Z-1, Z-2, Z-3 …" in told
+
+
+def test_an_override_that_judges_no_case_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "A-1", "engine_output": GOOD})
+    rule = {"strictAH": True}
+    overrides = {"archetype": {"Saftey_Signal": rule}, "metric_id": {"K07": rule, "K70": rule}}
+    Path("safe.config.json").write_text(json.dumps({"overrides": overrides}))
+    score()
+    told = capsys.readouterr().err
+    assert "no selected test case has the archetype of 1 override: Saftey_Signal\n" in told
+    assert "no selected test case has the metric_id of 1 override: K70\n" in told
