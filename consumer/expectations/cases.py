@@ -17,6 +17,7 @@ from consumer.text import named
 from safe_core import BadTestCase, Batch, Expectations, InvalidBatch, TestCase
 
 _DETAIL_BYTES = 512
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 # --- one batch --------------------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def parse_document(raw: bytes) -> object:
     try:
         return _json(raw)
     except json.JSONDecodeError as error:
-        raise InvalidBatch(f"not valid JSON (line {error.lineno})") from error
+        raise InvalidBatch(f"not valid JSON (line {error.lineno}, column {error.colno})") from error
     except UnicodeDecodeError as error:
         raise InvalidBatch("not UTF-8") from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, a list 10,000 deep
@@ -181,6 +182,7 @@ def parse_document(raw: bytes) -> object:
 
 
 def _json(raw: bytes) -> object:
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)  # editors on Windows write it
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -201,6 +203,7 @@ def parse_in_pieces(raw: bytes) -> object:
     """
     if len(raw) < _LARGE_BYTES:
         return parse_document(raw)
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
     end = raw[-100:].rstrip()
     if raw.startswith(b"{") and end and not end.endswith(b"}"):
         line = raw.count(b"\n") + 1

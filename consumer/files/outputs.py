@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
+from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
 from consumer.text import named, printable, visible
-from consumer.wire.input_event import narrative_read, parse_json
+from consumer.wire.input_event import narrative_read
 from safe_core import (
     MAX_ID_LENGTH,
     InvalidBatch,
@@ -28,7 +29,7 @@ from safe_core import (
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
 
-_OWN_REPORT = re.compile(rb'\s*\{\s*"report_type"\s*:\s*"SAFE_v0"')
+_OWN_REPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"report_type"\s*:\s*"SAFE_v0"')
 
 _OPTIONAL_IDS = ("batch_id", "concern_id", "archetype", "metric_id", "run_id")
 
@@ -146,7 +147,7 @@ def open_all(paths: Iterable[Path]) -> list[OutputFile]:
 def _is_event(line: bytes) -> bool:
     """Whether a first line is a whole event, not a report or another document on one line."""
     try:
-        document = parse_json(line)
+        document = parse_json_of_file(line)
     except Poison:
         return False
     return isinstance(document, dict) and "test_id" in document
@@ -175,9 +176,9 @@ def _event_entries(path: Path, note: Callable[[bytes], None]) -> Iterator[Entry]
     with readable(path), path.open("rb") as file:
         for number, line in enumerate(file, 1):
             note(line)
-            if line.strip():
+            if line.removeprefix(BYTE_ORDER_MARK if number == 1 else b"").strip():
                 place = f"line {number}"
-                yield _entry(path, place, _parsed(line, path, place), "output")
+                yield _entry(path, place, _parsed(line, path, place, number), "output")
 
 
 def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str) -> Entry:
@@ -234,9 +235,9 @@ def _member(path: Path, place: str, document: Mapping[str, object], name: str, k
     return value
 
 
-def _parsed(raw: bytes, path: Path, place: str) -> dict[str, object]:
+def _parsed(raw: bytes, path: Path, place: str, first_line: int = 1) -> dict[str, object]:
     try:
-        document = parse_json(raw)
+        document = parse_json_of_file(raw, first_line)
     except Poison as error:
         raise unusable(path, f"{place} cannot be read: {error.detail}") from error
     if not isinstance(document, dict):

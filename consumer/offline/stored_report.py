@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from consumer.errors import ConfigurationError, Poison
+from consumer.files.json_text import parse_json_of_file
 from consumer.text import printable
-from consumer.wire.input_event import parse_json
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
 from safe_core import REPORT_TYPE, Label, id_problem
 
@@ -36,8 +36,8 @@ def read_report(path: Path) -> dict[str, Any]:
         # What `safe score > report.json` leaves behind when it fails.
         raise ConfigurationError(f"{name}: is empty; check that the step that writes it has succeeded")
     try:
-        parse_json(written)  # refuses a key twice, NaN, and what is nested too deeply
-        document = json.loads(written)  # and this keeps every digit of a whole number
+        parse_json_of_file(written)  # refuses a key twice, NaN, and what is nested too deeply
+        document = json.loads(written.decode("utf-8-sig"))  # and this keeps every digit of a whole number
     except Poison as error:
         raise ConfigurationError(f"{name}: cannot be read: {error.detail}") from error
     except ValueError as error:

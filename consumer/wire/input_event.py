@@ -98,6 +98,14 @@ def _refuse_unless_excluded(value: bytes, rules: InputRules, *, structured: bool
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
+class NotJson(Poison):
+    """A text that is no JSON; `position` is in characters from 0."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__("invalid_json", f"not valid JSON at character {position}")
+        self.position = position
+
+
 def parse_json(value: bytes) -> object:
     """Parse strict JSON: no duplicate keys, no NaN, no lone surrogates, at most DEPTH_LIMIT deep; raises Poison."""
     try:
@@ -112,7 +120,7 @@ def parse_json(value: bytes) -> object:
     try:
         document = _parsed(text)
     except json.JSONDecodeError as error:
-        raise Poison("invalid_json", f"not valid JSON at character {error.pos}") from None
+        raise NotJson(error.pos) from None
     # One character is looked for far quicker than three, and few texts hold it.
     if "\\" in text and ("\\ud" in text or "\\uD" in text):
         _check_surrogates(document)

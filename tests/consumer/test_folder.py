@@ -547,9 +547,9 @@ async def test_every_answer_follows_the_rule_of_the_contract(tmp_path: Path, see
 # --- files caught half written, or unreadable -------------------------------------------------------------------------
 
 UNPARSABLE = [
-    (b"", "not valid JSON (line 1)"),
-    (b'{"test_cases": [\n{"test_id": "A-', "not valid JSON (line 2)"),
-    (b"\xef\xbb\xbf{}", "not valid JSON (line 1)"),
+    (b"", "not valid JSON (line 1, column 1)"),
+    (b'{"test_cases": [\n{"test_id": "A-', "not valid JSON (line 2, column 13)"),
+    (b"\xef\xbb\xbf{}", "test_cases is missing"),
     (b'{"test_cases": "\xff"}', "not UTF-8"),
     (b"[" * 100_000, "not JSON that can be read"),
     (b"[]", "not an object"),
@@ -596,7 +596,11 @@ async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once
                 assert signals(await found(source, "a", "A-1")) == ("wheeze",)
 
     kept = {"until_it_is_repaired": "its last good version stays"}
-    warning = {"event": "a batch file cannot be used", "file": "a.json", "why": "not valid JSON (line 1)"} | kept
+    warning = {
+        "event": "a batch file cannot be used",
+        "file": "a.json",
+        "why": "not valid JSON (line 1, column 2)",
+    } | kept
     assert [entry for entry in logs if "file" in entry] == [warning | {"log_level": "warning"}] * 2
     assert source.unusable == ("a.json",)
     written(tmp_path, "a.json", [case("A-1", "stridor")])

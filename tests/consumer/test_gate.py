@@ -339,11 +339,11 @@ UNREADABLE: list[tuple[bytes, str]] = [
     (b"", "is empty; check that the step that writes it has succeeded"),
     (b" \n", "is empty; check that the step that writes it has succeeded"),
     # a scorecard instead of JSON
-    ("╔═══╗".encode(), "cannot be read: not valid JSON at character 0"),
-    (b'{"summary": ', "cannot be read: not valid JSON at character 12"),
+    ("╔═══╗".encode(), "cannot be read: not valid JSON at line 1, column 1"),
+    (b'{"summary": ', "cannot be read: not valid JSON at line 1, column 13"),
     # a shell that writes UTF-16
     ('{"summary": {}}'.encode("utf-16"), "cannot be read: byte 0 is not UTF-8"),
-    (b"\xef\xbb\xbf{}", "cannot be read: the value begins with a byte order mark"),
+    (b"\xef\xbb\xbf{}", "is not a SAFE report, it has no summary; safe score --output report.json writes one"),
     # a reader of JSON may take either of two
     (b'{"summary": {}, "summary": {}}', "cannot be read: a key stands twice in one object"),
     (b"[" * 65 + b"]" * 65, "cannot be read: nested deeper than 64 at character 64"),

@@ -1,6 +1,7 @@
 """A large batch file is parsed in pieces, and what comes of it is what comes of it in one."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -24,14 +25,14 @@ def at_once(raw: bytes) -> Batch | str:
     try:
         return parse_batch(parse_document(raw))
     except InvalidBatch as error:
-        return str(error)
+        return re.sub(", column [0-9]+", "", str(error))  # of a large file that is cut off only the line is known
 
 
 def in_pieces(raw: bytes) -> Batch | str:
     try:
         return parse_batch(parse_in_pieces(raw))
     except InvalidBatch as error:
-        return str(error)
+        return re.sub(", column [0-9]+", "", str(error))  # of a large file that is cut off only the line is known
 
 
 def document(*entries: Any, **more: Any) -> bytes:

@@ -148,7 +148,7 @@ def test_what_is_sent_is_read_as_the_test_case_of_the_file(cases: list[Any]) -> 
 
 # The entries of a batch file (or its bytes), and the sentence.
 REFUSED: list[tuple[object, str]] = [
-    (b"{", "b.json: not valid JSON (line 1)"),
+    (b"{", "b.json: not valid JSON (line 1, column 2)"),
     (b"[]", "b.json: not an object"),
     (b"{}", "b.json: test_cases is missing"),
     ([a_case("A-1"), a_case("A-2", [" "])], "b.json, test_cases[1]: signal_generation.must_find_signals[0] is blank"),

@@ -110,7 +110,7 @@ def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
 
 GOOD = {"test_id": "A-1", "engine_output": ANSWER}
 UNUSABLE = [
-    ("no JSON", "run.json", "{", "the file cannot be read: not valid JSON at character 1"),
+    ("no JSON", "run.json", "{", "the file cannot be read: not valid JSON at line 1, column 2"),
     ("an empty file", "run.json", "", "the file cannot be read: not valid JSON"),
     ("not an object", "run.json", "[]", "the file is not a JSON object"),
     ("some other JSON", "run.json", '{\n"x": 1}', "is neither a factory-cli report (it has no list raw_results)"),
@@ -240,7 +240,7 @@ def test_a_glob_matches_the_names_of_files_too() -> None:
 
 
 UNREADABLE: list[tuple[str, Callable[[Path], object], str]] = [
-    ("no JSON", lambda path: path.write_text("{"), "not valid JSON (line 1)"),
+    ("no JSON", lambda path: path.write_text("{"), "not valid JSON (line 1, column 2)"),
     ("gone", lambda path: path.unlink(), "is not there any more"),
 ]
 

@@ -113,7 +113,7 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("no folder of test cases", ["score", "-c", "K07", "-b", "*", "-i", "mixed.json"], {}, "where are the test cases?"),
     ("a missing file", safe_score(outputs="nowhere.json"), {}, "nowhere.json: cannot be read (No such file"),
     ("a missing folder", [*safe_score()[:-1], "nowhere"], {}, "nowhere: cannot be read (No such file"),
-    ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at character"),
+    ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),
     ("a wrong shape", safe_score(outputs="cases/asthma_1.json"), {}, "is neither a factory-cli report (it has no list"),
     ("a report of SAFE as outputs", safe_score(outputs="own.json"), {}, "own.json: is a report of SAFE, not the"),
     ("no such batch", safe_score(batch="asthma_9"), {}, "there is no batch --batch asthma_9 in cases: it holds a"),

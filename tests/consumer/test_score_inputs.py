@@ -55,8 +55,8 @@ def test_outputs_of_another_concern_are_refused(capsys: pytest.CaptureFixture[st
     run({"test_id": "Z-1", "concern_id": "Z99", "engine_output": GOOD})
     assert score() == 3
     told = capsys.readouterr().err
-    assert "no output answers any selected test case of concern K07: the 1 output are of Z99" in told.replace(
-        "is", "are"
+    assert (
+        "any selected test case of concern K07: the outputs (1 in all) name concern Z99, test_ids such as Z-1" in told
     )
     assert "--allow-empty" in told
     assert score("--allow-empty") == 1
@@ -80,3 +80,39 @@ def test_an_override_that_judges_no_case_is_named(capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err
     assert "no selected test case has the archetype of 1 override: Saftey_Signal\n" in told
     assert "no selected test case has the metric_id of 1 override: K70\n" in told
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    batch = Path("cases/asthma_1.json")
+    run({"test_id": "A-1", "engine_output": GOOD})
+    events = [json.dumps({"test_id": "A-1", "output": GOOD}), json.dumps({"test_id": "A-2", "output": GOOD})]
+    for path, text in ((batch, batch.read_text()), (Path("run.json"), Path("run.json").read_text())):
+        path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    Path("run.jsonl").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(events).encode())
+    score("-o", "report.json")
+    assert main(["score", "-c", "K07", "-b", "asthma_1", "-i", "run.jsonl", "-t", "cases"]) == 0
+    Path("report.json").write_bytes(b"\xef\xbb\xbf" + Path("report.json").read_bytes())
+    assert main(["gate", "report.json", "--fail-on", "never"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("run.json", '{"raw_results": [\n  {"test_id": oops}]}', "line 2, column 15"),
+        (
+            "run.jsonl",
+            '{"test_id": "A-1", "output": {}}\n{"test_id": oops}',
+            "not valid JSON at line 2, column 13",
+        ),
+        ("cases/asthma_1.json", '{"test_cases": [\n oops]}', "line 2, column 2"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_by_line_and_column(
+    capsys: pytest.CaptureFixture[str], name: str, text: str, place: str
+) -> None:
+    run({"test_id": "A-1", "engine_output": GOOD})
+    Path(name).write_text(text)
+    outputs = name if name.startswith("run") else "run.json"
+    assert main(["score", "-c", "K07", "-b", "asthma_1", "-i", outputs, "-t", "cases"]) == 3
+    assert place in capsys.readouterr().err

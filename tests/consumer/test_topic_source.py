@@ -303,7 +303,7 @@ async def test_one_key_in_two_partitions_is_two_records() -> None:
 # A value under K07/b/A-1, and the words for it.
 UNUSABLE: list[tuple[bytes, str]] = [
     (b"", "not valid JSON"),
-    (b"{", "not valid JSON (line 1)"),
+    (b"{", "not valid JSON (line 1, column 2)"),
     (b"\xff", "not UTF-8"),
     (b"[" * 5_000, "not JSON that can be read"),
     (b"[]", "is not an object"),

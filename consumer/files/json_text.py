@@ -1,0 +1,19 @@
+"""JSON in files, as editors write it: perhaps behind a byte order mark. Errors name line and column."""
+
+from typing import Final
+
+from consumer.errors import Poison
+from consumer.wire.input_event import NotJson, parse_json
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+def parse_json_of_file(raw: bytes, first_line: int = 1) -> object:
+    """Parse as strictly as an event, but for a byte order mark; raises Poison. `raw` begins at a line of the file."""
+    plain = raw.removeprefix(BYTE_ORDER_MARK)
+    try:
+        return parse_json(plain)
+    except NotJson as error:
+        before = plain.decode("utf-8")[: error.position]
+        line, column = before.count("\n") + first_line, len(before) - (before.rfind("\n") + 1) + 1
+        raise Poison("invalid_json", f"not valid JSON at line {line}, column {column}") from error
