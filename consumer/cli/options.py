@@ -74,7 +74,7 @@ Confidence = Annotated[
     typer.Option(
         metavar="SHARE",
         parser=_fraction,
-        help="Confidence level, such as 0.95: the lower end of the rate's interval must reach RATE.",
+        help="Confidence level, such as 0.95: the lower end of the rate's interval must reach --min-pass-rate.",
     ),
 ]
 # The further conditions of a gate, read by consumer.offline.conditions.

@@ -73,7 +73,7 @@ class CasesPlan:
         ]
         if too_large:
             raise ConfigurationError(
-                f"nothing was published. Larger than the {min(limit_bytes, RECORD_BYTES)} bytes that the topic takes: "
+                f"nothing was published. Larger than the topic's limit of {min(limit_bytes, RECORD_BYTES)} bytes are: "
                 f"{named(too_large, _NAMED, _LONGEST_PLACE)}"
             )
 

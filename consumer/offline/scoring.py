@@ -244,7 +244,8 @@ class Scoring:
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
         if self._set_aside:
-            yield f"{count_of(self._set_aside, 'output')} ignored: one of an earlier batch already answers the case"
+            ignored = f"{count_of(self._set_aside, 'output')} ignored"
+            yield f"{ignored}: an output for an earlier one of the selected batches already answers the case"
         yield from self._remarks_on_runs()
         for test_id, why in islice(self._failed.items(), _LISTED):
             yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"

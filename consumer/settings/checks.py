@@ -107,13 +107,13 @@ def _threshold(settings: Settings, criterion: str) -> dict[str, float]:
 
 
 def _layer_beneath(problem: str, settings: Settings, given: Layer) -> str:
-    """Name the default layer's thresholds, where an override contradicts them."""
+    """Name the general thresholds, where an override contradicts them."""
     found = re.search(r"thresholds\.(CR|AH|AC): review \S+ is above pass", problem)
     if found is None:
         return ""
     bounds = (f"{found[1].lower()}_{bound}" for bound in ("pass", "review"))
     named = [_named(name, settings, given, default=name.replace("_", " ")) for name in bounds]
-    return f" (the default layer has {' and '.join(named)})"
+    return f" (the general settings have {' and '.join(named)})"
 
 
 _POLICY_EXPECTS: Final = {
@@ -129,6 +129,8 @@ def _remedy(problem: str) -> str:
         return ""
     if problem.endswith("not an object"):
         return "; write { … } there"
+    if problem.endswith("combinations"):
+        return "; remove some of them"
     # The last match: the name of an override, which comes before it, may contain any word.
     named = re.findall("|".join(_POLICY_EXPECTS), problem)
     return f"; write {_POLICY_EXPECTS[named[-1]] if named else 'a name of 1 to 256 printable characters'}"

@@ -195,7 +195,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether one forbidden term makes AH 0."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """Where safe score writes Markdown and, if several formats are asked for, JSON."""
+    """The folder for Markdown and HTML reports without --output, and for JSON if several formats are asked for."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -267,7 +267,7 @@ class Settings(BaseModel):
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where to begin if the group's offsets have expired; if unset, SAFE stops with an error."""
+    """Where a group without offsets begins. Unset: a new group at the earliest record; one with lost offsets stops."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[

@@ -45,7 +45,8 @@ class Loaded:
     def notes(self) -> Iterator[str]:
         """Explain what takes precedence, where a single row cannot show it."""
         if self.policy.metric_id or self.policy.archetype:
-            yield "Overrides beat the default layer, wherever that was set: archetype over metric_id over default."
+            general = "Overrides beat the general settings, no matter where those were set"
+            yield f"{general}; an archetype's override beats a metric_id's."
         if self.strict_everywhere:
             yield "--strict-ah beats all: AH is strict for every case, whatever an override says."
 

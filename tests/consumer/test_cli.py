@@ -133,7 +133,7 @@ def test_the_settings_are_shown_with_their_origins(
     assert re.search(r"^SAFE_V0_KAFKA_GROUP_ID +g +safe\.config\.json: kafkaGroupId$", table, re.MULTILINE)
     assert re.search(r"^SAFE_V0_AC_PASS +0\.8 +default$", table, re.MULTILINE)
     assert re.search(r'^overrides\.archetype\.X +\{"strictAH": true\} +configuration file$', table, re.MULTILINE)
-    assert "Overrides beat the default layer, wherever that was set" in table
+    assert "Overrides beat the general settings, no matter where those were set" in table
 
 
 def test_the_settings_are_shown_to_programs(

@@ -255,6 +255,9 @@ def test_comments_become_blanks_and_strings_stay(text: str, stripped: str) -> No
     assert without_comments(text) == stripped
 
 
+MANY_OVERRIDES = json.dumps(
+    {"overrides": {kind: {f"N{number}": {} for number in range(400)} for kind in ("metric_id", "archetype")}}
+)
 REFUSED_FILES = [
     # (text, what the sentence says)
     ("", "safe.config.json is not valid JSON (// comments are allowed): Expecting value at line 1, column 1"),
@@ -333,6 +336,7 @@ REFUSED_FILES = [
         '{"overrides": {"archetype": {"X": {"weights": {"CR": 0, "AH": 0, "AC": 0}}}}}',
         "overrides.archetype.X: weights: the sum of the weights is 0; write numbers from 0 up, not all 0",
     ),
+    (MANY_OVERRIDES, "combinations; remove some of them"),
     ('{"overrides": {"archetype": {" ": {}}}}', "overrides.archetype: a name is blank; write a name of 1 to 256"),
 ]
 
@@ -495,7 +499,7 @@ def test_an_override_that_fails_with_the_layer_beneath_names_both(tmp_path: Path
     sentence = refusal({"SAFE_V0_CR_REVIEW": "0.6"}, tmp_path)
     assert sentence == (
         "safe.config.json: overrides.archetype.X: thresholds.CR: review 0.6 is above pass 0.4"
-        " (the default layer has cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6); write 0 <= review <= pass <= 1"
+        " (the general settings have cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6); write 0 <= review <= pass <= 1"
     )
 
 
