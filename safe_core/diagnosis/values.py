@@ -126,7 +126,7 @@ _DAYS_BY = {"same": "same", "next": "next", "following": "next", "previous": "pr
 _FIXED = _fixed_values(
     ("day", "near day", "today yesterday tomorrow"),
     ("time", "clock", "12:00=noon,midday 00:00=midnight"),
-    ("time", "part of the day", "morning afternoon evening night overnight"),
+    ("time", "part of the day", "morning afternoon evening night=night,nights,overnight"),
     ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major"),
     ("side", "left or right", "left=left,lt right=right,rt bilateral=both,bilateral,bilaterally unilateral"),
     ("side", "upper or lower", "upper lower"),

@@ -208,7 +208,7 @@ def test_a_record_over_the_limit_of_the_topic_is_refused(folder: Path) -> None:
 def test_a_record_that_no_worker_would_read_is_refused_whatever_the_topic_takes(tmp_path: Path) -> None:
     write_batch(tmp_path, "b", a_case("A-1", patient_payload="x" * ROOMY))
 
-    with pytest.raises(ConfigurationError, match=f"Larger than the {ROOMY} bytes"):
+    with pytest.raises(ConfigurationError, match=f"limit of {ROOMY} bytes"):
         plan_cases(tmp_path, with_narrative=True).check_sizes(10 * ROOMY)
 
 
