@@ -75,4 +75,6 @@ def _usage_problem(error: typer.TyperException) -> str:
     problem: str = getattr(error, "format_message", error.__str__)()
     problem = " ".join(problem.split()).replace(": Value error, ", ": ").replace(": Input should be ", ": must be ")
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
+    if "unexpected extra argument" in problem and ".json" in problem:
+        problem += "; did the shell expand a pattern? Quote it ('stroke_*'), or repeat the option for each file"
     return f"{problem.removesuffix('.')}; see {command} --help"

@@ -83,6 +83,11 @@ FAILURES = [
     (["wroker"], {}, "No such command 'wroker'. Did you mean 'worker'?; see safe --help"),
     (["worker", "--rôle", "all"], {}, "No such option: --rôle"),
     (["worker", "extra"], {}, "Got unexpected extra argument(s) (extra); see safe worker --help"),
+    (
+        ["score", "-c", "K", "-i", "run.json", "-b", "b_1.json", "b_2.json"],
+        {},
+        "(b_2.json); did the shell expand a pattern? Quote it ('stroke_*'), or repeat the option for each file; see",
+    ),
     (["worker", "--role"], {}, "Option '--role' requires an argument; see safe"),
     (["worker", "--role", "reader"], {}, "Invalid value for '--role'"),
     (["publish"], {}, "Missing argument 'paths'; see safe publish --help"),
