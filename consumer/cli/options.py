@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typing_extensions import override
 
+from consumer.cli.kafka_client import NoKafkaClient, is_missing
 from consumer.errors import REASONS
 
 Role = Literal["scorer", "aggregator", "all"]
@@ -133,7 +134,10 @@ OnDuplicateOption = Annotated[
 
 
 class Once(typer.core.TyperCommand):
-    """A command that refuses an option given twice, rather than ignore one of two gates or folders."""
+    """A command that refuses an option given twice, rather than ignore one of two gates or folders.
+
+    Commands import what they need when they run: if the Kafka client is missing, this is where the user hears of it.
+    """
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer exports no name for the class of its contexts
@@ -143,6 +147,15 @@ class Once(typer.core.TyperCommand):
             if not repeats and given.count(parameter) > 1:
                 raise typer.BadParameter("it is given twice; give it once", ctx, param_hint=parameter.opts[0])
         return super().parse_args(ctx, args)
+
+    @override
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if not is_missing(error):
+                raise
+            raise NoKafkaClient(ctx.command_path) from error
 
 
 # --- the options of `score`
