@@ -1,11 +1,11 @@
 """What commands print with: consoles, messages, progress bars."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from typing_extensions import override
 
 from consumer.text import printable
@@ -34,13 +34,25 @@ def print_message(sentence: str) -> None:
     print(f"safe: {printable(sentence)}", file=sys.stderr)
 
 
+class Bar:
+    """A progress bar: calling it advances it."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress, self._task = progress, task
+
+    def __call__(self, steps: int) -> None:
+        self._progress.advance(self._task, steps)
+
+    def explaining(self, total: int) -> None:
+        """Begin again at zero with the explanation of this many cases."""
+        self._progress.reset(self._task, total=total, description="explaining")
+
+
 @contextmanager
-def progress_bar(
-    console: Console, text: str, total: int | None, *, is_hidden: bool = False
-) -> Iterator[Callable[[int], None]]:
-    """Show a bar while something is done, if the console is a terminal; gives the function that advances it."""
+def progress_bar(console: Console, text: str, total: int | None, *, is_hidden: bool = False) -> Iterator[Bar]:
+    """Show a bar while something is done, if the console is a terminal; gives the bar, to advance it."""
     # Without redirect_stdout=False, what is printed to standard output would go to the bar's console.
     disable = is_hidden or not console.is_terminal
     with Progress(console=console, disable=disable, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task(text, total=total)
-        yield lambda steps: progress.advance(task, steps)
+        yield Bar(progress, task)

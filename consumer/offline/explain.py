@@ -63,11 +63,12 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     labels = _LABELS_OF[request.which] if not request.test_ids else LABELS
     shows_text = request.format == "console" or request.include_text
     runs: list[ScoredRun] = []
-    with progress_bar(message_console(), "explaining", None) as read:
+    with progress_bar(message_console(), "reading", None) as bar:
         for selection in _selections(request):
             run, remarks = score_files(
                 selection, files, policy, generated_at="", on_duplicate=request.on_duplicate,
-                explain="with text" if shows_text else "without text", explained_labels=labels, read=read,
+                explain="with text" if shows_text else "without text", explained_labels=labels, read=bar,
+                explaining=bar.explaining,
             )  # fmt: skip
             runs.append(run)
             if not request.test_ids:

@@ -1,7 +1,7 @@
 """Explanations beside scores: never a score moves by them (contract.md, "Matching")."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ def explained(
     *,
     include_text: bool = False,
     labels: Collection[Label] = LABELS,
+    explaining: Callable[[int], None] = lambda _total: None,
+    done: Callable[[int], None] = lambda _count: None,
 ) -> ScoredRun:
     """Diagnose every missed term of a run, or of its cases with certain labels.
 
@@ -31,13 +33,14 @@ def explained(
     the report quotes the passages, which may hold patient data (contract.md, "Confidentiality").
     """
     explanations: dict[str, Explanation] = {}
-    for case in run.cases:
-        if case.label not in labels:
-            continue
+    asked = [case for case in run.cases if case.label in labels]
+    explaining(len(asked))
+    for case in asked:
         output = outputs.get(case.test_id, EMPTY_OUTPUT)
         expectations = selection.cases[case.test_id].test_case.expectations
         narrative = narratives.get(case.test_id)
         explanations[case.test_id] = Explanation(diagnose(expectations, output, narrative), output, narrative)
+        done(1)
     reasoned = (case for case in run.cases if case.answered and case.input_matches is not False)
     judged = [explanations[case.test_id] for case in reasoned if case.test_id in explanations]
     report = _with_misses(run.report, explanations, judged, include_text=include_text)

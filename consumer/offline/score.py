@@ -1,6 +1,6 @@
 """`safe score` from beginning to end: what it reads, prints and writes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
 from consumer.settings import Settings, Surroundings
 from consumer.settings.file import FILE_NAME
-from consumer.terminal import message_console, progress_bar, result_console
+from consumer.terminal import Bar, message_console, progress_bar, result_console
 from safe_core import Policy
 
 _LONG_BYTES: Final = 8 * 1024 * 1024
@@ -75,7 +75,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     files = [open_outputs(path) for path in paths]
     if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
         print_remarks([needs])
-    with _progress(files) as read:
+    with _progress(files) as bar:
         run, remarks = score_files(
             selection,
             files,
@@ -84,7 +84,8 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
             on_duplicate=request.on_duplicate,
             explain=request.explain,
             allow_empty=request.allow_empty,
-            read=read,
+            read=bar,
+            explaining=bar.explaining,
         )
     passed = None
     if request.gate is not None:
@@ -100,7 +101,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     return CODE_OF_LABEL[run.verdict] if passed is None else CODE_OF_GATE[passed]
 
 
-def _progress(files: Sequence[OutputFile]) -> AbstractContextManager[Callable[[int], None]]:
+def _progress(files: Sequence[OutputFile]) -> AbstractContextManager[Bar]:
     """A bar for long inputs; its total is known of files of events alone."""
     is_short = sum(file.size for file in files) <= _LONG_BYTES
     lines = sum(file.lines for file in files) if all(file.kind == "events" for file in files) else None

@@ -413,12 +413,14 @@ def score_files(
     explained_labels: Collection[Label] = LABELS,
     allow_empty: bool = True,
     read: Callable[[int], None] = lambda _count: None,
+    explaining: Callable[[int], None] = lambda _total: None,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
     Where it is to be explained, the outputs that stand are kept in memory; `explained_labels` are those of the cases
-    that are explained. Raises ConfigurationError for what cannot be used, or where nothing answers any case and that is
-    not allowed.
+    that are explained. `read` is told of each entry that is read; then `explaining` is told how many cases will be
+    explained, and `read` of each of them. Raises ConfigurationError for what cannot be used, or where nothing answers
+    any case and that is not allowed.
     """
     scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
     for file in files:
@@ -427,8 +429,9 @@ def score_files(
     if explain is not None and scoring.kept is not None:
         with_text = explain == "with text"
         run = explained(
-            run, scoring.kept, selection, scoring.narratives(), include_text=with_text, labels=explained_labels
-        )
+            run, scoring.kept, selection, scoring.narratives(),
+            include_text=with_text, labels=explained_labels, explaining=explaining, done=read,
+        )  # fmt: skip
     return run, [*selection.remarks, *scoring.remarks()]
 
 

@@ -26,7 +26,7 @@ from safe_core.diagnosis.model import (
     miss_document,
 )
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
-from safe_core.diagnosis.passages import Term, nearest, similarity
+from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.verdicts import Judgement, judge
 from safe_core.diagnosis.word_types import absent_word
@@ -108,7 +108,7 @@ def _misses(
     most = min(_MOST_SENTENCES, max(_LEAST_SENTENCES, _WORK // len(missed)))
     stands = _in_narrative([term for _, term in missed], narrative)
     for (criterion, term), in_narrative in zip(missed, stands, strict=True):
-        evidence = Evidence(Term(term), fields[criterion].read, fields[criterion].unread, most)
+        evidence = Evidence(term_of(term), fields[criterion].read, fields[criterion].unread, most)
         yield _miss(criterion, evidence, in_narrative, told, fields[criterion].also_in(term), texts)
 
 

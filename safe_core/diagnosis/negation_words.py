@@ -49,9 +49,15 @@ def is_negation(cut: Sequence[Word], at: int) -> bool:
     return folded not in NOT_WORDS or not _until_follows(cut, at)
 
 
+_MAY_CLAIM = frozenset(("early", *_SIGNS, *_CHANGES, *CERTAINTY_CLASSES))
+
+
 def certainty_at(cut: Sequence[Word], at: int) -> str | None:
     """Give the class of doubt or certainty that a word says, if it says one: "suspected", "signs of", "developing"."""
-    folded, after = cut[at].folded, _folded(cut, at + 1)
+    folded = cut[at].folded
+    if folded not in _MAY_CLAIM:  # as most words
+        return None
+    after = _folded(cut, at + 1)
     if folded == "early" and after in _SIGNS:
         return certainty_at(cut, at + 1)
     if folded in _SIGNS or folded in _CHANGES:

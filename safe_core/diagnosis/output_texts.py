@@ -1,6 +1,7 @@
 """The texts of an output, cut into words and sentences once for any number of terms."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from safe_core.diagnosis.model import Field, Passage
@@ -19,7 +20,7 @@ READ_BY: dict[Literal["CR", "AH", "AC"], tuple[Field, ...]] = {
 """The fields that each criterion reads (contract.md, "Criteria")."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OutputText:
     """One text of an output: the summary or an element of a list."""
 
@@ -32,12 +33,21 @@ class OutputText:
         return Passage(self.field, self.element, start, end)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Element(OutputText):
-    """One text of an output, its words and its sentences."""
+    """One text of an output; it is cut when somebody asks for its words."""
 
-    cut: list[Word]
-    sentences: list[list[Item]]
+    most_words: int
+
+    @cached_property
+    def cut(self) -> list[Word]:
+        """Its words, at most `most_words` of them."""
+        return words(self.text, self.most_words)
+
+    @cached_property
+    def sentences(self) -> list[list[Item]]:
+        """The same words as items, sentence by sentence."""
+        return list(sentences(self.text, self.cut))
 
 
 def texts_of(output: Output) -> list[OutputText]:
@@ -50,11 +60,13 @@ def texts_of(output: Output) -> list[OutputText]:
 
 
 def elements(output: Output) -> list[Element]:
-    """Cut all texts of an output into words, at most MAX_WORDS of them."""
+    """Give all texts of an output, to be cut into at most MAX_WORDS words all in all."""
+    texts = texts_of(output)
     made: list[Element] = []
     left = MAX_WORDS
-    for text in texts_of(output):
-        cut = words(text.text, left)
-        left -= len(cut)
-        made.append(Element(text.field, text.element, text.text, cut, list(sentences(text.text, cut))))
+    # A word has at least one character: only texts with more characters than that must be counted word by word.
+    may_exceed = sum(len(text.text) for text in texts) > MAX_WORDS
+    for text in texts:
+        made.append(Element(text.field, text.element, text.text, left))
+        left -= len(made[-1].cut) if may_exceed else 0
     return made

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -48,6 +48,12 @@ class Term:
         self.core: Counter[str] = Counter(item.key for item in self.essential)
         self.needed: Counter[str] = Counter(item.key for item in telling or self.items)
         self.weight: float = sum(map(weight, telling or self.items))
+
+
+@lru_cache(maxsize=1024)
+def term_of(text: str) -> Term:
+    """Cut a term once for all cases in a row that miss it."""
+    return Term(text)
 
 
 def weight(item: Item) -> float:

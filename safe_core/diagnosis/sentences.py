@@ -24,18 +24,25 @@ class Sentence:
 
 
 class Sentences:
-    """The sentences of some fields, and which of them hold each key."""
+    """The sentences of some fields, and which of them hold each key; cut when they are first asked for."""
 
     def __init__(self, elements: Sequence[Element]) -> None:
         self.elements = elements
-        self.sentences: list[Sentence] = []
-        self.holding: dict[str, list[Sentence]] = {}
-        for element in elements:
-            for items in element.sentences:
-                sentence = Sentence(len(self.sentences), element, items)
-                self.sentences.append(sentence)
-                for key in {item.key for item in items if item.role != "connective"}:
-                    self.holding.setdefault(key, []).append(sentence)
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """All sentences, element by element."""
+        cut = ((element, items) for element in self.elements for items in element.sentences)
+        return [Sentence(number, element, items) for number, (element, items) in enumerate(cut)]
+
+    @cached_property
+    def holding(self) -> dict[str, list[Sentence]]:
+        """The sentences that hold each key, but for connectives."""
+        holding: dict[str, list[Sentence]] = {}
+        for sentence in self.sentences:
+            for key in {item.key for item in sentence.items if item.role != "connective"}:
+                holding.setdefault(key, []).append(sentence)
+        return holding
 
     def without_form(self, needle: str) -> Passage | None:
         """Find a folded text where a word begins; it may end inside a word, as by the literal rule, not in a number."""

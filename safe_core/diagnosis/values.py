@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from safe_core.diagnosis.words import Word, by_spelling, stem, word_set
@@ -198,15 +199,25 @@ class Spot(NamedTuple):
 
 def value_at(text: str, cut: Sequence[Word], at: int) -> Value | None:
     """Give the value that begins with a word, if one does; the first reading that fits."""
+    readings = _readings(cut[at].folded)
+    if not readings:  # as for most words
+        return None
     spot = Spot(text, cut, at)
-    first = spot.folded()
-    if first[0].isdecimal():
-        readings = _OF_DIGITS
-    elif first in _NUMBERS or first in _ORDINALS:
-        readings = _OF_NUMBER_WORDS
-    else:
-        readings = _OF_WORDS
     return next((value for reading in readings if (value := reading(spot))), None)
+
+
+@lru_cache(maxsize=8192)
+def _readings(first: str) -> "tuple[_Reading, ...]":
+    """Give the readings that a word may begin, in the order in which they are tried."""
+    if first[0].isdecimal():
+        return _OF_DIGITS
+    if first in _NUMBERS or first in _ORDINALS:
+        return _OF_NUMBER_WORDS
+    return tuple(reading for reading, may_begin in _OF_WORDS if may_begin(first))
+
+
+def _is_roman(first: str) -> bool:
+    return len(first) <= 6 and _ROMAN.fullmatch(first) is not None
 
 
 def _date(spot: Spot) -> Value | None:
@@ -428,4 +439,10 @@ def _compared(spot: Spot) -> Value | None:
 _Reading = Callable[[Spot], Value | None]
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (_clock, _clock_after_at, _ordinal, _numbered_day, _grade_number, _quantity)
 _OF_DIGITS = (_date, _day_of_month, *_OF_NUMBER_WORDS)
-_OF_WORDS: tuple[_Reading, ...] = (_comparison, _day, _roman_grade, _fixed)
+# Each with the test of the first word, without which it gives nothing.
+_OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (
+    (_comparison, _COMPARISON_FIRST.__contains__),
+    (_day, frozenset((*_DAYS, *_DAYS_BY, *_MONTHS)).__contains__),
+    (_roman_grade, _is_roman),
+    (_fixed, _FIXED.__contains__),
+)

@@ -1,0 +1,74 @@
+"""The bar of `safe explain` counts the cases that are explained, on a terminal only."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from consumer.files.outputs import open_all
+from consumer.offline.scoring import score_files
+from consumer.offline.selection import select
+from consumer.terminal import Bar, progress_bar
+from safe_core import DEFAULT_POLICY, Expectations, Output
+from safe_core.diagnosis import diagnose, output_texts
+from safe_core.diagnosis.words import Word, words
+
+PASSES = Output(("CT after 55 minutes",), "It took long.", ("Why?",))
+
+
+def texts_cut(monkeypatch: pytest.MonkeyPatch, output: Output) -> list[str]:
+    """Diagnose, and give the texts that were cut into words."""
+    cut: list[str] = []
+
+    def noted(text: str, most: int) -> list[Word]:
+        cut.append(text)
+        return words(text, most)
+
+    monkeypatch.setattr(output_texts, "words", noted)
+    diagnose(Expectations(must_find_signals=("CT after 55 minutes",)), output, "CT after 55 minutes.")
+    return cut
+
+
+def test_no_text_is_cut_for_a_case_that_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert texts_cut(monkeypatch, PASSES) == []
+
+
+def test_fields_that_decide_nothing_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = texts_cut(monkeypatch, Output(("CT, after 55 minutes",), "It took long.", ("Why?",)))
+    assert "CT, after 55 minutes" in cut
+    assert "Why?" not in cut
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_bar_begins_again_with_the_cases_to_explain(*, is_terminal: bool) -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=is_terminal, width=80)
+    with progress_bar(console, "reading", None) as bar:
+        assert isinstance(bar, Bar)
+        bar(7)
+        bar.explaining(4)
+        bar(3)
+    assert ("explaining" in shown.getvalue() and "75%" in shown.getvalue()) is is_terminal
+
+
+def test_scoring_says_how_many_cases_it_explains_and_counts_them(tmp_path: Path) -> None:
+    names = ["ST-1", "ST-2", "ST-3"]
+    expectations = {"signal_generation": {"must_find_signals": ["CT"]}}
+    cases = [{"test_id": name, "concern_id": "STROKE", "expectations": expectations} for name in names]
+    answers = [{"test_id": name, "engine_output": {"signals": [], "summary": ""}} for name in names[:2]]
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "stroke_1.json").write_text(json.dumps({"test_cases": cases}))
+    (tmp_path / "run.json").write_text(json.dumps({"raw_results": answers}))
+    told: list[tuple[str, int]] = []
+    score_files(
+        select(tmp_path / "cases", "STROKE", "*"),
+        open_all([tmp_path / "run.json"]),
+        DEFAULT_POLICY,
+        generated_at="",
+        explain="without text",
+        read=lambda count: told.append(("read", count)),
+        explaining=lambda total: told.append(("explaining", total)),
+    )
+    assert told == [*[("read", 1)] * 2, ("explaining", 3), *[("read", 1)] * 3]
