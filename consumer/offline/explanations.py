@@ -5,11 +5,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from consumer.offline.many_diagnoses import Question, diagnoses
 from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import LABELS, Explanation, ScoredRun
 from consumer.offline.selection import Selection
 from safe_core import EMPTY_OUTPUT, Label, Output
-from safe_core.diagnosis import KINDS, VERDICTS, Miss, diagnose, miss_document
+from safe_core.diagnosis import KINDS, VERDICTS, Miss, miss_document
 from safe_core.lint import NarratedCase, ceiling
 
 FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
@@ -35,11 +36,16 @@ def explained(
     explanations: dict[str, Explanation] = {}
     asked = [case for case in run.cases if case.label in labels]
     explaining(len(asked))
-    for case in asked:
-        output = outputs.get(case.test_id, EMPTY_OUTPUT)
-        expectations = selection.cases[case.test_id].test_case.expectations
-        narrative = narratives.get(case.test_id)
-        explanations[case.test_id] = Explanation(diagnose(expectations, output, narrative), output, narrative)
+    questions = [
+        Question(
+            selection.cases[case.test_id].test_case.expectations,
+            outputs.get(case.test_id, EMPTY_OUTPUT),
+            narratives.get(case.test_id),
+        )
+        for case in asked
+    ]
+    for case, question, diagnosis in zip(asked, questions, diagnoses(questions), strict=True):
+        explanations[case.test_id] = Explanation(diagnosis, question.output, question.narrative)
         done(1)
     reasoned = (case for case in run.cases if case.answered and case.input_matches is not False)
     judged = [explanations[case.test_id] for case in reasoned if case.test_id in explanations]
