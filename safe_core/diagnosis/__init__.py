@@ -154,11 +154,12 @@ def _miss(
 
 
 def _partly_in(evidence: Evidence, missing: tuple[str, ...]) -> Passage | None:
-    """Find most of the words that are missing in one place of a field that the criterion does not read."""
+    """Find most of the words that are missing in one place of a field that is not read; a question tells nothing."""
     if not missing:
         return None
-    match = next(iter(nearest(Term(" ".join(missing)), evidence.unread, evidence.most_sentences)), None)
-    return match.passage if match and match.share >= _MOST_OF_IT else None
+    found = nearest(Term(" ".join(missing)), evidence.unread, evidence.most_sentences)
+    told = (match.passage for match in found if match.share >= _MOST_OF_IT)
+    return next((passage for passage in told if passage.field != "followup_questions"), None)
 
 
 def _missing_words(evidence: Evidence, finding: Finding, judgement: Judgement) -> tuple[str, ...]:

@@ -196,3 +196,11 @@ def test_a_test_id_in_other_letters_is_suggested_once(capsys: pytest.CaptureFixt
     Path("cases/c.json").write_text(json.dumps({"test_cases": [case("Stroke-001", ["a"], [])]}))
     assert explain("--test", "stroke-001") == 3
     assert capsys.readouterr().err.count("Stroke-001") == 1
+
+
+def test_the_narratives_own_words_are_shown_for_a_term_that_it_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cases/b.json").write_text(json.dumps({"test_cases": [case("B", ["sepsis signs at noon"], [])]}))
+    explain("--test", "B")
+    printed = capsys.readouterr().out
+    assert "the narrative says: She had [signs of sepsis at noon]. She waited" in printed
+    assert "fix the term, not the prompt" in printed

@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
-from consumer.offline.pages.misses import ExplainedTerm, explained_terms
+from consumer.offline.pages.misses import NOTHING_LIKE_IT, ExplainedTerm, explained_terms
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText
 from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of
@@ -75,6 +75,8 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         yield from layout.hanging(
             indent, Text.assemble(f"{term.how} in {where}: " if where else "", _signed(term.found, layout))
         )
+    if term.narrative and term.narrative != [MarkedText(NOTHING_LIKE_IT)]:
+        yield from layout.hanging(indent, Text.assemble("the narrative says: ", _signed(term.narrative, layout)))
     if term.advice:
         yield from layout.hanging(indent, printable(term.advice))
 
