@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, Self, get_args
 from safe_core.expectations import PLACES, PreparedExpectations
 from safe_core.many_term_search import which_stand_in
 from safe_core.matching_rule import normalise
-from safe_core.narratives import narrative_of
+from safe_core.narratives import InvalidDigest, narrative_of, stated_digest
 from safe_core.outputs import Output
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Rules
 from safe_core.scoring import Label, score
@@ -124,6 +124,8 @@ _Warning = Literal[
     "test_id_twice",
     "no_concern",
     "placeholder_archetype",
+    "checks_nothing",
+    "malformed_digest",
 ]
 _Info = Literal[
     "forbidden_inside_theme",
@@ -242,8 +244,12 @@ class _Keys(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
+_DIGEST: Final = "patient_payload_digest"
 _LEVELS: Final[Mapping[tuple[str, ...], _Keys]] = {
-    (): _Keys(("test_id", "concern_id", "archetype", "metric_id", "patient_payload", "expectations"), ("description",)),
+    (): _Keys(
+        ("test_id", "concern_id", "archetype", "metric_id", "patient_payload", _DIGEST, "expectations"),
+        ("description",),
+    ),
     ("expectations",): _Keys(tuple(section for section, _ in PLACES.values())),
     ("expectations", "signal_generation"): _Keys(("must_find_signals",), ("min_signal_count",)),
     ("expectations", "followup_questions"): _Keys(("forbidden_terms",), ("required_themes",)),
@@ -291,6 +297,20 @@ def _problems(case: WrittenCase) -> Iterator[Finding]:
         yield case.finding("invalid_case", f"cannot be scored: {case.read.problem}")
 
 
+def _checks_nothing(case: WrittenCase) -> Iterator[Finding]:
+    if isinstance(case.read, TestCase) and not any(case.read.expectations.lists):
+        yield case.finding("checks_nothing", "all three lists are empty: every output passes", "expectations")
+
+
+def _digest(case: WrittenCase) -> Iterator[Finding]:
+    try:
+        stated_digest(_within(case.written, _DIGEST))
+    except InvalidDigest as error:
+        yield case.finding(
+            "malformed_digest", f"{error}: nobody can tell whether an output is of this patient", _DIGEST
+        )
+
+
 def _concern(case: WrittenCase) -> Iterator[Finding]:
     if isinstance(case.written, Mapping) and case.written.get("concern_id") is None:
         yield case.finding(
@@ -315,7 +335,7 @@ def _twice(first: WrittenCase, second: WrittenCase) -> Finding:
     return second.finding("test_id_twice", f"{earlier} has the same test_id: the first counts", "test_id")
 
 
-_CASE_CHECKS: Final = (_problems, _keys, _concern, _archetype)
+_CASE_CHECKS: Final = (_problems, _keys, _checks_nothing, _digest, _concern, _archetype)
 
 
 # --- findings of terms ------------------------------------------------------------------------------------------------

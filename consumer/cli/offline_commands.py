@@ -197,12 +197,13 @@ def lint(
     batch: options.Batch = "*",
     outputs: options.OptionalOutputs = None,
     format_: options.TableOrJson = "table",
+    fail_on: options.LintFailOn = "warning",
     config_file: options.ConfigFile = None,
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that a copy of the narrative would miss.
 
-    With --outputs, also terms that no run has found. Exits with 0 if there are no findings, 1 if there are some, 3 if
-    files cannot be used. In GitHub Actions, findings become annotations.
+    With --outputs, also terms that no run has found. Exits with 0 if nothing is found that --fail-on names, 1 if
+    something is, 3 if files cannot be used. In GitHub Actions, findings become annotations.
 
     Example:
 
@@ -220,6 +221,7 @@ def lint(
         batch=batch,
         outputs=outputs or (),
         format_=format_,
+        fail_on=fail_on,
         github_actions=surroundings().github_actions,
     )
 

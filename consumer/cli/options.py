@@ -106,6 +106,10 @@ Explained = Annotated[
 IncludeText = Annotated[
     bool, typer.Option("--include-text", help="Quote outputs in explanations; they may contain patient data.")
 ]
+LintFailOn = Annotated[
+    Literal["error", "warning", "info", "never"],
+    typer.Option("--fail-on", help="Exit 1 for findings of this severity or a worse one."),
+]
 AllowEmpty = Annotated[
     bool, typer.Option("--allow-empty", help="Score even if no output answers any selected test case.")
 ]

@@ -103,6 +103,12 @@ class Lint:
         """Nothing asks anybody to act."""
         return not (self.by_severity["error"] or self.by_severity["warning"])
 
+    def passes(self, fail_on: Severity | None) -> bool:
+        """Tell whether nothing is of a severity, or worse; None: whatever was found."""
+        if fail_on is None:
+            return True
+        return not any(self.by_severity[severity] for severity in _SEVERITIES[: _SEVERITIES.index(fail_on) + 1])
+
     def document(self) -> dict[str, Any]:
         """Give what `--format json` prints."""
         codes = Counter(each.finding.code for each in self.findings)

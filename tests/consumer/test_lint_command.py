@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.offline.lint import Lint, lint_folder
 from consumer.offline.pages.findings import annotations, lint_command, print_table
@@ -268,3 +269,20 @@ class TestTheRealCases:
         found = lint(REAL / "testcases", outputs=[REAL / "outputs_loop1_report.json"])
         assert (found.cases, found.ceiling.cases, found.answers) == (62, 50, 50)
         assert {each.finding.code for each in found.findings} == {"not_in_narrative", "never_found", "never_used"}
+
+
+@pytest.mark.parametrize(
+    ("flaw", "codes"),
+    [
+        ({}, {"error": 0, "warning": 0, "info": 0, "never": 0}),
+        ({"archetype": " "}, {"error": 0, "warning": 1, "info": 1, "never": 0}),
+        ({"expectations": None}, {"error": 1, "warning": 1, "info": 1, "never": 0}),
+    ],
+)
+def test_the_severity_that_fails_can_be_chosen(
+    tmp_path: Path, flaw: dict[str, Any], codes: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_batch(tmp_path, "b", a_case("A-1", **flaw))
+    assert {severity: main(["lint", str(tmp_path), "--fail-on", severity]) for severity in codes} == codes
+    assert main(["lint", str(tmp_path)]) == codes["warning"]
+    capsys.readouterr()

@@ -79,6 +79,8 @@ def test_every_code_has_a_severity() -> None:
         (a_case(concern_id=None), "no_concern", CASE),
         (a_case(archetype="Unknown"), "placeholder_archetype", f"{CASE}.archetype"),
         (a_case(archetype=" "), "placeholder_archetype", f"{CASE}.archetype"),
+        (a_case(expectations={}), "checks_nothing", f"{CASE}.expectations"),
+        (a_case(patient_payload_digest="sha256:0"), "malformed_digest", f"{CASE}.patient_payload_digest"),
         (a_case(metric_di="K07"), "misspelt_key", f"{CASE}.metric_di"),
         (a_case(must_find_signals=[]), "misplaced_key", f"{CASE}.must_find_signals"),
         # test_id is there, so nobody meant it
@@ -105,7 +107,8 @@ def test_each_thing_that_is_wrong_is_found_where_it_stands(case: Any, code: str,
         a_case(patient_payload=None),
         a_case(patient_payload=["wheeze"]),
         # a section that is not there is empty
-        a_case(expectations={}),
+        a_case(expectations={"event_summary": {"must_contain_phrases": ["salbutamol"]}}),
+        a_case(patient_payload_digest="sha256:" + "0" * 64),
     ],
 )
 def test_what_is_fair_is_left_alone(case: Any) -> None:

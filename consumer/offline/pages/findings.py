@@ -29,6 +29,7 @@ def lint_command(
     batch: str = "*",
     outputs: Sequence[Path] = (),
     format_: LintFormat = "table",
+    fail_on: Severity | Literal["never"] = "warning",
     github_actions: bool = False,
 ) -> int:
     """Look at the test cases of a folder, print what was found, and give the exit code; raises ConfigurationError."""
@@ -43,7 +44,7 @@ def lint_command(
         print(json.dumps(lint.document(), indent=2))
     else:
         print_table(lint, result_console())
-    return 0 if lint.is_clean else 1
+    return 0 if lint.passes(None if fail_on == "never" else fail_on) else 1
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
