@@ -86,8 +86,12 @@ class Ceiling:
         copied = self.cases - self.without_narrative
         if not copied:
             return "no case that can be scored has a narrative"
-        left = f", {self.without_narrative} without a narrative left out" if self.without_narrative else ""
         cases = "case" if copied == 1 else "cases"
+        one = self.without_narrative == 1
+        without = (
+            f"{self.without_narrative} {'case without a narrative is' if one else 'cases without a narrative are'}"
+        )
+        left = f" ({without} not counted)" if self.without_narrative else ""
         return f"at most {self.by_label['Pass']} of {copied} {cases} can pass by copying the narrative{left}"
 
 
@@ -322,7 +326,9 @@ def _archetype(case: WrittenCase) -> Iterator[Finding]:
     written = _within(case.written, "archetype")
     if isinstance(written, str) and isinstance(case.read, TestCase) and case.read.archetype is None:
         what = f'"{written}" is a placeholder' if written.strip() else "is blank"
-        sentence = f"{what} and the plan names none: the case counts in the group {UNKNOWN_ARCHETYPE}"
+        sentence = (
+            f"{what}, and the batch plan names no archetype either: the case counts in the group {UNKNOWN_ARCHETYPE}"
+        )
         yield case.finding("placeholder_archetype", sentence, "archetype")
 
 
@@ -330,7 +336,7 @@ def _twice(first: WrittenCase, second: WrittenCase) -> Finding:
     one, two = first.read, second.read
     earlier = f"test_cases[{first.position}]"
     if isinstance(one, TestCase) and isinstance(two, TestCase) and one.expectations != two.expectations:
-        sentence = f"{earlier} has the same test_id and other expectations: neither can be scored"
+        sentence = f"{earlier} has the same test_id and different expectations: neither can be scored"
         return second.finding("test_id_twice_differently", sentence, "test_id")
     return second.finding("test_id_twice", f"{earlier} has the same test_id: the first counts", "test_id")
 
@@ -360,7 +366,11 @@ def _repeated(_: WrittenCase, lists: _Lists) -> _TermFindings:
         first: dict[str, ListedTerm] = {}
         for listed in terms:
             if first.setdefault(listed.needle, listed) is not listed:
-                yield "duplicate_term", listed, f"counts twice: it is {_last(first[listed.needle].path)} too"
+                yield (
+                    "duplicate_term",
+                    listed,
+                    f"is listed twice, also as {_last(first[listed.needle].path)}, and so counts twice",
+                )
 
 
 def _nested(_: WrittenCase, lists: _Lists) -> _TermFindings:
@@ -381,8 +391,8 @@ def _contradictory(_: WrittenCase, lists: _Lists) -> _TermFindings:
         if same := required.get(listed.needle):
             yield "forbidden_and_required", listed, f"is forbidden in questions and required: {_last(same.path)}"
     for listed, longer in _inside(lists["AH"], list(required.values())):
-        place = f'"{longer.term}", {_last(longer.path)}'
-        what = f"is forbidden, but is part of the required {place}: a question that quotes that counts as a violation"
+        place = f'"{longer.term}" ({_last(longer.path)})'
+        what = f"is forbidden, but is part of the required {place}: a question that quotes it counts as a violation"
         yield "forbidden_inside_required", listed, what
 
 
@@ -391,7 +401,7 @@ def _forbidden_themes(case: WrittenCase, lists: _Lists) -> _TermFindings:
     for theme in themes if isinstance(themes, list) else ():
         for listed in lists["AH"] if isinstance(theme, str) else ():
             if listed.needle in normalise(theme):
-                yield "forbidden_inside_theme", listed, f'is forbidden, but the theme "{theme}" is to be asked for'
+                yield "forbidden_inside_theme", listed, f'is forbidden, but the required theme "{theme}" contains it'
 
 
 def _short(case: WrittenCase, lists: _Lists) -> _TermFindings:

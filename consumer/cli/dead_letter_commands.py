@@ -119,7 +119,8 @@ def replay(
     fails again. Only dead letters of this consumer group are sent. The dead letter itself stays in its topic until
     retention removes it.
 
-    Exits with 0 if all were sent, 1 if some cannot be sent; these are named.
+    Exits with 0 if all that were chosen were sent, 1 if some could not be sent or do not exist (they are named), 3 for
+    an error. Dead letters of other groups are skipped unless they are named.
 
     Examples:
 

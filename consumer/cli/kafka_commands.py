@@ -85,10 +85,10 @@ def publish(
         typer.Option(
             "--batch",
             "-b",
-            help="With --test-dir: a batch or a quoted glob. Else: the batch of outputs that name none.",
+            help="With --test-dir: a batch or a quoted glob. Without: the batch for outputs that do not name a batch.",
         ),
     ] = None,
-    test_dir: options.TestDir = None,
+    test_dir: options.CheckingTestDir = None,
     on_duplicate: options.OnDuplicateOption = None,
     whole_output: Annotated[
         bool, typer.Option("--whole-output", help="Send each output in full, including the patient's narrative.")

@@ -49,6 +49,14 @@ TestDir = Annotated[
         "--test-dir", "-t", help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is a folder."
     ),
 ]
+CheckingTestDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--test-dir",
+        "-t",
+        help="The folder of batch files. Without one (here or in SAFE_V0_EXPECTATIONS), test_ids are not checked.",
+    ),
+]
 _OUTPUTS = typer.Option(
     "--outputs",
     "--input",

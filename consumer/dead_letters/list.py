@@ -98,7 +98,7 @@ def _remarks(summary: Summary, foreign: ForeignRecords, request: ListRequest) ->
     if remark := foreign.remark():
         yield remark
     if not summary.total:
-        yield "there are no dead letters" + ("" if request.selection == Selection() else " that these options choose")
+        yield "there are no dead letters" if request.selection == Selection() else "no dead letters match these options"
     if summary.total == request.limit:
         yield f"these are the first {request.limit}: there may be more (--after shows the next ones)"
 

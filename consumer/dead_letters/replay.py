@@ -130,7 +130,8 @@ class Replay:
         count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
         after = f", or --after {reached} to continue where this one stopped" if reached else ""
         print_message(
-            f"{count} were sent before that; run the command again (sending one twice changes no summary){after}"
+            f"{count} were sent before the command stopped; run it again (sending a dead letter twice changes no "
+            f"summary){after}"
         )
 
     async def _take(self, letter: Letter) -> None:
@@ -155,7 +156,10 @@ class Replay:
             source = await self.read_source(*letter.source) if self.targets.has_partition(letter) else None
             value = None if source is None else source.value
             if sha256_of(value) != letter.omitted.sha256:
-                self._give_up(letter, f"its value was too large, and it is not in {letter.source} any more")
+                self._give_up(
+                    letter,
+                    f"its value was too large for a dead letter, and the record {letter.source} no longer has it",
+                )
                 return
         at_ms = self.clock_ms()
         copy = self.targets.copy(letter, value, at_ms)
@@ -193,7 +197,9 @@ class Replay:
         """Say what has become of the letters and give the exit code: 1 if one was not sent or not found."""
         outcome, is_dry_run = self.outcome, self.publisher is None
         if outcome.repeated:
-            print_message(f"{outcome.repeated} more hold the same record as another dead letter, which is sent once")
+            print_message(
+                f"left out {count_of(outcome.repeated, 'dead letter')}, because another one holds the same record"
+            )
         if outcome.other_groups:
             groups = named(f"{group} ({count})" for group, count in outcome.other_groups.most_common())
             print_message(

@@ -74,7 +74,7 @@ def verdict(row: Row, where: str) -> TestCase | Poison:
             return poison("expectations_invalid", f"{where}, test_cases[{row.position}]: {row.problem}")
         case TwiceDifferently():
             places = f"test_cases[{row.first}] and [{row.second}]"
-            return poison("expectations_ambiguous", f"{where} holds it twice with different expectations: {places}")
+            return poison("expectations_ambiguous", f"{where} contains it twice, with different expectations: {places}")
         case Refused():
             return poison(row.reason, f"{where}: {row.problem}")
         case TestCase():
@@ -144,7 +144,7 @@ def among(verdicts: Iterable[tuple[str, TestCase | Poison]], holders: str) -> Te
     held = list(cases.values())
     if expect_the_same(held):
         return as_one(held)
-    detail = f"{len(held)} {holders} hold it with different expectations: {named(cases)}"
+    detail = f"{len(held)} {holders} contain it, with different expectations: {named(cases)}"
     return poison("expectations_ambiguous", detail)
 
 

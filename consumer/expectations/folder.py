@@ -215,7 +215,9 @@ class FolderIndex:
         if writing:
             raise Transient(f"{named(writing)} is being written")
         unread = f", and {len(bad)} more cannot be read: {named(bad)}" if bad else ""
-        return poison("expectations_not_found", f"none of {len(self.files) - len(bad)} batch files holds it{unread}")
+        return poison(
+            "expectations_not_found", f"none of the {len(self.files) - len(bad)} batch files contains it{unread}"
+        )
 
     def expected_cases(self, batch_id: str) -> int | None:
         """How many test cases the batch of that name has, None if there is none."""

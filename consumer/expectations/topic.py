@@ -209,7 +209,9 @@ class TopicSource(IndexedSource):
             self._note_doubt(f"{self._store} is missing")
         elif any(ends.get(partition, 0) < offset for partition, offset in read.items()):
             self._must_reread = True
-            self._note_doubt(f"{self._store} is not the one that was read: it ends earlier")
+            self._note_doubt(
+                f"{self._store} has fewer records than SAFE has read: it is not the topic that was read before"
+            )
 
     # --- reading
 

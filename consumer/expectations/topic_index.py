@@ -196,7 +196,10 @@ class TopicIndex:
         if len(cases) < len(rows):
             return next(row for row in rows if not isinstance(row, TestCase))
         if not expect_the_same(cases):
-            return Refused("expectations_ambiguous", "several of its records hold it, with different expectations")
+            return Refused(
+                "expectations_ambiguous",
+                "several records of the batch contain this test case, with different expectations",
+            )
         return as_one(cases) if cases else None
 
     def expected_cases(self, batch_id: str) -> int | None:

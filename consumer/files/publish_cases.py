@@ -73,7 +73,8 @@ class CasesPlan:
         ]
         if too_large:
             raise ConfigurationError(
-                f"nothing was published. Larger than the topic's limit of {min(limit_bytes, RECORD_BYTES)} bytes are: "
+                "nothing was published. Test cases larger than the topic's limit of "
+                f"{min(limit_bytes, RECORD_BYTES)} bytes: "
                 f"{named(too_large, _NAMED, _LONGEST_PLACE)}"
             )
 
@@ -266,7 +267,7 @@ async def publish_cases(
             if writer is not None:
                 await send_changes(changes, writer, message_console(), spec.name, now_ms)
     except Transient as error:
-        raise Fatal(f"{spec.name} cannot be published to: {error}") from error
+        raise Fatal(f"cannot publish to {spec.name}: {error}") from error
     message_console().print(summary_line(plan, changes, spec.name, dry_run=dry_run))
     return 0
 

@@ -121,7 +121,7 @@ def _explained(error: Exception, server: str) -> Fatal | Transient:
         if isinstance(error, kind):
             return Fatal(sentence.format(server, _tls_reason(error)))
     if isinstance(error, ConnectionRefusedError):
-        return Transient(f"{server}: nobody listens there")
+        return Transient(f"{server} refuses connections")
     if isinstance(error, TimeoutError):
         return Transient(f"{server} does not answer")
     return Transient(f"{server}: {getattr(error, 'strerror', None) or type(error).__name__}")

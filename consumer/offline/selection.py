@@ -99,9 +99,7 @@ def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:
     place = visible(str(test_dir / name))
     problem = id_problem(name)
     if problem is not None:
-        raise ConfigurationError(
-            f"{place}.json: the file's name {problem}, which the name of a batch may not; rename it"
-        )
+        raise ConfigurationError(f"{place}.json: the file's name {problem}, so it cannot name a batch; rename the file")
     if name not in known:
         raise ConfigurationError(f"{place}.json: there is no such batch file, or it is a link that leaves the folder")
     return name

@@ -165,7 +165,7 @@ class StoredSelection(Struct):
     def __post_init__(self) -> None:
         # A batch's name must not lead out of its folder: what a report says is not to be trusted.
         if not self.batches or any("/" in name or id_problem(name) for name in self.batches):
-            raise ValueError(".batches is no list of batch names")
+            raise ValueError(".batches is not a list of batch names")
 
 
 class StoredRun(Struct):

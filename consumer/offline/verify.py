@@ -37,7 +37,7 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     """
     missing = [name for name in _NEEDED if name not in report]
     if missing:
-        raise unusable(path, f"{', '.join(missing)} missing: this is no report of safe score")
+        raise unusable(path, f"{', '.join(missing)} missing: this is not a report of safe score")
     said = part_of(report, StoredRun, str(path))
     try:
         milliseconds_of(report["generated_at"])

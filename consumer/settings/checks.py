@@ -45,7 +45,7 @@ def _inverted_thresholds(settings: Settings, given: Layer) -> Iterator[str]:
         if getattr(settings, review) > getattr(settings, enough):
             low = _named(review, settings, given, default=f"{criterion} review")
             high = _named(enough, settings, given, default=f"{criterion} pass")
-            yield f"{low} is above {high}; lower the one or raise the other"
+            yield f"{low} is above {high}; lower the first or raise the second"
 
 
 def _repeated_topics(settings: Settings, given: Layer) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _unsecured(settings: Settings, given: Layer) -> Iterator[str]:
             value = getattr(settings, name)
             if value is not None and kind not in protocol:
                 choice = "SASL_SSL" if "SASL" in {kind, protocol[:4]} else "SSL"
-                yield f"{given[name].origin} is given, but {named} does not use it; set {variable}={choice} or drop it"
+                yield f"{given[name].origin} is set, but {named} does not use it; set {variable}={choice} or remove it"
             if value is None and kind in protocol and kind == "SASL":
                 yield f"{named} needs {VARIABLES[name]}; set it to {expected(name)}"
     if settings.kafka_ssl_keyfile and not settings.kafka_ssl_certfile:

@@ -154,7 +154,7 @@ def _check_surrogates(document: object) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise Poison("duplicate_key", "a key stands twice in one object")
+        raise Poison("duplicate_key", "a key appears twice in one object")
     return members
 
 

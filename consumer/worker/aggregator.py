@@ -129,7 +129,7 @@ class AggregatorPartition:
                 is_folded = self._follow(record, outgoing)
             except NewerSchema as error:
                 if taken == 0:
-                    raise Transient(f"written by a newer SAFE ({error}): roll out aggregators first") from error
+                    raise Transient(f"{error}: roll out aggregators first") from error
                 return taken
             if not is_folded:
                 return taken

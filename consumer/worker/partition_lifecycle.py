@@ -272,10 +272,10 @@ class PartitionLifecycle:
     def _check_not_less(self, committed: Committed | None) -> None:
         offset = None if committed is None else committed.offset
         if self._committed_to is not None and (offset is None or offset < self._committed_to):
+            now = "no longer exists" if offset is None else f"is now {offset}"
             raise Contradiction(
-                f"{self._role.topic}/{self.partition} was committed up to {self._committed_to} by this worker, but "
-                f"the group's offset is now {'gone' if offset is None else offset}: it was set back. Start the worker "
-                "again if that was meant"
+                f"this worker committed {self._role.topic}/{self.partition} up to {self._committed_to}, but the "
+                f"group's offset {now}: somebody reset it. If that was intended, start the worker again"
             )
 
     async def _serve(self, held: Held) -> None:

@@ -62,7 +62,7 @@ class RoleLifecycle:
             try:
                 await self._membership(backoff)
             except Transient as error:
-                _log.warning("the group was left; joining again", role=self.role.name, why=str(error))
+                _log.warning("left the consumer group; joining it again", role=self.role.name, why=str(error))
                 await wait_until(self._stopping, backoff.next())
 
     def stop(self) -> None:
@@ -175,8 +175,9 @@ class RoleLifecycle:
             return
         if self.runners[gap.partition].beyond(gap.offset, end) > _BEYOND_SECONDS:
             raise Fatal(
-                f"offset {gap.offset} of {self.role.topic}/{gap.partition} lies beyond its end, {end}: the topic was "
-                "deleted and created again, or restored from an older copy. See 'Starting over' in docs/operate.md"
+                f"offset {gap.offset} of {self.role.topic}/{gap.partition} is beyond the end of the partition, {end}: "
+                "the topic was deleted and created again, or restored from an older copy. See 'Starting over' in "
+                "docs/operate.md"
             ) from gap
 
     def _raise_failure(self) -> None:

@@ -182,7 +182,9 @@ class ScorerPartition:
             if isinstance(answer, Poison) and answer.reason == "expectations_not_found"
         }
         if any(now - since < grace for since in self._missing_since.values()):
-            raise Transient("a test case is not there yet; waiting for SAFE_V0_EXPECTATIONS_GRACE_SECONDS")
+            raise Transient(
+                f"a test case is not there yet; waiting up to {grace} s for it (SAFE_V0_EXPECTATIONS_GRACE_SECONDS)"
+            )
 
     async def _publish(
         self, records: Sequence[Record], events: Sequence[_Decoded], found: _Found, outgoing: Outgoing

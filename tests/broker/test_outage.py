@@ -187,7 +187,7 @@ def test_a_worker_that_starts_before_its_broker_waits_for_it(
         assert early.get("/livez")[0] == 200
         status, said = early.get("/readyz")
         assert status == 503
-        assert f"waiting for the brokers: {broker.bootstrap_servers}: nobody listens there" in said
+        assert f"waiting for the brokers: {broker.bootstrap_servers} refuses connections" in said
         assert unwanted.stop(within_seconds=SHUTDOWN_SECONDS) == 0
         broker.start()
         early.await_ready()
@@ -196,7 +196,7 @@ def test_a_worker_that_starts_before_its_broker_waits_for_it(
         assert early.stop() == 0
     assert problems == []
     [waiting] = [line for line in early.log_lines() if line.get("event") == "waiting for the brokers"]
-    assert waiting["why"] == f"{broker.bootstrap_servers}: nobody listens there"
+    assert waiting["why"] == f"{broker.bootstrap_servers} refuses connections"
 
 
 # --- a password -------------------------------------------------------------------------------------------------------

@@ -201,5 +201,5 @@ async def test_an_offset_beyond_the_end_is_refused_where_no_id_tells(
     made_again(site, site.outside.read(site.topics.scored)[:1])
     state = site.outside.ends(site.topics.state)[0].log
     said = await last_words(site, {"SAFE_V0_OFFSET_OUT_OF_RANGE": setting})
-    assert "lies beyond its end, 1: the topic was deleted and created again" in said
+    assert "is beyond the end of the partition, 1: the topic was deleted and created again" in said
     assert [row for row in site.outside.read(site.topics.state) if row.offset >= state] == []

@@ -664,7 +664,7 @@ async def test_a_record_of_a_newer_safe_makes_the_partition_wait_after_what_came
     site.logic.finish(outgoing, 1, at_end=False)
     site.logic.committed(1)
     nothing = Kept()
-    with pytest.raises(Transient, match=r"written by a newer SAFE .*roll out aggregators first"):
+    with pytest.raises(Transient, match=r"written by a newer SAFE.*: roll out aggregators first"):
         await site.logic.process(records[1:], nothing)
     assert not nothing.written
 

@@ -354,7 +354,7 @@ async def test_where_there_is_none_it_is_said(capsys: pytest.CaptureFixture[str]
     none = Selection(reasons=frozenset(["not_utf8"]))
     assert await listed([buried()], capsys, selection=none) == (
         [],
-        "safe: there are no dead letters that these options choose\n",
+        "safe: no dead letters match these options\n",
     )
 
 
@@ -662,7 +662,7 @@ async def test_a_record_that_stands_there_several_times_is_sent_once(capsys: pyt
     assert replay.conclude() == 0
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1] == f"replayed 4 of 4 dead letters to {INPUT}"
-    assert errors[0].startswith("safe: 2 more hold the same record as another dead letter")
+    assert errors[0].startswith("safe: left out 2 dead letters, because another one holds the same record")
 
 
 def test_only_the_letters_of_one_partition_are_remembered() -> None:
@@ -706,9 +706,15 @@ async def test_what_the_broker_refuses_is_named(capsys: pytest.CaptureFixture[st
 GOING_ON: list[tuple[list[str], str]] = [
     (
         [],
-        "2 were sent before that; run the command again (sending one twice changes no summary), or --after 0/1",
+        (
+            "2 were sent before the command stopped; run it again (sending a dead letter twice changes no summary), "
+            "or --after 0/1"
+        ),
     ),
-    (["0/0", "0/1", "0/2"], "2 were sent before that; run the command again (sending one twice changes no summary)\n"),
+    (
+        ["0/0", "0/1", "0/2"],
+        "2 were sent before the command stopped; run it again (sending a dead letter twice changes no summary)\n",
+    ),
 ]
 
 

@@ -148,14 +148,14 @@ BROKEN: dict[str, object] = {
 
 REFUSALS: list[tuple[str, dict[str, list[dict[str, object]]], tuple[str, str], str, str]] = [
     # nobody holds it
-    ("unknown", {"a.json": [case("A-1", "x")]}, ("a", "A-2"), "expectations_not_found", "none of 1 batch files"),
+    ("unknown", {"a.json": [case("A-1", "x")]}, ("a", "A-2"), "expectations_not_found", "none of the 1 batch files"),
     # two others hold it and disagree
     (
         "disagreement",
         {"a.json": [case("A-1", "x")], "b.json": [case("A-1", "y")]},
         ("c", "A-1"),
         "expectations_ambiguous",
-        "2 batch files hold it with different expectations: a.json, b.json",
+        "2 batch files contain it, with different expectations: a.json, b.json",
     ),
     # the same terms in another order are other expectations
     (
@@ -187,7 +187,7 @@ REFUSALS: list[tuple[str, dict[str, list[dict[str, object]]], tuple[str, str], s
         {"a.json": [case("A-1", "y"), case("A-2"), case("A-1", "z")]},
         ("a", "A-1"),
         "expectations_ambiguous",
-        "the batch's own file holds it twice with different expectations: test_cases[0] and [2]",
+        "the batch's own file contains it twice, with different expectations: test_cases[0] and [2]",
     ),
     # twice in one file, once bad
     ("twice, once bad", {"a.json": [case("A-1", "y"), BROKEN]}, ("a", "A-1"), "expectations_invalid", "[1]"),
@@ -197,7 +197,7 @@ REFUSALS: list[tuple[str, dict[str, list[dict[str, object]]], tuple[str, str], s
         {"a.json": [case("A-1", "y"), case("A-1", "z")]},
         ("c", "A-1"),
         "expectations_ambiguous",
-        "a.json holds it twice",
+        "a.json contains it twice",
     ),
 ]
 
@@ -292,7 +292,7 @@ async def test_only_the_json_files_of_the_top_level_count_and_hidden_ones_do_not
         written(tmp_path, name, [case("A-1", "x")])
     source = await started(tmp_path)
 
-    assert (await refused(source, "a", "A-1")).detail == "none of 0 batch files holds it"
+    assert (await refused(source, "a", "A-1")).detail == "none of the 0 batch files contains it"
 
 
 def config_map(folder: Path, revision: str, content: list[dict[str, object]]) -> None:
@@ -569,7 +569,7 @@ async def test_a_file_that_does_not_parse_harms_only_its_own_batch(tmp_path: Pat
     for batch_id in ("good", "nightly"):
         assert signals(await found(source, batch_id, "A-1")) == ("x",)
     assert (own.reason, own.detail) == ("expectations_invalid", f"the batch's own file: {problem}")
-    assert unknown.detail == "none of 1 batch files holds it, and 1 more cannot be read: bad.json"
+    assert unknown.detail == "none of the 1 batch files contains it, and 1 more cannot be read: bad.json"
     assert source.unusable == ("bad.json",)
 
 

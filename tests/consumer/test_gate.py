@@ -345,7 +345,7 @@ UNREADABLE: list[tuple[bytes, str]] = [
     ('{"summary": {}}'.encode("utf-16"), "cannot be read: byte 0 is not UTF-8"),
     (b"\xef\xbb\xbf{}", "is not a SAFE report, it has no summary; safe score --output report.json writes one"),
     # a reader of JSON may take either of two
-    (b'{"summary": {}, "summary": {}}', "cannot be read: a key stands twice in one object"),
+    (b'{"summary": {}, "summary": {}}', "cannot be read: a key appears twice in one object"),
     (b"[" * 65 + b"]" * 65, "cannot be read: nested deeper than 64 at character 64"),
     (b'{"summary": {"overall_pass_rate": NaN}}', "cannot be read: NaN and Infinity are not JSON"),
     # JSON, but no report

@@ -201,7 +201,7 @@ def test_a_record_over_the_limit_of_the_topic_is_refused(folder: Path) -> None:
     plan.check_sizes(ROOMY)
     plan.check_sizes(largest + 128)
 
-    with pytest.raises(ConfigurationError, match=r"limit of \d+ bytes are: .*asthma_1\.json, test_cases\[0\]$"):
+    with pytest.raises(ConfigurationError, match=r"limit of \d+ bytes: .*asthma_1\.json, test_cases\[0\]$"):
         plan.check_sizes(largest + 127)
 
 

@@ -102,7 +102,7 @@ async def test_where_nobody_answers_each_server_is_told_with_its_reason(
         await reach(plain(away, mute, unknown))
     assert not isinstance(raised.value, TurnedAway)
     words = str(raised.value)
-    assert f"{away}: nobody listens there" in words
+    assert f"{away} refuses connections" in words
     assert f"{mute} does not answer" in words
     assert f"{unknown}: " in words
 

@@ -144,7 +144,7 @@ UNUSABLE = [
         "a key twice",
         "e.jsonl",
         '{"test_id": "A", "test_id": "B", "output": null}',
-        "line 1 cannot be read: a key stands",
+        "line 1 cannot be read: a key appears",
     ),
     ("no output", "e.jsonl", '{"test_id": "A"}', "line 1 has no output"),
     ("a blank batch_id", "e.jsonl", '{"test_id": "A", "batch_id": " ", "output": null}', "line 1: batch_id is blank"),

@@ -138,7 +138,7 @@ def test_different_expectations_in_several_batches_are_refused(tmp_path: Path) -
 def test_different_expectations_in_one_file_are_refused(tmp_path: Path) -> None:
     write_batch(tmp_path, "a", a_case("A-1"), a_case("A-1", signals=["stridor"]))
 
-    assert "holds it twice with different expectations: test_cases[0] and [1]" in refusal(tmp_path)
+    assert "contains it twice, with different expectations: test_cases[0] and [1]" in refusal(tmp_path)
 
 
 # --- whose case an output answers -------------------------------------------------------------------------------------

@@ -304,7 +304,7 @@ REFUSED_FILES = [
     ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
     (
         '{"thresholds": {"CR": {"review": 0.9}}}',
-        "thresholds.CR.review=0.9 is above CR pass 0.8 (default); lower the one",
+        "thresholds.CR.review=0.9 is above CR pass 0.8 (default); lower the first",
     ),
     ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0; write numbers from 0 up, not all 0"),
     ('{"weights": {"CR": 0, "AH": 0, "AC": 0}}', "weights: the sum of the weights is 0; write numbers from 0 up, not"),
@@ -466,7 +466,7 @@ UNFIT = [
     # (environment, what the sentence says)
     (
         {"CR_REVIEW": "0.9"},
-        "SAFE_V0_CR_REVIEW=0.9 is above CR pass 0.8 (default); lower the one or raise the other",
+        "SAFE_V0_CR_REVIEW=0.9 is above CR pass 0.8 (default); lower the first or raise the second",
     ),
     ({"AC_PASS": "0.4"}, "AC review 0.5 (default) is above SAFE_V0_AC_PASS=0.4"),
     ({"INPUT_TOPIC": "t", "DEAD_LETTER_TOPIC": "t"}, "SAFE_V0_DEAD_LETTER_TOPIC=t is the same topic as SAFE_V0_INPUT"),
@@ -475,9 +475,9 @@ UNFIT = [
     ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs SAFE_V0_KAFKA_SASL_MECHANISM; set it to PLAIN, SCRAM-SHA-256 or"),
     (
         {"KAFKA_SASL_PASSWORD": SECRET},
-        "SAFE_V0_KAFKA_SASL_PASSWORD is given, but SAFE_V0_KAFKA_SECURITY_PROTOCOL PLAIN",
+        "SAFE_V0_KAFKA_SASL_PASSWORD is set, but SAFE_V0_KAFKA_SECURITY_PROTOCOL PLAIN",
     ),
-    ({"KAFKA_SSL_CAFILE": "ca.pem"}, "does not use it; set SAFE_V0_KAFKA_SECURITY_PROTOCOL=SSL or drop it"),
+    ({"KAFKA_SSL_CAFILE": "ca.pem"}, "does not use it; set SAFE_V0_KAFKA_SECURITY_PROTOCOL=SSL or remove it"),
     (
         {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": "k.pem"},
         "SAFE_V0_KAFKA_SSL_KEYFILE needs its certificate; set SAFE_V0_KAFKA_SSL_CERTFILE",

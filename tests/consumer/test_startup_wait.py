@@ -13,7 +13,7 @@ from consumer.settings import load
 from consumer.worker import startup_wait as module
 from consumer.worker.startup_wait import StartupWait
 
-AWAY, MUTE = Transient("127.0.0.1:1: nobody listens there"), Transient("127.0.0.1:1 does not answer")
+AWAY, MUTE = Transient("127.0.0.1:1 refuses connections"), Transient("127.0.0.1:1 does not answer")
 SECONDS = 600
 
 

@@ -38,7 +38,7 @@ def test_what_a_report_does_not_say_is_none_and_so_is_null(name: str) -> None:
         ({"configuration": "none"}, "configuration is not an object"),
         ({"selection": {"concern_id": "K07"}}, "selection.batches is missing"),
         ({"selection": {"concern_id": "K07", "batches": ["a", 2]}}, "selection.batches[1] is not a text"),
-        ({"selection": {"concern_id": "K07", "batches": ["a/b"]}}, "selection.batches is no list of batch names"),
+        ({"selection": {"concern_id": "K07", "batches": ["a/b"]}}, "selection.batches is not a list of batch names"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_place_behind_a_name_that_no_terminal_obeys(

@@ -226,7 +226,11 @@ def test_the_ceiling_goes_by_the_rules_in_force() -> None:
     [
         (CASES[:3], "at most 1 of 3 cases can pass by copying the narrative", 1 / 3),
         # nobody knows of the case without a narrative, so that it cannot lower a ceiling
-        (CASES, "at most 2 of 4 cases can pass by copying the narrative, 1 without a narrative left out", 3 / 5),
+        (
+            CASES,
+            "at most 2 of 4 cases can pass by copying the narrative (1 case without a narrative is not counted)",
+            3 / 5,
+        ),
         (CASES[3:4], "no case that can be scored has a narrative", 1.0),
         ((), "no case that can be scored has a narrative", 1.0),
     ],

@@ -25,7 +25,7 @@ KIND_LABELS: Final[Mapping[Kind, str]] = {
 KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
     "connectives": "Only small words or endings differ: shorten the term to its content words.",
-    "rearranged": "The same words are there in another order or form, or with others in between: expect its core.",
+    "rearranged": "The same words are in another order or form, or others are in between: shorten it to its key words.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
     "split": "The term joins findings that the output gives one by one, which is right: split the term.",
