@@ -79,7 +79,9 @@ def create(
 @app.command(cls=options.Once, short_help="Send outputs from files as input events.")
 def publish(
     *,
-    paths: Annotated[list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="factory-cli reports, or JSONL files of events; - is standard input.")
+    ],
     batch: Annotated[
         str | None,
         typer.Option(

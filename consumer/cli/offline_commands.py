@@ -95,7 +95,7 @@ def _gate(
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")
 def gate(
     *,
-    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")],
     min_pass_rate: options.MinPassRate = None,
     confidence: options.Confidence = None,
     fail_on: options.FailOnOption = None,
@@ -229,7 +229,7 @@ def lint(
 @app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")
 def compare_(
     *,
-    base: Annotated[Path, typer.Argument(help="The JSON report to compare with.")],
+    base: Annotated[Path, typer.Argument(help="The JSON report to compare with; - is standard input.")],
     new: Annotated[Path, typer.Argument(help="The JSON report of the later run.")],
     format_: options.ComparisonFormatOption = None,
     output: options.ComparisonFiles = None,
@@ -273,7 +273,7 @@ def compare_(
 @app.command(cls=options.Once, short_help="Recompute a report from its inputs.")
 def verify(
     *,
-    report: Annotated[Path, typer.Argument(help="A JSON report of safe score.")],
+    report: Annotated[Path, typer.Argument(help="A JSON report of safe score; - is standard input.")],
     outputs: options.Outputs,
     test_dir: options.TestDir = None,
     config_file: options.ConfigFile = None,

@@ -62,7 +62,7 @@ _OUTPUTS = typer.Option(
     "--input",
     "-i",
     metavar="PATH",
-    help="A factory-cli report, a JSONL file of events, or a folder of them; can be repeated.",
+    help="A factory-cli report, a JSONL file of events, or a folder of them; - is standard input; can be repeated.",
 )
 Outputs = Annotated[list[Path], _OUTPUTS]
 OptionalOutputs = Annotated[list[Path] | None, _OUTPUTS]

@@ -4,15 +4,17 @@ This is for people who name files: one that cannot be used raises ConfigurationE
 """
 
 import hashlib
+import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import BinaryIO, Final, Literal, TypeVar
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
+from consumer.files.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
 from consumer.text import named, printable, visible
 from consumer.wire.input_event import narrative_read
 from safe_core import (
@@ -80,6 +82,7 @@ class OutputFile:
     """A file of outputs; `sha256` in hex. A report answers a test case once; of several events the latest counts.
 
     `lines` counts the lines of a file of events, the last one too if it does not end in a newline; `size` is in bytes.
+    `held` is all of standard input, which cannot be read a second time.
     """
 
     path: Path
@@ -87,6 +90,7 @@ class OutputFile:
     sha256: str
     lines: int
     size: int
+    held: bytes | None = None
 
     def entries(self) -> Iterator[Entry]:
         """Read the file from its beginning, entry by entry; raises ConfigurationError at the first that cannot be used.
@@ -94,9 +98,13 @@ class OutputFile:
         Raises it at the end, too, if the bytes were not those of `sha256`: what is reported must be what was read.
         """
         digest = hashlib.sha256()
-        yield from (_report_entries if self.kind == "report" else _event_entries)(self.path, digest.update)
+        with readable(self.path), self._opened() as file:
+            yield from (_report_entries if self.kind == "report" else _event_entries)(self.path, file, digest.update)
         if digest.hexdigest() != self.sha256:
             raise unusable(self.path, "has changed while it was being read; try again when nothing writes to it")
+
+    def _opened(self) -> BinaryIO:
+        return self.path.open("rb") if self.held is None else io.BytesIO(self.held)
 
 
 def output_files(path: Path) -> list[Path]:
@@ -104,7 +112,7 @@ def output_files(path: Path) -> list[Path]:
 
     A report that SAFE wrote into the folder holds no outputs.
     """
-    if not path.is_dir():
+    if is_standard_input(path) or not path.is_dir():
         return [path]
     with readable(path):
         found = sorted(file for file in path.iterdir() if file.suffix in OUTPUT_SUFFIXES and file.is_file())
@@ -124,19 +132,25 @@ def is_own_report(path: Path) -> bool:
 
 
 def open_outputs(path: Path) -> OutputFile:
-    """Find out what a file is, and hash it; raises ConfigurationError unless it can be read twice."""
+    """Find out what a file is, and hash it; `-` is standard input. Raises ConfigurationError if it cannot be read."""
+    if is_standard_input(path):
+        held = read_standard_input()
+        return _examined(STANDARD_INPUT, io.BytesIO(held), held)
     with readable(path):
         if path.exists() and not path.is_file():
-            raise unusable(path, "is not a regular file: name a file, or save the stream to one first")
+            raise unusable(path, "is not a regular file; to read a stream, give - and redirect it to standard input")
         with path.open("rb") as file:
-            digest, lines, first_line = hashlib.sha256(), 0, b""
-            for line in file:
-                digest.update(line)
-                lines += 1
-                first_line = first_line if first_line.strip() else line
-            size = file.tell()
+            return _examined(path, file)
+
+
+def _examined(path: Path, file: BinaryIO, held: bytes | None = None) -> OutputFile:
+    digest, lines, first_line = hashlib.sha256(), 0, b""
+    for line in file:
+        digest.update(line)
+        lines += 1
+        first_line = first_line if first_line.strip() else line
     events = path.suffix in EVENT_SUFFIXES or _is_event(first_line)
-    return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines, size)
+    return OutputFile(path, "events" if events else "report", digest.hexdigest(), lines, file.tell(), held)
 
 
 def open_all(paths: Iterable[Path]) -> list[OutputFile]:
@@ -153,9 +167,8 @@ def _is_event(line: bytes) -> bool:
     return isinstance(document, dict) and "test_id" in document
 
 
-def _report_entries(path: Path, note: Callable[[bytes], None]) -> Iterator[Entry]:
-    with readable(path):
-        raw = path.read_bytes()
+def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -> Iterator[Entry]:
+    raw = file.read()
     note(raw)
     document = _parsed(raw, path, "the file")
     results = document.get("raw_results")
@@ -172,13 +185,12 @@ def _report_entries(path: Path, note: Callable[[bytes], None]) -> Iterator[Entry
         yield _entry(path, place, {**result, **inherited}, "engine_output")
 
 
-def _event_entries(path: Path, note: Callable[[bytes], None]) -> Iterator[Entry]:
-    with readable(path), path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            note(line)
-            if line.removeprefix(BYTE_ORDER_MARK if number == 1 else b"").strip():
-                place = f"line {number}"
-                yield _entry(path, place, _parsed(line, path, place, number), "output")
+def _event_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -> Iterator[Entry]:
+    for number, line in enumerate(file, 1):
+        note(line)
+        if line.removeprefix(BYTE_ORDER_MARK if number == 1 else b"").strip():
+            place = f"line {number}"
+            yield _entry(path, place, _parsed(line, path, place, number), "output")
 
 
 def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str) -> Entry:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
+from consumer.files.standard_input import called
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.compare_gate import ComparisonGate
 from consumer.offline.destinations import (
@@ -39,10 +40,10 @@ def print_remarks(told: Iterable[str]) -> None:
 
 def gate_command(report: Path, gate: Gate) -> int:
     """Decide on a report that is there, print why, and give the exit code; raises ConfigurationError."""
-    document = read_report(report)
-    checked_summary(document, report)
-    check_borne_out(document, report)
-    decision = gate.decide(document, printable(str(report)))
+    document, name = read_report(report), called(report)
+    checked_summary(document, name)
+    check_borne_out(document, name)
+    decision = gate.decide(document, printable(str(name)))
     print_remarks(_worth_knowing(document))
     print_remarks(beyond_copying(document, gate))
     print(decision.line)
@@ -91,12 +92,12 @@ class CompareRequest:
 
 def compare_command(request: CompareRequest) -> int:
     """Compare two reports, write and print what changed, and give the exit code; raises ConfigurationError."""
-    base, new = request.base, request.new
     asked = one_format(request.format, request.files, _COMPARISON_SUFFIXES)
-    check_writable(asked, [base, new], force=request.force)
+    check_writable(asked, [request.base, request.new], force=request.force)
+    base, new = called(request.base), called(request.new)
     # Where both have the same name, their folders tell them apart.
     names = [str(path) if base.name == new.name else path.name for path in (base, new)]
-    comparison = compare(read_report(base), read_report(new), *names)
+    comparison = compare(read_report(request.base), read_report(request.new), *names)
     decision = None if request.gate is None else request.gate.decide(comparison)
     line = None if decision is None else decision.line
     for each in asked:
@@ -137,7 +138,7 @@ def _comparison_text(comparison: Comparison, format_: Format, line: str | None) 
 
 def verify_command(report: Path, test_dir: Path, outputs: Sequence[Path]) -> int:
     """Recompute a report, print the first differences, and give the exit code; raises ConfigurationError."""
-    verification = verify(read_report(report), report, test_dir, outputs)
+    verification = verify(read_report(report), called(report), test_dir, outputs)
     print_remarks(verification.remarks)
     for line in lines(verification):
         print(line)

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.json_text import parse_json_of_file
+from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
 from safe_core import REPORT_TYPE, Label, id_problem
@@ -26,10 +27,10 @@ _Part = TypeVar("_Part")
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a JSON report; raises ConfigurationError where it cannot be read or is none."""
-    name = printable(str(path))
+    """Read a JSON report; `-` is standard input. Raises ConfigurationError where it cannot be read or is none."""
+    name = printable(str(called(path)))
     try:
-        written = path.read_bytes()
+        written = read_standard_input() if is_standard_input(path) else path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{name}: cannot be read ({error.strerror})") from error
     if not written.strip():
