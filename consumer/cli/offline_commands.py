@@ -192,34 +192,43 @@ def explain(
 @app.command(cls=options.Once, short_help="Find flaws in test cases.")
 def lint(
     *,
-    test_dir: Annotated[Path | None, typer.Argument(help="The folder of batch files.")] = None,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of batch files, or batch files. Default: SAFE_V0_EXPECTATIONS, if a folder."),
+    ] = None,
     concern: options.AnyConcern = None,
     batch: options.Batch = "*",
     outputs: options.OptionalOutputs = None,
     format_: options.TableOrJson = "table",
     fail_on: options.LintFailOn = "warning",
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Known findings, as --format json printed them earlier: they do not count."),
+    ] = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Find flaws in test cases: repeated or contradictory terms, and terms that a copy of the narrative would miss.
+    """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
     With --outputs, also terms that no run has found. Exits with 0 if nothing is found that --fail-on names, 1 if
-    something is, 3 if files cannot be used. In GitHub Actions, findings become annotations.
+    something is, 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
+    that are to stay can be kept in a baseline, where "reason" may say why.
 
-    Example:
+    Examples:
 
     \b
       safe lint ./test-cases --outputs run.json
+      safe lint ./test-cases --format json > baseline.json
+      safe lint ./test-cases --baseline baseline.json
     """
+    from consumer.offline.lint import LintRequest
     from consumer.offline.pages.findings import lint_command
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)
+    request = LintRequest(paths or [test_folder(None, loaded)], concern, batch, outputs or (), baseline)
     return lint_command(
-        test_folder(test_dir, loaded),
         loaded.policy,
-        concern=concern,
-        batch=batch,
-        outputs=outputs or (),
+        request,
         format_=format_,
         fail_on=fail_on,
         github_actions=surroundings().github_actions,

@@ -1,11 +1,12 @@
-"""`safe lint`: what is wrong with the test cases of a folder, before it is looked for in a prompt."""
+"""`safe lint`: what is wrong with test cases, before it is looked for in a prompt."""
 
 import json
+import os
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_all
+from consumer.offline.lint_baseline import Baseline
+from consumer.offline.narratives import nearest_in
 from consumer.text import count_of, named, visible
 from safe_core import (
     CRITERIA,
@@ -32,6 +35,7 @@ from safe_core import (
     prepare,
     score,
 )
+from safe_core.diagnosis import Passage
 from safe_core.lint import (
     SEVERITIES,
     Ceiling,
@@ -57,15 +61,23 @@ _NAMED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A finding, the file it is in, and its line there as near as it is known."""
+    """A finding, the file it is in, and its line there as near as it is known.
+
+    `narrative` holds at `nearest` the words that come closest to a term that is not in it. A finding is `known` if the
+    baseline has it, perhaps with a reason why it stays.
+    """
 
     file: Path
     line: int
     finding: Finding
+    narrative: str = ""
+    nearest: Passage | None = None
+    known: bool = False
+    reason: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
-        finding = self.finding
+        finding, nearest = self.finding, self.nearest
         return {
             "code": finding.code,
             "severity": finding.severity,
@@ -75,6 +87,9 @@ class Located:
             "test_id": finding.test_id,
             "term": finding.term,
             "sentence": finding.sentence,
+            "nearest": None if nearest is None else {"start": nearest.start, "end": nearest.end},
+            "known": self.known,
+            "reason": self.reason,
         }
 
 
@@ -83,7 +98,8 @@ class Lint:
     """The ceiling of the test cases, and the findings in the order of files and cases.
 
     `cases` counts them as they stand in the files; the ceiling, those that can be scored, and each once. `answers`
-    counts the outputs that answer one of them, None where no outputs were given.
+    counts the outputs that answer one of them, None where no outputs were given. Findings that the baseline knows are
+    listed, but neither counted nor a reason to fail; `gone` counts those of the baseline that are there no more.
     """
 
     ceiling: Ceiling
@@ -91,11 +107,22 @@ class Lint:
     cases: int
     findings: Sequence[Located]
     answers: int | None
+    gone: int = 0
+
+    @property
+    def new(self) -> list[Located]:
+        """The findings that the baseline does not know."""
+        return [each for each in self.findings if not each.known]
+
+    @property
+    def known(self) -> int:
+        """How many findings the baseline knows."""
+        return sum(each.known for each in self.findings)
 
     @property
     def by_severity(self) -> dict[Severity, int]:
-        """How many findings there are of each severity."""
-        counts = Counter(each.finding.severity for each in self.findings)
+        """How many new findings there are of each severity."""
+        counts = Counter(each.finding.severity for each in self.new)
         return {severity: counts[severity] for severity in _SEVERITIES}
 
     @property
@@ -111,13 +138,14 @@ class Lint:
 
     def document(self) -> dict[str, Any]:
         """Give what `--format json` prints."""
-        codes = Counter(each.finding.code for each in self.findings)
+        codes = Counter(each.finding.code for each in self.new)
         return {
             "ceiling": self.ceiling.document(),
             "batches": self.batches,
             "cases": self.cases,
             "answers": self.answers,
             "is_clean": self.is_clean,
+            "known": self.known,
             "by_severity": self.by_severity,
             "by_code": {code: codes[code] for code in SEVERITIES if codes[code]},
             "findings": [each.document() for each in self.findings],
@@ -144,26 +172,63 @@ class _LintedFile:
         return self.path.name.removesuffix(SUFFIX)
 
 
-def lint_folder(
-    test_dir: Path, policy: Policy, *, concern: str | None = None, batch: str = "*", outputs: Sequence[Path] = ()
-) -> Lint:
-    """Look at the batches of a folder whose names match a glob; raises ConfigurationError where nothing can be."""
-    files = _files(test_dir, concern, batch)
+@dataclass(frozen=True, slots=True)
+class LintRequest:
+    """What was asked for: folders and batch files; in both, `batch` is a glob over the names of batches."""
+
+    paths: Sequence[Path]
+    concern: str | None = None
+    batch: str = "*"
+    outputs: Sequence[Path] = ()
+    baseline: Path | None = None
+
+
+def lint_batches(policy: Policy, request: LintRequest) -> Lint:
+    """Look at the batches that were asked for; raises ConfigurationError where nothing can be."""
+    baseline = None if request.baseline is None else Baseline.read(request.baseline)
+    files = _files(request)
     for file in files:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
-    answers = _look_at_outputs(test_dir, files, outputs) if outputs else None
+    answers = _look_at_outputs(files, request.outputs) if request.outputs else None
     located = [located for file in files for located in _located(file)]
     counts = [len(file.cases) for file in files if file.cases]
-    return Lint(ceiling(_narrated(files, policy, concern)), len(counts), sum(counts), located, answers)
+    lint = Lint(ceiling(_narrated(files, policy, request.concern)), len(counts), sum(counts), located, answers)
+    return lint if baseline is None else _compared(lint, baseline)
 
 
-def _files(test_dir: Path, concern: str | None, batch: str) -> list[_LintedFile]:
+def _compared(lint: Lint, baseline: Baseline) -> Lint:
+    """Mark the findings that the baseline knows; each of its entries stands for one finding."""
+    marked = []
+    for each in lint.findings:
+        entry = baseline.take(each.document())
+        marked.append(each if entry is None else replace(each, known=True, reason=entry.reason))
+    return replace(lint, findings=marked, gone=baseline.left)
+
+
+def _files(request: LintRequest) -> list[_LintedFile]:
+    read = [file for path in request.paths for file in _files_of(path, request)]
+    files = [*{os.path.realpath(file.path): file for file in read}.values()]
+    if request.concern is not None and not any(file.cases or file.found for file in files):
+        places = named([str(path) for path in request.paths])
+        raise ConfigurationError(f"no test case of --concern {visible(request.concern)} in {places}")
+    return files
+
+
+def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
+    concern, batch = request.concern, request.batch
+    test_dir = path if path.is_dir() else path.parent
     try:
         listing = list_folder(test_dir)
+        if test_dir is not path:
+            path.stat()
     except OSError as error:
-        raise ConfigurationError(f"{visible(str(test_dir))}: cannot be read ({error.strerror})") from error
+        raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
     names = [name.removesuffix(SUFFIX) for name in sorted(listing.files.keys() | listing.ignored.keys())]
+    if test_dir is not path:
+        names = [name for name in names if name + SUFFIX == path.name]
+        if not names:
+            raise ConfigurationError(f"{visible(str(path))}: is not a batch file (<batch_id>.json)")
     files_chosen = [name + SUFFIX for name in chosen(batch, names)]
     read = (
         _unreadable(test_dir / name, listing.ignored[name])
@@ -177,8 +242,6 @@ def _files(test_dir: Path, concern: str | None, batch: str) -> list[_LintedFile]
         raise ConfigurationError(
             f"no batch matches --batch {visible(batch)} in {visible(str(test_dir))}: it holds {held}"
         )
-    if concern is not None and not any(file.cases or file.found for file in files):
-        raise ConfigurationError(f"no test case of --concern {visible(concern)} in {visible(str(test_dir))}")
     return files
 
 
@@ -270,10 +333,10 @@ class _Answered:
         self.file.found.append(self.case.finding(code, sentence, listed.path, listed.term))
 
 
-def _look_at_outputs(test_dir: Path, files: Sequence[_LintedFile], paths: Iterable[Path]) -> int:
+def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path]) -> int:
     """Add what outputs tell of the terms; gives how many of them answer one of the cases."""
     cases = _to_be_answered(files)
-    batches = Batches(load_batch(test_dir, file.batch_id) for file in files if file.cases)
+    batches = Batches(load_batch(file.path.parent, file.batch_id) for file in files if file.cases)
     answers = 0
     for outputs in open_all(paths):
         for entry in outputs.entries():
@@ -304,7 +367,11 @@ def _to_be_answered(files: Iterable[_LintedFile]) -> dict[ExpectationsKey, _Answ
 def _add_never_found(answered: Iterable[_Answered]) -> None:
     for case in answered:
         for listed in case.never_met("CR", "AC"):
-            none = "the one output does not hold" if case.answers == 1 else f"none of {case.answers} outputs holds"
+            none = (
+                "the only output does not contain"
+                if case.answers == 1
+                else f"none of the {case.answers} outputs contains"
+            )
             case.add("never_found", f'{none} "{listed.term}"', listed)
 
 
@@ -338,12 +405,27 @@ def _located(file: _LintedFile) -> list[Located]:
     """Give the findings line by line; a risk that has been seen to come true is not named beside it."""
     certain = {(each.position, each.path) for each in file.found if each.code == "hits_inside_word"}
     lines = _Lines(file)
+    narratives: dict[int | None, str] = {
+        case.position: narrative_of(case.written) or "" for case in file.cases if isinstance(case.read, TestCase)
+    }
+    nearest = dict(_nearest(file.found, narratives))
     located = [
-        Located(file.path, lines.of(each), each)
+        Located(file.path, lines.of(each), each, narratives.get(each.position, ""), nearest.get(each))
         for each in file.found
         if each.code != "may_hit_inside_word" or (each.position, each.path) not in certain
     ]
     return sorted(located, key=lambda each: (each.line, each.finding.position or 0))
+
+
+def _nearest(found: Iterable[Finding], narratives: Mapping[int | None, str]) -> Iterator[tuple[Finding, Passage]]:
+    """Give the place of a narrative that comes closest to each term that is not in it, if any does."""
+    absent: dict[int | None, list[Finding]] = {}
+    for each in found:
+        if each.code == "not_in_narrative" and each.position in narratives:
+            absent.setdefault(each.position, []).append(each)
+    for position, findings_of_case in absent.items():
+        passages = nearest_in(narratives[position], [each.term or "" for each in findings_of_case])
+        yield from ((each, passages[each.term]) for each in findings_of_case if each.term and each.term in passages)
 
 
 class _Lines:

@@ -1,7 +1,17 @@
 """The narratives of the selected test cases (contract.md, "The right patient")."""
 
+from collections.abc import Mapping, Sequence
+
 from consumer.files.batches import LoadedBatch, narratives_of
 from consumer.offline.selection import Selection
+from safe_core import Expectations, Output
+from safe_core.diagnosis import Passage, diagnose
+
+
+def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
+    """Find where a narrative comes closest to terms that it does not have, if it has anything like them."""
+    asked = diagnose(Expectations(tuple(terms), (), ()), Output((narrative,), "", ()), None)
+    return {miss.term: miss.passage for miss in asked.misses if miss.kind != "absent" and miss.passage is not None}
 
 
 class Narratives:

@@ -14,8 +14,8 @@ _INTRODUCTION: Final = f"""\
 
 A flag beats its environment variable, which beats a file in the secrets folder, which beats its key in the
 configuration file, which beats the default. `safe config show` prints each setting in force and where it came from,
-with secrets hidden; `safe worker --help` and the help of the other commands name their flags. A setting that SAFE
-does not know, or a value that it cannot use, stops the command with an error that names it.
+with secrets hidden; the help of each command lists the settings that it has a flag for. A setting that SAFE does not
+know, or a value that it cannot use, stops the command with an error that names it.
 
 The configuration file is `{FILE_NAME}` in the working directory, or what `--config` names. It is JSON, and `//`
 comments are allowed. `safe config schema` prints its JSON Schema, which editors use to complete and check it. A key

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
-from consumer.offline.lint import Lint, lint_folder
+from consumer.offline.lint import Lint, LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, lint_command, print_table
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report
@@ -27,7 +27,7 @@ def narrated(test_id: str, *lists: Sequence[str], **more: Any) -> Any:
 
 
 def lint(folder: Path, **more: Any) -> Lint:
-    return lint_folder(folder, DEFAULT_POLICY, **more)
+    return lint_batches(DEFAULT_POLICY, LintRequest([folder], **more))
 
 
 def codes(found: Lint) -> list[str]:
@@ -57,7 +57,7 @@ def flawed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_sound_folder_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_batch(tmp_path, "b1", narrated("T1"), narrated("T2", remark="nobody minds"))
-    assert lint_command(tmp_path, DEFAULT_POLICY, github_actions=True) == 0
+    assert lint_command(DEFAULT_POLICY, LintRequest([tmp_path]), github_actions=True) == 0
     out, err = capsys.readouterr()
     assert out.startswith("Ceiling: at most 2 of 2 cases can pass by copying the narrative\n")
     assert out.endswith("Clean: nothing to fix in 2 test cases of 1 batch, 1 info\n")
@@ -74,14 +74,14 @@ def test_a_terminal_has_its_sentences_wrapped(flawed: Path) -> None:
 
 
 def test_the_json_says_everything(flawed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert lint_command(flawed, DEFAULT_POLICY, format_="json", github_actions=True) == 1
+    assert lint_command(DEFAULT_POLICY, LintRequest([flawed]), format_="json", github_actions=True) == 1
     matches_golden("lint_json.txt", capsys.readouterr().out)
 
 
 def test_the_annotations_name_file_and_line_the_most_important_first(
     flawed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert lint_command(flawed, DEFAULT_POLICY, github_actions=True) == 1
+    assert lint_command(DEFAULT_POLICY, LintRequest([flawed]), github_actions=True) == 1
     matches_golden("lint_annotations.txt", capsys.readouterr().err)
 
 
@@ -110,7 +110,7 @@ def test_text_from_outside_cannot_steer_a_terminal(tmp_path: Path) -> None:
 
 def test_json_carries_what_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_batch(tmp_path, "b1", {**a_case("T1"), "metric_\ud800": 1})
-    assert lint_command(tmp_path, DEFAULT_POLICY, format_="json") == 1
+    assert lint_command(DEFAULT_POLICY, LintRequest([tmp_path]), format_="json") == 1
     assert json.loads(capsys.readouterr().out)["by_code"] == {"misspelt_key": 1}
 
 
@@ -179,7 +179,7 @@ def test_the_ceiling_goes_by_the_policy_in_force(tmp_path: Path) -> None:
     write_batch(tmp_path, "b1", narrated("T1", ["wheeze", "rash"], archetype="Lenient"))
     lenient = Policy.from_document({"overrides": {"archetype": {"Lenient": {"thresholds": {"CR": {"pass": 0.5}}}}}})
     assert lint(tmp_path).ceiling.by_label["Pass"] == 0
-    assert lint_folder(tmp_path, lenient).ceiling.by_label["Pass"] == 1
+    assert lint_batches(lenient, LintRequest([tmp_path])).ceiling.by_label["Pass"] == 1
 
 
 def test_lines_are_found_whatever_the_spelling(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_outputs_tell_which_terms_nobody_finds_and_nobody_uses(tmp_path: Path) -
     events = write_events(tmp_path / "runs.jsonl", event("T1", HARMFUL))
     found = lint(tmp_path / "cases", outputs=[report, events])
     assert [(each.finding.code, each.finding.test_id, each.finding.sentence) for each in found.findings] == [
-        ("never_found", "T1", 'none of 2 outputs holds "at 18:30"'),
-        ("never_found", "T1", 'none of 2 outputs holds "theatre"'),
+        ("never_found", "T1", 'none of the 2 outputs contains "at 18:30"'),
+        ("never_found", "T1", 'none of the 2 outputs contains "theatre"'),
         ("never_used", "T1", '"policy" is forbidden in 2 test cases, and no output used it'),
     ]
     assert (found.answers, found.is_clean) == (3, True)  # mere information
@@ -227,7 +227,7 @@ def test_a_short_term_that_outputs_hold_inside_a_word_is_found_without_showing_t
 def test_outputs_of_other_cases_are_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_batch(tmp_path / "cases", "b1", narrated("T1"))
     report = write_report(tmp_path / "run.json", answer("T9"))
-    assert lint_command(tmp_path / "cases", DEFAULT_POLICY, outputs=[report]) == 0
+    assert lint_command(DEFAULT_POLICY, LintRequest([tmp_path / "cases"], outputs=[report])) == 0
     assert "no output answers any of the test cases" in capsys.readouterr().err
 
 
@@ -286,3 +286,104 @@ def test_the_severity_that_fails_can_be_chosen(
     assert {severity: main(["lint", str(tmp_path), "--fail-on", severity]) for severity in codes} == codes
     assert main(["lint", str(tmp_path)]) == codes["warning"]
     capsys.readouterr()
+
+
+# --- files, the narrative's own words, and what is known --------------------------------------------------------------
+
+
+def test_files_and_folders_can_be_named_together_and_each_is_read_once(tmp_path: Path) -> None:
+    for folder, name in (("one", "b1"), ("one", "b2"), ("two", "b3")):
+        write_batch(tmp_path / folder, name, narrated(name.upper()))
+    one, two = tmp_path / "one", tmp_path / "two"
+    found = lint_batches(DEFAULT_POLICY, LintRequest([one / "b1.json", two, one / "b1.json"]))
+    assert (found.batches, found.cases) == (2, 2)
+    both = lint_batches(DEFAULT_POLICY, LintRequest([one / "b1.json", one]))
+    assert (both.batches, both.cases) == (2, 2)
+    assert main(["lint", str(one / "b2.json"), str(two)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nothing.json", "cannot be read (No such file"), ("notes.txt", "is not a batch file (<batch_id>.json)")],
+)
+def test_what_is_no_batch_file_is_named(
+    name: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_batch(tmp_path, "b1", narrated("T1"))
+    (tmp_path / "notes.txt").write_text("{}")
+    assert main(["lint", str(tmp_path / name)]) == 3
+    assert f"{tmp_path / name}: {words}" in capsys.readouterr().err
+
+
+def test_outputs_are_held_against_files_of_several_folders(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        write_batch(tmp_path / folder, folder, narrated(folder, ["at 18:30"]))
+    report = write_report(tmp_path / "run.json", answer("one", GOOD), answer("two", GOOD))
+    found = lint_batches(DEFAULT_POLICY, LintRequest([tmp_path / "one", tmp_path / "two"], outputs=[report]))
+    assert found.answers == 2
+    assert [each.finding.test_id for each in found.findings if each.finding.code == "never_found"] == ["one", "two"]
+
+
+def test_the_narratives_own_words_stand_beside_a_term_that_it_lacks(tmp_path: Path) -> None:
+    write_batch(tmp_path, "b1", narrated("T1", ["salbutamol given", "theatre was called", "a purple rash"]))
+    found = lint(tmp_path)
+    nearest = {each.finding.term: each.document()["nearest"] for each in found.findings}
+    start, end = nearest["salbutamol given"]["start"], nearest["salbutamol given"]["end"]
+    assert NARRATIVE[start:end] == "salbutamol was given"
+    assert nearest["a purple rash"] is None
+    assert "the narrative says: Wheeze on arrival at 18:30; [salbutamol was given], and theatre" in table(found)
+    assert "Wheeze on arrival" not in "".join(annotations(found))  # a log that others may read
+
+
+class TestBaseline:
+    @pytest.fixture
+    def baseline(self, flawed: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+        assert main(["lint", str(flawed), "--format", "json"]) == 1
+        Path("baseline.json").write_text(capsys.readouterr().out)
+        return Path("baseline.json")
+
+    def test_known_findings_do_not_fail_and_are_not_shown(
+        self, flawed: Path, baseline: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["lint", str(flawed), "--baseline", str(baseline)]) == 0
+        out, err = capsys.readouterr()
+        assert out.endswith("Clean: nothing to fix in 5 test cases of 2 batches, 10 known\n")
+        assert "duplicate_term" not in out
+        assert err == ""
+
+    def test_a_reason_is_kept_and_a_new_finding_fails(
+        self, flawed: Path, baseline: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        document = json.loads(baseline.read_text())
+        document["findings"][0]["reason"] = "the guideline words it so"
+        baseline.write_text(json.dumps(document))
+        write_batch(flawed, "K07_batch_0", narrated("K07-9", ["wheeze", "wheeze"]))  # lines of others do not move
+        assert main(["lint", str(flawed), "--baseline", str(baseline), "--format", "json"]) == 1
+        found = json.loads(capsys.readouterr().out)
+        assert [each["test_id"] for each in found["findings"] if not each["known"]] == ["K07-9"]
+        assert found["findings"][1]["reason"] == "the guideline words it so"
+        assert (found["known"], found["by_severity"]["warning"]) == (10, 1)
+
+    def test_what_is_no_longer_found_is_said(
+        self, flawed: Path, baseline: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (flawed / "K07_batch_3.json").unlink()
+        assert main(["lint", str(flawed), "--baseline", str(baseline)]) == 0
+        assert "1 finding of baseline.json no longer found: remove it from the file" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("{}", "is not a baseline; safe lint --format json > baseline.json writes one"),
+            ('{"findings": [{"code": 1}]}', "findings[0].code is not a text"),
+            ("{oops", "not valid JSON at line 1, column 2"),
+            (None, "cannot be read (No such file or directory)"),
+        ],
+    )
+    def test_a_baseline_that_cannot_be_used_is_named(
+        self, text: str | None, words: str, flawed: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        if text is not None:
+            Path("baseline.json").write_text(text)
+        assert main(["lint", str(flawed), "--baseline", "baseline.json"]) == 3
+        assert f"baseline.json: {words}" in capsys.readouterr().err.replace("cannot be read: not", "not")

@@ -69,19 +69,19 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         "  ", (f"{term.verdict or ('doubt' if term.is_doubtful else 'used'):7}", BOLD), f"{term.criterion}  "
     )
     indent = Text(" " * lead.cell_len)
-    yield from layout.hanging(lead, _signed(term.expected, layout) if term.expected else printable(term.text))
+    yield from layout.hanging(lead, signed(term.expected, layout) if term.expected else printable(term.text))
     if term.place:
         where = term.place.partition(",")[0]
         yield from layout.hanging(
-            indent, Text.assemble(f"{term.how} in {where}: " if where else "", _signed(term.found, layout))
+            indent, Text.assemble(f"{term.how} in {where}: " if where else "", signed(term.found, layout))
         )
     if term.narrative and term.narrative != [MarkedText(NOTHING_LIKE_IT)]:
-        yield from layout.hanging(indent, Text.assemble("the narrative says: ", _signed(term.narrative, layout)))
+        yield from layout.hanging(indent, Text.assemble("the narrative says: ", signed(term.narrative, layout)))
     if term.advice:
         yield from layout.hanging(indent, printable(term.advice))
 
 
-def _signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
+def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
     """Give a text with what differs in brackets, so that colour only repeats it."""
     parts = []
     for each in texts:

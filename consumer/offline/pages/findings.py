@@ -2,17 +2,18 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Final, Literal
 
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.lint import Lint, Located, lint_folder
+from consumer.offline.lint import Lint, LintRequest, Located, lint_batches
 from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Line
+from consumer.offline.pages.explanation import signed
+from consumer.offline.pages.quotes import around
 from consumer.terminal import print_message, result_console
 from consumer.text import count_of, printable
 from safe_core import Policy
@@ -22,20 +23,21 @@ LintFormat = Literal["table", "json"]
 
 
 def lint_command(
-    test_dir: Path,
     policy: Policy,
+    request: LintRequest,
     *,
-    concern: str | None = None,
-    batch: str = "*",
-    outputs: Sequence[Path] = (),
     format_: LintFormat = "table",
     fail_on: Severity | Literal["never"] = "warning",
     github_actions: bool = False,
 ) -> int:
-    """Look at the test cases of a folder, print what was found, and give the exit code; raises ConfigurationError."""
-    lint = lint_folder(test_dir, policy, concern=concern, batch=batch, outputs=outputs)
+    """Look at test cases, print what was found, and give the exit code; raises ConfigurationError."""
+    lint = lint_batches(policy, request)
     if lint.answers == 0:
         print_message("no output answers any of the test cases: is --outputs the right file?")
+    if lint.gone:
+        them = "it" if lint.gone == 1 else "them"
+        gone = f"{count_of(lint.gone, 'finding')} of {request.baseline} no longer found"
+        print_message(f"{gone}: remove {them} from the file")
     if github_actions:
         for line in annotations(lint):
             print(line, file=sys.stderr)  # so that JSON on standard output stays valid
@@ -66,7 +68,7 @@ def _table(lint: Lint, layout: Layout) -> Iterator[Line]:
     first, *others = ceiling_lines(lint.ceiling)
     yield Text(first, BOLD)
     yield from map(Text, others)
-    for file, found in groupby(lint.findings, key=lambda each: each.file):
+    for file, found in groupby(lint.new, key=lambda each: each.file):
         yield Text()
         yield Text(printable(str(file)), BOLD)
         for each, more in _gathered(found):
@@ -104,12 +106,16 @@ def _finding(each: Located, more: int, layout: Layout) -> Iterator[Line]:
     place = f"  {finding.code}  {printable(finding.place)}".rstrip() + others
     yield Text.assemble(f"{each.line:6}  ", (finding.severity, _STYLES[finding.severity]), place)
     yield from layout.hanging(_INDENT, printable(finding.sentence))
+    if each.nearest is not None:
+        passage = signed(around(each.narrative, each.nearest), layout)
+        yield from layout.hanging(_INDENT, Text.assemble("the narrative says: ", passage))
 
 
 def _closing(lint: Lint) -> str:
     looked = f"{count_of(lint.cases, 'test case')} of {count_of(lint.batches, 'batch', 'es')}"
     errors, warnings, infos = (lint.by_severity[severity] for severity in ("error", "warning", "info"))
     informed = f", {infos} info" if infos else ""
+    informed += f", {lint.known} known" if lint.known else ""
     if lint.is_clean:
         return f"Clean: nothing to fix in {looked}{informed}"
     return f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}{informed} in {looked}"
@@ -127,7 +133,7 @@ _ESCAPED_PROPERTY: Final = {**_ESCAPED_MESSAGE, ord(":"): "%3A", ord(","): "%2C"
 def annotations(lint: Lint) -> Iterator[str]:
     """Give the workflow commands for the most important findings, as many of each kind as GitHub shows."""
     codes = list(SEVERITIES)
-    ordered = sorted(lint.findings, key=lambda each: codes.index(each.finding.code))
+    ordered = sorted(lint.new, key=lambda each: codes.index(each.finding.code))
     for severity in ("error", "warning"):
         of_kind = (each for each in ordered if each.finding.severity == severity)
         yield from map(_annotation, islice(of_kind, _SHOWN))

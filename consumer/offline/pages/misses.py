@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from consumer.offline.narratives import nearest_in
 from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
-from safe_core import Criterion, Expectations, Output
-from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Verdict, diagnose
+from safe_core import Criterion, Output
+from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Verdict
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "form",
@@ -236,8 +237,7 @@ def _in_narrative(term: str, narrative: str | None) -> Sequence[quotes.MarkedTex
     """Quote how the narrative words a term, if at all."""
     if narrative is None:
         return ()
-    asked = diagnose(Expectations((term,), (), ()), Output((narrative,), "", ()), None)
-    nearest = next((each.passage for each in asked.misses if each.kind != "absent"), None)
+    nearest = nearest_in(narrative, [term]).get(term)
     return quotes.marked_texts(NOTHING_LIKE_IT) if nearest is None else quotes.around(narrative, nearest)
 
 
