@@ -17,7 +17,7 @@ Role = Literal["scorer", "aggregator", "all"]
 EventName = Literal["input", "result", "report", "dead-letter"]
 ShowFormat = Literal["table", "json"]
 OnDuplicate = Literal["first", "last"]
-ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "html", "all"]
+ReportFormat = Literal["json", "console", "markdown", "junit", "csv", "terms", "html", "all"]
 ComparisonFormat = Literal["console", "json", "markdown", "html"]
 FailOn = Literal["fail", "review", "never"]
 
@@ -185,7 +185,7 @@ OutputFiles = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write a report as .json, .md, .html, .xml (JUnit), .csv or .txt; - is stdout; can be repeated.",
+        help="Write .json, .md, .html, .xml (JUnit), .csv (cases), .terms.csv or .txt; - is stdout; can be repeated.",
     ),
 ]
 Format = Annotated[

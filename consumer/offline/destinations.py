@@ -13,16 +13,17 @@ from typing import Final, Literal
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report
 from consumer.offline.pages import comparison as comparison_text
-from consumer.offline.pages import comparison_html, comparison_json, junit, markdown
+from consumer.offline.pages import comparison_html, comparison_json, junit, markdown, term_table
 from consumer.offline.pages import csv_table as table_csv
 from consumer.offline.pages import html as html_page
 from consumer.text import visible
 
-Format = Literal["json", "console", "markdown", "junit", "csv", "html"]
+Format = Literal["json", "console", "markdown", "junit", "csv", "terms", "html"]
 
 STDOUT: Final = "-"
 SUFFIXES: Final[Mapping[str, Format]] = {
-    ".json": "json", ".md": "markdown", ".xml": "junit", ".csv": "csv", ".html": "html", ".txt": "console",
+    ".json": "json", ".md": "markdown", ".xml": "junit", ".csv": "csv", ".terms.csv": "terms", ".html": "html",
+    ".txt": "console",
 }  # fmt: skip
 _SUFFIX_OF: Final = {format_: suffix for suffix, format_ in SUFFIXES.items()}
 _ALL: Final[tuple[Format, ...]] = ("console", "json", "markdown")
@@ -33,7 +34,7 @@ _TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
 _MARKS: Final[tuple[re.Pattern[str], ...]] = (
     re.compile("|".join(map(re.escape, (markdown.MARK, comparison_text.MARK)))),
     re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
-    re.compile(re.escape(",".join(table_csv.HEADER))),
+    re.compile("|".join(re.escape(",".join(header)) for header in (table_csv.HEADER, term_table.HEADER))),
     re.compile(
         r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*"
         f"(?:{'|'.join(map(re.escape, (html_page.MARK, comparison_html.MARK)))})"
@@ -122,15 +123,22 @@ def _named(output: str, asked: Format | None, suffixes: Mapping[str, Format]) ->
     if output == STDOUT:
         return Destination(asked or "console", None)
     path = Path(output)
-    by_suffix = suffixes.get(path.suffix.lower())
+    suffix = _suffix(path)
+    by_suffix = suffixes.get(suffix)
     if by_suffix is not None and not (by_suffix == "console" and asked is not None):
         return Destination(by_suffix, path)
-    if asked is None or path.suffix.lower() in SUFFIXES.keys() - suffixes.keys():
+    if asked is None or suffix in SUFFIXES.keys() - suffixes.keys():
         known = ", ".join(suffixes)
         raise ConfigurationError(
             f"--output {visible(output)}: its suffix names no format; end it in one of {known}, or give --format"
         )
     return Destination(asked, path)
+
+
+def _suffix(path: Path) -> str:
+    last = path.suffix.lower()
+    both = Path(path.stem).suffix.lower() + last
+    return both if both in SUFFIXES else last
 
 
 def _distinct(asked: Sequence[Destination]) -> tuple[Destination, ...]:

@@ -1,6 +1,6 @@
 """`safe score` from beginning to end: what it reads, prints and writes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.report_content import why
+from consumer.offline.pages.term_table import render_terms
 from consumer.offline.report_commands import beyond_copying, print_remarks
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
@@ -132,20 +133,21 @@ def _print(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) 
     print_remarks([f"{run.verdict.upper()}: {why(run)}", *([] if run.decision is None else [run.decision])])
 
 
+_PAGES: Final[Mapping[Format, Callable[[ScoredRun], str]]] = {
+    "json": _json_text,
+    "markdown": render_markdown,
+    "csv": render_csv,
+    "terms": render_terms,
+    "html": render_html,
+}
+
+
 def _text(run: ScoredRun, format_: Format, request: ScoreRequest) -> str:
-    match format_:
-        case "json":
-            return _json_text(run)
-        case "markdown":
-            return render_markdown(run)
-        case "junit":
-            return render_junit(run, review_fails=request.gate is not None and request.gate.fail_on == "review")
-        case "csv":
-            return render_csv(run)
-        case "html":
-            return render_html(run)
-        case "console":
-            return scorecard_text(run, verbose=request.verbose)
+    if format_ == "junit":
+        return render_junit(run, review_fails=request.gate is not None and request.gate.fail_on == "review")
+    if format_ == "console":
+        return scorecard_text(run, verbose=request.verbose)
+    return _PAGES[format_](run)
 
 
 def _append_step_summary(run: ScoredRun, path: Path) -> None:

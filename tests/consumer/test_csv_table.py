@@ -1,12 +1,17 @@
-"""The cases as a table for a spreadsheet."""
+"""The cases, and their terms, as tables for a spreadsheet."""
 
 import csv
 import io
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from consumer.offline.pages.csv_table import HEADER, render_csv
+from consumer.offline.pages.term_table import render_terms
+from consumer.offline.scored_run import Explanation, ScoredRun
 from safe_core import Expectations, Output
+from safe_core.diagnosis import diagnose
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run
 
@@ -94,3 +99,50 @@ def test_an_id_is_no_formula_either() -> None:
     sample = Sample("=1", Expectations((), (), ()), None, archetype="-a", batch_id="@b")
     (row,) = rows(render_csv(scored_run([sample], concern_id="+c")))
     assert [row[name] for name in HEADER[:4]] == ["'+c", "'@b", "'=1", "'-a"]
+
+
+# --- a row for each term ----------------------------------------------------------------------------------------------
+
+
+def explained(samples: Sequence[Sample]) -> ScoredRun:
+    run = scored_run(samples)
+    answers = {each.test_id: each for each in samples if each.output is not None}
+    return replace(
+        run,
+        explanations={
+            test_id: Explanation(diagnose(each.expectations, each.output or Output(), None), each.output or Output())
+            for test_id, each in answers.items()
+        },
+    )
+
+
+def test_each_term_has_a_row_with_what_is_known_of_it() -> None:
+    matches_golden("small.terms.csv", render_terms(explained(SMALL)))
+
+
+def test_without_explanations_the_same_rows_say_less() -> None:
+    told = rows(render_terms(explained(SMALL)))
+    bare = rows(render_terms(scored_run(SMALL)))
+    assert {row["verdict"] for row in bare} == {""}
+    kept = ("test_id", "label", "criterion", "term", "outcome", "doubtful")
+    assert [[row[name] for name in kept] for row in bare] == [[row[name] for name in kept] for row in told]
+
+
+def test_the_terms_are_those_of_the_cases() -> None:
+    run = scored_run(nasty_samples())
+    of_cases = rows(render_csv(run))
+    of_terms = rows(render_terms(run))
+    for criterion, outcome, column in (
+        ("CR", "found", "CR_found"),
+        ("CR", "missing", "CR_missing"),
+        ("AH", "used", "AH_violations"),
+        ("AC", "found", "AC_found"),
+        ("AC", "missing", "AC_missing"),
+    ):
+        for case in of_cases:
+            listed = [
+                row["term"]
+                for row in of_terms
+                if (row["test_id"], row["criterion"], row["outcome"]) == (case["test_id"], criterion, outcome)
+            ]
+            assert "; ".join(listed) == case[column]

@@ -32,6 +32,7 @@ PLACES = [
     ("json", [], CONSOLE, {"json": None}),
     ("junit", [], CONSOLE, {"junit": None}),
     ("csv", [], CONSOLE, {"csv": None}),
+    ("terms", [], CONSOLE, {"terms": None}),
     ("json", ["-"], CONSOLE, {"json": None}),
     # Markdown goes to the folder of reports
     ("markdown", [], CONSOLE, {"markdown": f"{AUTOMATIC}.md"}),
@@ -46,6 +47,7 @@ PLACES = [
     (None, ["r.JSON", "j.xml", "t.csv", "m.md", "p.html"], CONSOLE,
         {"console": None, "json": "r.JSON", "junit": "j.xml", "csv": "t.csv", "markdown": "m.md", "html": "p.html"}),
     (None, ["s.txt"], CONSOLE, {"console": "s.txt"}),
+    (None, ["t.csv", "t.Terms.CSV"], CONSOLE, {"console": None, "csv": "t.csv", "terms": "t.Terms.CSV"}),
     ("json", ["golden.json"], CONSOLE, {"json": "golden.json"}),
     ("json", ["golden.json", "junit.xml"], CONSOLE, {"json": "golden.json", "junit": "junit.xml"}),
     ("console", ["r.json"], CONSOLE, {"console": None, "json": "r.json"}),
@@ -74,7 +76,7 @@ CONTRADICTIONS = [
     (
         None,
         ["report"],
-        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .html, .txt, or",
+        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .terms.csv, .html, .txt,",
     ),
     (None, ["-"], None),
     (None, ["r.json", "r.json"], "two formats would go to r.json; give one of them an --output of its own"),

@@ -31,13 +31,14 @@ def _cells(case: CaseLine) -> Iterable[str]:
     yield from map(cell, (case.batch_id, case.test_id, row.archetype or ""))
     yield row.label
     yield from map(repr, row.scores)
-    yield _output(case)
+    yield output_state(case)
     # Each term by itself: where a spreadsheet splits at semicolons, each becomes a cell.
     yield from ("; ".join(map(cell, terms)) for terms in row.details)
     yield from map(str, row.terms)
 
 
-def _output(case: CaseLine) -> str:
+def output_state(case: CaseLine) -> str:
+    """Say whether the case was answered."""
     if not case.answered:
         return "missing"
     return "empty" if case.row.empty_output else "answered"
