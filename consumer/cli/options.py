@@ -112,7 +112,11 @@ Explained = Annotated[
     bool, typer.Option("--explain", help="Say why each missed term was missed; this changes no score.")
 ]
 IncludeText = Annotated[
-    bool, typer.Option("--include-text", help="Quote outputs in explanations; they may contain patient data.")
+    bool,
+    typer.Option(
+        "--include-text",
+        help="Quote outputs, which may hold patient data; safe score: in json and html.",
+    ),
 ]
 LintFailOn = Annotated[
     Literal["error", "warning", "info", "never"],

@@ -1,6 +1,6 @@
 """`safe score` from beginning to end: what it reads, prints and writes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,6 +93,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
         decision = request.gate.decide(run.report)
         run, passed = replace(run, decision=decision.line), decision.passed
     print_remarks(remarks)
+    print_remarks(_without_text(run, asked))
     print_remarks(beyond_copying(run.report, request.gate))
     _write_files(run, asked, request)
     if surroundings.step_summary is not None:
@@ -100,6 +101,17 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     _print(run, asked, request)
     print_remarks(f"wrote {each.path}" for each in asked if each.path is not None)
     return CODE_OF_LABEL[run.verdict] if passed is None else CODE_OF_GATE[passed]
+
+
+_QUOTING: Final[frozenset[Format]] = frozenset({"json", "html"})
+
+
+def _without_text(run: ScoredRun, asked: Sequence[Destination]) -> Iterator[str]:
+    """Say which formats do not quote outputs, though --include-text asks for it."""
+    formats = {each.format for each in asked}
+    silent = formats - _QUOTING - ({"console"} if formats & _QUOTING else set())
+    if run.shows_text and silent:
+        yield f"--include-text changes nothing in {', '.join(sorted(silent))}: only json and html quote outputs"
 
 
 def _progress(files: Sequence[OutputFile]) -> AbstractContextManager[Bar]:

@@ -76,7 +76,7 @@ CONTRADICTIONS = [
     (
         None,
         ["report"],
-        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .terms.csv, .html, .txt,",
+        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .terms.csv, .html,",
     ),
     (None, ["-"], None),
     (None, ["r.json", "r.json"], "two formats would go to r.json; give one of them an --output of its own"),

@@ -116,3 +116,22 @@ def test_what_is_wrong_in_a_file_is_named_by_line_and_column(
     outputs = name if name.startswith("run") else "run.json"
     assert main(["score", "-c", "K07", "-b", "asthma_1", "-i", outputs, "-t", "cases"]) == 3
     assert place in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("formats", "silent"),
+    [
+        (["-f", "console"], "console"),
+        (["-o", "r.json", "-o", "t.csv", "-o", "r.md"], "csv, markdown"),
+        (["-o", "r.json"], None),
+        (["-o", "r.html"], None),
+    ],
+)
+def test_a_format_that_quotes_nothing_says_so(
+    formats: list[str], silent: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run({"test_id": "A-1", "engine_output": GOOD})
+    main(["score", "-c", "K07", "-b", "asthma_1", "-i", "run.json", "-t", "cases", "--include-text", *formats])
+    said = [line for line in capsys.readouterr().err.splitlines() if "--include-text" in line]
+    whole = f"safe: --include-text changes nothing in {silent}: only json and html quote outputs"
+    assert said == ([whole] if silent else [])
