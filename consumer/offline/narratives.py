@@ -9,9 +9,10 @@ from safe_core.diagnosis import Passage, diagnose
 
 
 def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
-    """Find where a narrative comes closest to terms that it does not have, if it has anything like them."""
+    """Find the places where a narrative has terms, or comes closest to them, if it has anything like them."""
     asked = diagnose(Expectations(tuple(terms), (), ()), Output((narrative,), "", ()), None)
-    return {miss.term: miss.passage for miss in asked.misses if miss.kind != "absent" and miss.passage is not None}
+    near = {miss.term: miss.passage for miss in asked.misses if miss.kind != "absent" and miss.passage is not None}
+    return near | {found.term: found.passage for found in asked.occurrences}
 
 
 class Narratives:

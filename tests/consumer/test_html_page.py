@@ -165,7 +165,8 @@ def explained(*, shows_text: bool, why: Diagnosis = WHY) -> ScoredRun:
     )
 
 
-LEGEND = [("del", "so"), ("ins", "so")]
+WHOLE = [("mark", "arrived at 09:30 on Saturday"), ("mark", "delay due to staffing"), ("mark", "or")]
+LEGEND = [("del", "so"), ("ins", "so"), ("mark", "so")]
 
 
 # --- what it is
@@ -258,7 +259,7 @@ def test_texts_that_try_to_break_out() -> None:
 def test_what_differs_but_cannot_be_seen_is_spelt_out() -> None:
     samples = [Sample("T-1", Expectations(("5 mg given",), (), ()), Output(("5\u00a0mg given",), ""))]
     page = Page(render_html(diagnosed(samples, shows_text=True)))
-    assert page.marked == [*LEGEND, ("del", " "), ("ins", r"\u00a0")]
+    assert page.marked == [*LEGEND, ("del", " "), ("ins", r"\u00a0"), ("mark", r"5\u00a0mg given")]
 
 
 # --- what is said
@@ -358,8 +359,16 @@ def test_text_that_is_asked_for_stands_below_the_term_with_the_differences_marke
     case = page.case("S12-001")
     assert "expected arrived at 08:30 on Saturday found arrived at 09:30 on Saturday where" in case
     assert "used Was it for the night team? where" in case
-    assert page.marked == [*LEGEND, ("del", "the"), ("del", "was"), ("del", "08:30"), ("ins", "09:30"), ("mark", "or")]
-    assert CANARY not in page.text  # it stands beside the passage, not in it
+    assert page.marked == [
+        *LEGEND,
+        ("del", "the"),
+        ("del", "was"),
+        ("del", "08:30"),
+        ("ins", "09:30"),
+        ("mark", "or"),
+        *WHOLE,
+    ]
+    assert page.text.count(CANARY) == 1  # in the whole output, beside the passage
     assert "This page quotes the outputs too." in page.text
 
 
@@ -367,7 +376,34 @@ def test_the_nearest_passage_of_a_term_that_is_not_there_is_no_find() -> None:
     nearest = Miss("AC", "a GCS of 14", "absent", "yes", Passage("summary", None, 0, 7), 31.0, "prompt")
     page = Page(render_html(explained(shows_text=True, why=Diagnosis((nearest,), ()))))
     assert "expected a GCS of 14 nearest Nothing where summary, characters 0 to 7" in page.case("S12-001")
-    assert page.marked == LEGEND
+    assert page.marked == [*LEGEND, ("mark", "Nothing")]
+
+
+def test_narrative_and_output_stand_side_by_side_with_what_is_spoken_of_marked() -> None:
+    told = "He arrived at 08:30 on Saturday.\n\nThe delay was due to a lack of staff."
+    run = explained(shows_text=True)
+    (explanation,) = (run.explanations or {}).values()
+    named = replace(run, explanations={WARD_CLOCK.test_id: replace(explanation, narrative=told)})
+    page = Page(render_html(named))
+    _, _, texts = page.case("S12-001").partition(" Narrative ")
+    assert texts.startswith("He arrived at 08:30 on Saturday. The delay was due to a lack of staff. Output: signals He")
+    assert texts.endswith("Output: summary Nothing of it. Output: follow-up questions Was it for the night team?")
+    narratives = [text for tag, text in page.marked if tag == "mark" and text in told]
+    assert narratives == ["arrived at 08:30 on Saturday", "delay was due to a lack of staff"]
+
+
+def test_without_text_no_narrative_stands_in_the_page() -> None:
+    page = Page(render_html(explained(shows_text=False)))
+    assert "Narrative" not in page.text
+
+
+def test_empty_texts_and_a_missing_narrative_are_said() -> None:
+    samples = [Sample("T-1", Expectations(("fever",), (), ()), Output(("", "x"), "", ()))]
+    _, _, texts = Page(render_html(diagnosed(samples, shows_text=True))).case("T-1").partition(" Narrative ")
+    assert (
+        texts
+        == "The test case has none. Output: signals empty x Output: summary empty Output: follow-up questions none"
+    )
 
 
 # --- addresses

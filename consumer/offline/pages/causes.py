@@ -33,7 +33,7 @@ def _in_another_field(run: ScoredRun, judged: list[CaseLine]) -> Iterator[Senten
         for miss in run.explanations[case.test_id].diagnosis.misses if run.explanations else ():
             missed[miss.criterion] += 1
             elsewhere.update({(miss.criterion, place.field) for place in miss.also_in})
-    for (criterion, field), count in sorted(elsewhere.items()):
+    for (criterion, field), count in sorted(elsewhere.items(), key=lambda each: (-each[1], each[0])):
         misses = count_of(missed[criterion], f"{criterion} miss", "es")
         stand = "stands" if count == 1 else "stand"
         yield Sentence(f"{count} of {misses} {stand} word for word in {field}, which {criterion} does not read.")

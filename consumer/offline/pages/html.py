@@ -21,6 +21,7 @@ from consumer.offline.pages.misses import (
     explained_terms,
 )
 from consumer.offline.pages.numbers import pass_rate
+from consumer.offline.pages.side_by_side import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.diagnosis import KINDS, VERDICTS
@@ -100,6 +101,7 @@ class _Case(NamedTuple):
     slug: str
     kinds: Sequence[str]
     groups: Sequence[Group]
+    texts: SideBySide | None = None
 
 
 def _case(run: ScoredRun, case: CaseLine) -> _Case:
@@ -111,6 +113,7 @@ def _case(run: ScoredRun, case: CaseLine) -> _Case:
         slug(case.test_id),
         _kinds(explanation),
         explained_terms(explanation, case.doubtful, shows_text=run.shows_text),
+        side_by_side(explanation, case.doubtful) if run.shows_text else None,
     )
 
 
