@@ -405,7 +405,7 @@ def test_columns_of_wide_characters_line_up() -> None:
 def test_without_box_drawing_texts_stay_as_they_are() -> None:
     run = scored_run([naming("Fälle ═ 1", term="║ GCS ≥ 14", archetype="Übergabe")])
     text = in_ascii(run)
-    assert "| F\\xe4lle \\u2550 1 | \\xdcbergabe  |" in text
+    assert "| F\\xe4lle \\u2550 1 | \\xdcbergabe |" in text
     assert '"\\u2551 GCS \\u2265 14" (missed once)' in text
 
 
@@ -423,3 +423,14 @@ def test_whatever_a_text_holds_the_lines_are_the_same(test_id: str, archetype: s
     plain = scorecard_text(scored_run([naming("T-1", term="a term")]), verbose=True)
     assert len(text.splitlines()) == len(plain.splitlines())
     assert len({cell_len(line) for line in text.splitlines() if line[:1] == "│"}) == 1
+
+
+def test_an_ascii_console_keeps_its_tables_straight_whatever_stands_in_them() -> None:
+    run = scored_run([naming("Zürich–1", archetype="Überwachung…"), naming("T-2", archetype=None)], concern_id="Ö1")
+    lines = in_ascii(run).splitlines()
+    drawn = [line for line in lines if line.startswith(("|", "+"))]
+    assert {len(line) for line in drawn[: drawn.index(drawn[0], 1) + 1]} == {len(drawn[0])}
+    table = [line for line in drawn if line.count("|") == 7 or line.startswith("+-")]
+    assert "| Z\\xfcrich-1 | \\xdcberwachung... |" in "\n".join(table)
+    assert len({len(line) for line in table if "Label" in line or "rich" in line or "T-2" in line}) == 1
+    assert not [line for line in lines if "\\u" in line]

@@ -107,7 +107,7 @@ def _box(run: ScoredRun, layout: Layout) -> Iterator[Line]:
     room = None if layout.width is None else min(layout.width - 4, _WIDEST)
     report = run.report
     names = f"SAFE v0 Scorecard - {printable(report['concern_id'])}", f"Batch: {printable(report['batch_id'])}"
-    title = [line for name in names for line in layout.within(Text(name, BOLD), room)]
+    title = [line for name in names for line in layout.within(Text(layout.shown(name), BOLD), room)]
     totals = _packed(_totals(report["summary"]), room)
     heading, metrics = _metric_row(_METRIC_COLUMNS, Text("Status"), layout), _metrics(run, layout, room)
     composite = Text(f"Composite: {score(report['mean_scores']['composite'])}")
@@ -171,7 +171,7 @@ def _metrics(run: ScoredRun, layout: Layout, room: int | None) -> list[Text]:
         status, reason = _status(mean, bounds["review"], bounds["pass"], used if criterion == "AH" else 0)
         share, total = report["pass_rates"][criterion], report["total_cases"]
         rate = rate_of(share, total) if _has_intervals(layout) else percent(share)
-        cells = criterion, score(mean, bounds["review"], bounds["pass"]), rate
+        cells = criterion, score(mean, bounds["review"], bounds["pass"]), layout.shown(rate)
         lead, below = Text.assemble((status, _STATUS_STYLES[status]), " "), Text(" " * (len(status) + 1))
         taken = _metric_row(cells, lead, layout).cell_len
         first, *others = layout.within(Text(reason), None if room is None else room - taken)
@@ -200,7 +200,9 @@ _LEAST_ARCHETYPE: Final = 5
 
 
 def _breakdown(cases: Sequence[CaseLine], layout: Layout, *, by_batch: bool) -> Iterator[Line]:
-    columns = _columns(cases, by_batch=by_batch)
+    columns = {
+        name: [layout.shown(cell) for cell in cells] for name, cells in _columns(cases, by_batch=by_batch).items()
+    }
     widths = {name: max(cell_len(name), *map(cell_len, cells)) for name, cells in columns.items()}
     if layout.width is not None:
         too_wide = max(0, sum(widths.values()) + 3 * len(widths) + 1 - layout.width)
@@ -305,7 +307,7 @@ def _closing(run: ScoredRun, layout: Layout) -> Iterator[Line]:
     summary, verdict = run.report["summary"], run.verdict
     total, passed = summary["total_cases"], summary["pass"]
     counts = ", ".join(f"{summary[label.lower()]} {label}" for label in LABELS)
-    rate = pass_rate(passed, total).replace("–", "-" if layout.ascii_only else "–")
+    rate = layout.shown(pass_rate(passed, total))
     yield Text()
     yield from layout.hanging(Text(), f"{count_of(total, 'case')}: {counts}; pass rate {rate}")
     yield from layout.hanging(Text(), BRACKETS)

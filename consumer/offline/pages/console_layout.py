@@ -20,6 +20,7 @@ BOLD: Final = Style(bold=True)
 GREEN, YELLOW, RED = Style(color="green"), Style(color="black", bgcolor="yellow"), Style(color="red")
 LABEL_STYLES: Final[Mapping[Label, Style]] = {"Pass": GREEN, "Review": YELLOW, "Fail": RED}
 
+_IN_ASCII: Final = str.maketrans({"–": "-", "…": "..."})
 _LEAST_CELLS: Final = 10
 _LINES_AT_ONCE: Final = 1_000
 
@@ -39,6 +40,12 @@ class Layout:
     @property
     def ellipsis(self) -> str:
         return "..." if self.ascii_only else "…"
+
+    def shown(self, text: str) -> str:
+        """Give a text as the console will show it, before its width is reckoned with."""
+        if not self.ascii_only or text.isascii():
+            return text
+        return text.translate(_IN_ASCII).encode("ascii", "backslashreplace").decode()
 
     def print(self, lines: Iterator[Line]) -> None:
         """Print lines as they come; a closed pipe raises BrokenPipeError if the console is a PipedConsole."""
