@@ -19,6 +19,7 @@ from safe_core.narratives import InvalidDigest, narrative_of, stated_digest
 from safe_core.outputs import Output
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion, Rules
 from safe_core.scoring import Label, score
+from safe_core.scripts import is_letter_of_spaced_word
 from safe_core.testcases import BadTestCase, TestCase, parse_batch
 
 # --- the ceiling ------------------------------------------------------------------------------------------------------
@@ -513,8 +514,8 @@ def _word_around(needle: str, text: str, at: int) -> str:
     if needle[-1].isdigit() and (number := _NUMBER_AFTER.match(text, end)):
         end = number.end()
     if len(needle) <= _SHORT:
-        while needle[0].isalnum() and begin and text[begin - 1].isalnum():
+        while is_letter_of_spaced_word(needle[0]) and begin and is_letter_of_spaced_word(text[begin - 1]):
             begin -= 1
-        while needle[-1].isalnum() and end < len(text) and text[end].isalnum():
+        while is_letter_of_spaced_word(needle[-1]) and end < len(text) and is_letter_of_spaced_word(text[end]):
             end += 1
     return text[begin:end]

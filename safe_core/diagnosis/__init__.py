@@ -172,4 +172,9 @@ def _missing_words(evidence: Evidence, finding: Finding, judgement: Judgement) -
         or finding.absent
         or tuple(item for item in evidence.term.essential if item.key not in evidence.read.holding)
     )
-    return tuple(evidence.term.text[item.start : item.end] for item in absent)
+    stretches: list[tuple[int, int]] = []
+    for item in absent:
+        # What no space separates is one word to a reader, such as the letters of a Chinese one.
+        start = stretches.pop()[0] if stretches and stretches[-1][1] == item.start else item.start
+        stretches.append((start, item.end))
+    return tuple(evidence.term.text[start:end] for start, end in stretches)

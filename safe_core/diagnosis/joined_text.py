@@ -9,6 +9,7 @@ from safe_core.diagnosis.model import Occurrence, Passage
 from safe_core.diagnosis.output_texts import READ_BY, OutputText
 from safe_core.matching_rule import normalise
 from safe_core.scoring import Details
+from safe_core.scripts import is_letter_of_spaced_word
 
 _LOOKS = 100_000  # occurrences that are asked whether they stand inside a word, over all terms of a case
 
@@ -84,4 +85,4 @@ class JoinedText:
         return all(self._goes_on(at) or self._goes_on(at + len(needle)) for at in self.places(needle, looks))
 
     def _goes_on(self, at: int) -> bool:
-        return 0 < at < len(self.text) and self.text[at - 1].isalnum() and self.text[at].isalnum()
+        return 0 < at < len(self.text) and all(map(is_letter_of_spaced_word, self.text[at - 1 : at + 1]))

@@ -19,11 +19,11 @@ from safe_core.diagnosis.words import Word, stem
 
 Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]
 
-_SENTENCE_END = re.compile(r"[.!?;](?=[\s\"'”’)\]])|\n")
+_SENTENCE_END = re.compile(r"[.!?;](?=[\s\"'”’)\]])|[。！？；\n]")
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
 _LONGEST_STOPPED = max(map(len, STOPPED)) + 1
-_PAUSE = re.compile(r"[,;:()\[\]–—]")
+_PAUSE = re.compile(r"[,;:()\[\]–—，、：（）]")
 _LONGEST_ABBREVIATED = max(phrase.count(" ") for phrase in ABBREVIATIONS) + 1
 _ABBREVIATED_FIRST = frozenset(phrase.partition(" ")[0] for phrase in ABBREVIATIONS)
 

@@ -4,6 +4,7 @@ import re
 
 from safe_core.diagnosis.values import UNITS
 from safe_core.diagnosis.words import fold, stem
+from safe_core.scripts import is_letter_of_spaced_word
 
 _BEFORE = re.compile(r"[^\W_]+\Z")
 _WORD_AFTER = re.compile(r"[^\W_]+")
@@ -23,7 +24,7 @@ def _is_inside(text: str, at: int) -> bool:
     if not 0 < at < len(text):
         return False
     before, after = text[at - 1], text[at]
-    if before.isalnum() and after.isalnum():
+    if is_letter_of_spaced_word(before) and is_letter_of_spaced_word(after):
         return True
     inside_number = (text[at - 2 : at - 1] if before in _NUMBER_SIGNS else before, after)
     if before not in _NUMBER_SIGNS:

@@ -7,9 +7,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from safe_core.scripts import UNSPACED
+
 _JOINERS = "\u00ad\u200b-\u200d\u2060\ufeff"  # invisible inside a word
 _MARKS = "\u0300-\u036f"
-_LETTER = rf"[^\W\d_][{_MARKS}{_JOINERS}]*"
+_LETTER = rf"[^\W\d_{UNSPACED}][{_MARKS}{_JOINERS}]*"
 
 _TOKEN = re.compile(
     r"\d{4}-\d\d-\d\d(?!\d)"  # a date
@@ -17,6 +19,7 @@ _TOKEN = re.compile(
     r"|(?<![\d,])\d+,\d{1,2}(?![\d,.:/]*\d)"  # 38,5
     r"|\d+(?:,\d{3}(?!\d))*(?:[.:/]\d+)*"  # a number, a time, a ratio
     rf"|[ap]\.\ ?m\.?(?![^\W\d_])"  # a.m., p.m.
+    rf"|[{UNSPACED}]"  # of a script that does not separate words: each character
     rf"|(?:{_LETTER})+(?:['’ʼ](?:{_LETTER})+)*"  # a word, perhaps with apostrophes
     r"|[<>≤≥%°]",
     re.IGNORECASE,

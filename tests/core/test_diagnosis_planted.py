@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_core import Expectations, Output, Rules, prepare, score
-from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Miss, Passage, diagnose, miss_document
+from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Miss, Passage, diagnose, doubtful_hits, miss_document
+from safe_core.lint import longer_word
 from tests.core.planted import (
     FRAMES,
     PART,
@@ -408,3 +409,33 @@ def test_a_passage_reaches_to_the_words_that_stand_for_what_it_lacks(term: str, 
     assert miss.kind == "part"
     assert miss.passage is not None
     assert sentence[miss.passage.start : miss.passage.end] == shown
+
+
+# --- scripts that put no space between words --------------------------------------------------------------------------
+
+UNSPACED = [
+    # (term, summary, the passage that comes nearest, None for none)
+    ("右前臂骨折", "患者右侧前臂骨折入院。体温38.5度。", "右侧前臂骨折"),
+    ("右前腕の骨折", "患者は右の前腕を骨折し、土曜日に入院した。", "右の前腕を骨折"),
+    ("กระดูกแขนหัก", "ผู้ป่วยแขนหักกระดูกหน้า เข้าโรงพยาบาล", "แขนหักกระดูก"),
+    ("心电图正常", "患者右侧前臂骨折入院。", None),
+]
+
+
+@pytest.mark.parametrize(("term", "summary", "nearest"), UNSPACED)
+def test_the_nearest_passage_is_found_where_no_space_separates_words(
+    term: str, summary: str, nearest: str | None
+) -> None:
+    (miss,) = diagnose(Expectations((term,), (), ()), Output((), summary, ()), None).misses
+    assert (None if miss.passage is None else summary[miss.passage.start : miss.passage.end]) == nearest
+    assert miss.missing_words == (() if nearest else (term,))
+
+
+@pytest.mark.parametrize("term", ["前臂骨折", "38.5", "臂"])
+def test_a_term_between_letters_of_such_a_script_is_no_part_of_a_longer_word(term: str) -> None:
+    expectations, output = Expectations((term,), (), ()), Output((), "患者右侧前臂骨折入院。体温38.5度。", ())
+    (found,) = diagnose(expectations, output, None).occurrences
+    assert not found.inside_word
+    details = score(prepare(expectations), output, Rules()).details
+    assert doubtful_hits(output, None, details) == ()
+    assert longer_word(term, output.summary) is None
