@@ -90,7 +90,7 @@ UNITS = _units(
     ("rate", 1, "bpm"),
 ) | {name: Unit("heat or angle", 1, "F") for name in ("f", "fahrenheit")}
 _DEGREES = word_set("degree degrees")
-_BARE = frozenset(("bare", "ordinal", "grade", "numbered day"))
+_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio"))
 
 _NUMBERS = {
     "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
@@ -129,6 +129,10 @@ _FIXED = _fixed_values(
     ("time", "clock", "12:00=noon,midday 00:00=midnight"),
     ("time", "part of the day", "morning afternoon evening night=night,nights,overnight"),
     ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major"),
+    ("grade", "depth", "superficial=superficial,superficially deep=deep,deeply"),
+    ("grade", "course", "acute=acute,acutely chronic=chronic,chronically"),
+    ("grade", "malignancy", "benign malignant"),
+    ("grade", "completeness", "complete=complete,completely partial=partial,partially,incomplete,incompletely"),
     ("side", "left or right", "left=left,lt right=right,rt bilateral=both,bilateral,bilaterally unilateral"),
     ("side", "upper or lower", "upper lower"),
     ("side", "near or far", "proximal=proximal,proximally distal=distal,distally"),
@@ -287,6 +291,14 @@ def _numbered_day(spot: Spot) -> Value | None:
     return Value("day", "numbered day", str(number), 1)
 
 
+def _out_of(spot: Spot) -> Value | None:
+    """Read the "22 out of 30" that others write "22/30"."""
+    numbers = _whole_number(spot.folded()), _whole_number(spot.folded(3))
+    if (spot.folded(1), spot.folded(2)) != ("out", "of") or None in numbers:
+        return None
+    return Value("number", "ratio", f"{numbers[0]}/{numbers[1]}", 4)
+
+
 def _grade_number(spot: Spot) -> Value | None:
     """Read the 3 of "type 3", "type 3a", "score of 3" and "GCS 3"."""
     first, letter = spot.folded(), spot.folded(1)
@@ -437,7 +449,9 @@ def _compared(spot: Spot) -> Value | None:
 
 
 _Reading = Callable[[Spot], Value | None]
-_OF_NUMBER_WORDS: tuple[_Reading, ...] = (_clock, _clock_after_at, _ordinal, _numbered_day, _grade_number, _quantity)
+_OF_NUMBER_WORDS: tuple[_Reading, ...] = (
+    *(_clock, _clock_after_at, _ordinal, _numbered_day, _out_of, _grade_number, _quantity),
+)
 _OF_DIGITS = (_date, _day_of_month, *_OF_NUMBER_WORDS)
 # Each with the test of the first word, without which it gives nothing.
 _OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (

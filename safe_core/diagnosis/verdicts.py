@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from safe_core.diagnosis.comparison import CLAIMING, MOST_TRIED, claims_alike, share_of
 from safe_core.diagnosis.kinds import Evidence, Finding, value
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
+from safe_core.diagnosis.negation_scope import is_negated
 from safe_core.diagnosis.passages import Match, nearest
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
 
-_SAME_EVENT = 0.6  # of the other words of a term stand in the sentence of the narrative that may settle a value
+_SAME_EVENT = 0.6  # of the other words of a term stand in a sentence that is about the same
+_MOST_OF_IT = 0.75  # of a term stands in each of the passages that hold it together
 _SAME_CLAIM = 0.8  # of the other words of a term stand in the sentence of the narrative that may settle a denial
 
 BY_KIND: Final[Mapping[Kind, Verdict]] = {
@@ -54,20 +57,52 @@ def judge(
     if narrative is not None and (contradicting := _contradicting(evidence, kind, finding)):
         settled = _settled(evidence, *contradicting, narrative, in_narrative)
         return Judgement(settled, contradicting[1] if settled == "output" else None)
-    if in_narrative == "no":
+    if in_narrative == "no" or (kind == "part" and _stands_in_pieces(evidence, finding)):
         return Judgement("term")
     return Judgement(BY_KIND[kind])
+
+
+def _stands_in_pieces(evidence: Evidence, finding: Finding) -> bool:
+    """Tell whether each word that a passage lacks stands in another one that holds most of the term."""
+    words = [item for item in finding.absent if item.role == "content"]
+    if not words or len(words) < len(finding.absent):
+        return False
+    return all(
+        any(match.share >= _MOST_OF_IT and item.key in match.keys for match in evidence.matches[:MOST_TRIED])
+        for item in words
+    )
 
 
 def _contradicting(evidence: Evidence, kind: Kind, finding: Finding) -> tuple[Kind, Finding] | None:
     """Find what contradicts a term: in the fields that are read, or as another value in the others."""
     if kind in {"value", "polarity"}:
         return kind, finding
+    if kind == "part" and (denied := _denied_in_term(evidence)):
+        return "polarity", denied
     if kind in {"part", "absent", "other_field"}:
         elsewhere = Evidence(evidence.term, evidence.unread, evidence.read, evidence.most_sentences)
         if found := value(elsewhere):
             return "value", found
     return None
+
+
+def _denied_in_term(evidence: Evidence) -> Finding | None:
+    """Find a passage that affirms what the term denies: "was considered but not given", "was given"."""
+    words = [item for item in evidence.term.items if item.role != "connective"]
+    for negation, denied in pairwise(words):
+        if negation.role != "negation" or denied.role not in {"content", "lead-in"}:
+            continue
+        claimed = [item.key for item in words if item.role not in CLAIMING]
+        for match in evidence.matches[:MOST_TRIED]:
+            told = {item.key for item in match.items}
+            same = sum(key in told for key in claimed) >= _SAME_EVENT * len(claimed)
+            if denied.key in told and same and not _negates(match):
+                return Finding(match.passage, (negation,))
+    return None
+
+
+def _negates(match: Match) -> bool:
+    return is_negated(match.items, match.first, match.last, match.term.needed)
 
 
 def _settled(

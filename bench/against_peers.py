@@ -1,0 +1,197 @@
+"""SAFE beside other programs that do the same job, in rounds (A B C A B C …) on one broker; ratios to the bare copy.
+
+    python -m bench.against_peers [--events 100000] [--rounds 3] [--only NAME …] [--other PATH]
+
+The rate is the results by the time from the first to the last one, by their timestamps; the processor time is all that
+the processes used, their start included. A run whose results are not as many as its inputs has no speed. Needs the
+tests' broker: Java and Maven, or SAFE_TEST_BOOTSTRAP_SERVERS.
+"""
+
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from bench.throughput import SEED, bootstrap_servers
+from tests.support.cases import event_stream, make_batches, write_batches
+from tests.support.kafka_broker import PROJECT
+from tests.support.outside import Outside
+from tests.support.site import Site
+from tests.support.waiting import wait_until
+
+PARTITIONS = 4
+BATCHES, CASES_A_BATCH = 200, 5
+REST_SECONDS = 600.0
+BASE = "bare copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: events a second, processor time an event in seconds, and peak memory of all processes in bytes."""
+
+    name: str
+    rate: float
+    cpu: float
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The processes of one run, and the topic that their results come to."""
+
+    pids: Sequence[int]
+    results: str
+
+    def cpu_seconds(self) -> float:
+        """All that they have used, user and system."""
+        return sum(map(_cpu_seconds, self.pids))
+
+    def memory(self) -> int:
+        """The sum of their peaks."""
+        return sum(map(_peak_bytes, self.pids))
+
+
+Variant = Callable[[Site], Iterator[Running]]
+"""Starts a program over the input of an installation, and ends it when it is resumed."""
+
+
+# --- what takes its turn ----------------------------------------------------------------------------------------------
+
+
+def _safe(roles: Sequence[str], checkout: Path, settings: dict[str, str], source: Site) -> Iterator[Running]:
+    site = source.reading_the_same_input(**settings)
+    site.installation = replace(site.installation, checkout=checkout)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(site.worker(role=role, name=f"bench-{role}")) for role in roles]
+        yield Running([worker.pid for worker in workers], site.topics.result)
+        for worker in workers:
+            worker.stop()
+
+
+def _python(module: str, source: Site) -> Iterator[Running]:
+    site = source.reading_the_same_input()
+    topics = site.topics
+    command = [
+        *(sys.executable, "-m", module, source.outside.bootstrap_servers),
+        *(topics.input, topics.scored, topics.result, site.group, str(PARTITIONS)),
+    ]
+    process = subprocess.Popen(command, cwd=PROJECT)
+    try:
+        yield Running([process.pid], topics.result)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def _variants(other: Sequence[Path]) -> dict[str, Variant]:
+    def safe(roles: Sequence[str], checkout: Path = PROJECT, **settings: str) -> Variant:
+        return partial(_safe, roles, checkout, settings)
+
+    return {
+        BASE: partial(_python, "bench.peers.bare_copy"),
+        "SAFE": safe(["all"]),
+        "SAFE, two processes": safe(["scorer", "aggregator"]),
+        "SAFE, at_least_once": safe(["all"], SAFE_V0_DELIVERY="at_least_once"),
+        **{f"SAFE of {path.name}": safe(["all"], path.resolve()) for path in other},
+    }
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Load the input once, run the rounds, print every run and then the ratios."""
+    arguments = _arguments()
+    variants = _variants(arguments.other)
+    chosen = [name for name in variants if not arguments.only or name in arguments.only or name == BASE]
+    measured: list[Measured] = []
+    with bootstrap_servers() as servers, tempfile.TemporaryDirectory() as folder, Outside(servers) as outside:
+        source = _loaded(outside, Path(folder), arguments.events)
+        for number in range(arguments.rounds):
+            for name in chosen:
+                run = _measured(name, variants[name], source, arguments.events)
+                measured.append(run)
+                print(
+                    f"round {number + 1}  {name:>24}: {run.rate:9,.0f} events/s  {run.cpu * 1e6:6.1f} µs/event  "
+                    f"{run.memory / 2**20:5.0f} MiB", flush=True
+                )  # fmt: skip
+    for line in _table(chosen, measured):
+        print(line)
+
+
+def _loaded(outside: Outside, folder: Path, events: int) -> Site:
+    batches = make_batches(SEED, batches=BATCHES, cases_a_batch=CASES_A_BATCH)
+    site = Site.build(outside, folder, write_batches(folder / "cases", batches), partitions=PARTITIONS)
+    stream = list(event_stream(SEED, batches, events, partitions=PARTITIONS, poison=0.0))
+    site.send(stream)
+    mean_bytes = statistics.mean(len(record.value or b"") for record in stream)
+    print(
+        f"{events:,} events of {mean_bytes:,.0f} bytes, {BATCHES} batches of {CASES_A_BATCH}, {PARTITIONS} partitions"
+    )
+    return site
+
+
+def _measured(name: str, variant: Variant, source: Site, events: int) -> Measured:
+    with contextmanager(variant)(source) as run:
+        wait_until(
+            lambda: _committed_results(source.outside, run.results) >= events,
+            within_seconds=REST_SECONDS, what=f"{name} has {events} results", every_seconds=0.2,
+        )  # fmt: skip
+        cpu, memory = run.cpu_seconds(), run.memory()
+    results = source.outside.read(run.results, within_seconds=REST_SECONDS)
+    if len(results) != events:
+        raise SystemExit(f"{name} wrote {len(results)} results for {events} inputs: it has no speed")
+    stamps = [record.timestamp for record in results]
+    return Measured(name, events / (max(stamps) - min(stamps)) * 1000, cpu / events, memory)
+
+
+def _committed_results(outside: Outside, topic: str) -> int:
+    """At most the records of a topic that are decided: the markers of transactions count too until the end."""
+    ends = outside.ends(topic).values()
+    return 0 if outside.undecided([topic]) else sum(each.log for each in ends)
+
+
+def _table(names: Sequence[str], measured: Sequence[Measured]) -> Iterator[str]:
+    """Give the ratios to the bare copy of the same round: minimum, median and maximum."""
+    yield f"{'':>24}  rate: min  median   max   cpu: min  median   max   MiB"
+    base = [each for each in measured if each.name == BASE]
+    for name in names:
+        runs = [each for each in measured if each.name == name]
+        rates = sorted(run.rate / copy.rate for run, copy in zip(runs, base, strict=True))
+        cpus = sorted(run.cpu / copy.cpu for run, copy in zip(runs, base, strict=True))
+        memory = statistics.median(run.memory for run in runs) / 2**20
+        yield (
+            f"{name:>24}       {rates[0]:5.2f}   {statistics.median(rates):5.2f} {rates[-1]:5.2f}"
+            f"       {cpus[0]:5.2f}   {statistics.median(cpus):5.2f} {cpus[-1]:5.2f}  {memory:4.0f}"
+        )
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _peak_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a variant; repeats")
+    parser.add_argument("--other", type=Path, action="append", default=[], help="another checkout of SAFE; repeats")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Who must act on a miss, rule by rule, in sentences of our own."""
+
+import pytest
+
+from safe_core import Expectations, Output
+from safe_core.diagnosis import Verdict, diagnose
+
+NARRATIVE = (
+    "She burnt her left forearm on a stove at noon. There was a deep burn of the palm. "
+    "Grafting was discussed but not performed. "
+    "The MMSE was 22 out of 30. Folic acid tablets and thiamine were given. No swab had been requested."
+)
+
+VERDICTS: list[tuple[str, Output, str, Verdict]] = [
+    # what stands word for word in a field that the criterion does not read is for the prompt
+    ("deep burn of the palm", Output((), "", ("Was there a deep burn of the palm?",)), "CR", "prompt"),
+    # another value of the same finding is the output's
+    ("deep burn of the palm", Output(("superficial burn of the palm",), ""), "CR", "output"),
+    ("on a stove at noon", Output((), "She burnt her forearm on a stove at 13:00."), "AC", "output"),
+    # what is affirmed, but denied in term and narrative, too: also where the term says more
+    ("Grafting was discussed but not performed", Output(("grafting was performed",), ""), "CR", "output"),
+    # but not where the passage is about something else
+    ("No swab had been requested", Output(("a swab of the palm",), ""), "CR", "prompt"),
+    # the same numbers in another form, and the same words in two places, are for the term
+    ("MMSE was 22 out of 30", Output(("MMSE 22/30",), ""), "CR", "term"),
+    (
+        "Folic acid tablets and thiamine were given",
+        Output(("folic acid and thiamine given",), "Treated with folic acid tablets and thiamine."),
+        "CR",
+        "term",
+    ),
+    # what is nowhere is for the prompt
+    ("Folic acid tablets and thiamine were given", Output(("folic acid given",), ""), "CR", "prompt"),
+    # what the narrative does not say in these words is for the term
+    ("a third-degree burn of the palm", Output(("burn of the palm",), ""), "CR", "term"),
+]
+
+
+@pytest.mark.parametrize(("term", "output", "criterion", "verdict"), VERDICTS)
+def test_the_first_rule_that_holds_decides(term: str, output: Output, criterion: str, verdict: Verdict) -> None:
+    lists = ((term,), (), ()) if criterion == "CR" else ((), (), (term,))
+    (miss,) = diagnose(Expectations(*lists), output, NARRATIVE).misses
+    assert miss.verdict == verdict, miss
