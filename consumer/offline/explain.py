@@ -25,13 +25,14 @@ from consumer.offline.selection import Selection, select, select_batches
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
-from consumer.text import named, visible
+from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import MAX_ID_LENGTH, BadTestCase, Label, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose, doubtful_hits
 
 _ANY_CONCERN: Final = "any"
 _FROM_TOPIC_SECONDS: Final = 30.0
+_NAMED: Final = 50
 
 
 Which = Literal["failing", "pass", "review", "fail", "all"]
@@ -78,13 +79,24 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     ]
     _note_unanswered(explained, request)
     if request.format == "console":
-        for number, each in enumerate(explained):
-            if number:
-                print()
-            print_explanation(each.case, each.explanation, result_console(), verbose=request.verbose)
+        _print(explained, request)
     else:
         print(written(explained, request.format, include_text=request.include_text), end="")
     return 0
+
+
+def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
+    """Print each case; those without an output have nothing to explain, and share a line unless they were named."""
+    unanswered = [each.case.test_id for each in explained if not each.case.answered and not request.test_ids]
+    shown = [each for each in explained if each.case.answered or request.test_ids]
+    for number, each in enumerate(shown):
+        if number:
+            print()
+        print_explanation(each.case, each.explanation, result_console(), verbose=request.verbose)
+    if unanswered:
+        if shown:
+            print()
+        print(f"No output: {count_of(len(unanswered), 'case')}: {named(unanswered, _NAMED, MAX_ID_LENGTH)}")
 
 
 _LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {

@@ -135,3 +135,15 @@ def test_a_format_that_quotes_nothing_says_so(
     said = [line for line in capsys.readouterr().err.splitlines() if "--include-text" in line]
     whole = f"safe: --include-text changes nothing in {silent}: only json and html quote outputs"
     assert said == ([whole] if silent else [])
+
+
+def test_explained_cases_without_an_output_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    write_batch(Path("cases"), "asthma_1", a_case("A-1", ["stridor"]), a_case("A-2"), a_case("A-4"))
+    run({"test_id": "A-1", "engine_output": GOOD})
+    explain = ["explain", "-b", "asthma_1", "-i", "run.json", "-t", "cases"]
+    assert main(explain) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("A-1  FAIL")
+    assert text.endswith("\n\nNo output: 2 cases: A-2, A-4\n")
+    assert main([*explain, "--test", "A-2"]) == 0  # whoever names it wants to see it
+    assert capsys.readouterr().out.startswith("A-2  FAIL (no output)")
