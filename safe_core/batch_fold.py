@@ -100,14 +100,15 @@ class CaseRow:
             archetype, run_id, fingerprint, expected,
             case.label, case.passed, case.vacuous, case.empty_output, input_matches,
         )  # fmt: skip
-        try:
-            packed = _VERSION.pack(*version)
-        except struct.error as error:
-            raise ValueError("a version is three integers of 64 bits") from error
+        packed = _packed(version)
         details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
         return cls(
             _KINDS.share(kind), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
         )
+
+    def of_version(self, version: Version) -> Self:
+        """Give the same row of another version; raises ValueError as of() does."""
+        return type(self)(self.kind, self.scores, self.terms, _packed(version), self._details)
 
     @property
     def version(self) -> Version:
@@ -144,6 +145,13 @@ class CaseRow:
     @property
     def input_matches(self) -> bool | None:
         return self.kind.input_matches
+
+
+def _packed(version: Version) -> bytes:
+    try:
+        return _VERSION.pack(*version)
+    except struct.error as error:
+        raise ValueError("a version is three integers of 64 bits") from error
 
 
 @lru_cache(maxsize=4096)  # so that the terms that many batches count are kept once

@@ -6,10 +6,12 @@ parser meets, not_object, invalid_event, invalid_id. No message repeats a byte o
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf
 from typing import Any, NamedTuple
+
+import orjson
 
 from consumer.errors import Poison
 from consumer.text import is_utf8
@@ -108,6 +110,54 @@ class NotJson(Poison):
 
 def parse_json(value: bytes) -> object:
     """Parse strict JSON: no duplicate keys, no NaN, no lone surrogates, at most DEPTH_LIMIT deep; raises Poison."""
+    document = _parsed_quickly(value)
+    return _parsed_with_care(value) if document is None else document
+
+
+def _parsed_quickly(value: bytes) -> dict[str, object] | None:
+    """Parse what is surely strict JSON, several times faster; None for all else, whatever it is.
+
+    A fast parser keeps the last of several equal keys. So the keys and strings that it gives are counted: where no
+    quote is escaped, the text has twice as many quotes, or something was dropped.
+    """
+    if b"\\" in value and b'\\"' in value:
+        return None
+    try:
+        document = orjson.loads(value)
+        if type(document) is dict and 2 * _count_texts(document, DEPTH_LIMIT) == value.count(b'"'):
+            return document
+    except (orjson.JSONDecodeError, _Unproven):
+        pass
+    return None
+
+
+_SHORTER_THAN_19_DIGITS = 10**17
+
+
+class _Unproven(Exception):
+    """What the fast parser gives may be another value than the text has."""
+
+
+def _count_texts(part: dict[str, Any] | list[Any], depth: int) -> int:
+    """Count all keys and strings; raises _Unproven at a number that may be rounded, or below the depth."""
+    if depth == 0:
+        raise _Unproven
+    count = 0
+    members: Iterable[Any] = part
+    if type(part) is dict:
+        count, members = len(part), part.values()
+    for each in members:
+        kind = type(each)
+        if kind is str:
+            count += 1
+        elif kind is dict or kind is list:
+            count += _count_texts(each, depth - 1)
+        elif kind is float or (kind is int and not -_SHORTER_THAN_19_DIGITS < each < _SHORTER_THAN_19_DIGITS):
+            raise _Unproven
+    return count
+
+
+def _parsed_with_care(value: bytes) -> object:
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:

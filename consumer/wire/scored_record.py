@@ -4,10 +4,10 @@ A scored record and the row of the changelog have the same value, so that the ag
 The classes are the shapes: msgspec checks every type and bound while it reads, about as fast as others only parse.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from consumer.wire.headers import RESULT_TYPE, KafkaHeaders, Undecodable, cloudevent
 from consumer.wire.times import rfc_3339
@@ -87,8 +87,11 @@ class ScoredBy(Struct, frozen=True):
     fingerprint: str
 
 
-class ScoredRecord(Struct, frozen=True, kw_only=True):
-    """A record of `scored`, or a row of the changelog.
+_Result = TypeVar("_Result")
+
+
+class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
+    """A record of `scored`, or a row of the changelog; its `result` is a ResultShape, or the bytes of one.
 
     `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
     none) and `scored_at` when it was scored, both in ms. `input_matches` tells whether the output was made from the
@@ -98,7 +101,7 @@ class ScoredRecord(Struct, frozen=True, kw_only=True):
     concern_id: str
     batch_id: str
     run_id: str | None
-    result: ResultShape
+    result: _Result
     source: SourceShape
     scorer: ScoredBy
     expectations_digest: str
@@ -114,7 +117,8 @@ class ScoredRecord(Struct, frozen=True, kw_only=True):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(ScoredRecord)
+_DECODER = msgspec.json.Decoder(ScoredRecord[ResultShape])
+_OF_BYTES = msgspec.json.Decoder(ScoredRecord[Raw])
 
 
 # --- scored -----------------------------------------------------------------------------------------------------------
@@ -137,12 +141,12 @@ def result_of(test_id: str, archetype: str | None, case: CaseScore) -> ResultSha
     )
 
 
-def encode_scored(scored: ScoredRecord) -> bytes:
+def encode_scored(scored: ScoredRecord[ResultShape]) -> bytes:
     """One scored case as the repartition topic and the changelog hold it."""
     return _ENCODER.encode(scored)
 
 
-def decode_scored(value: bytes | None) -> ScoredRecord:
+def decode_scored(value: bytes | None) -> ScoredRecord[ResultShape]:
     """Read a scored record or a row of the changelog; raises Undecodable."""
     try:
         return _DECODER.decode(value or b"")
@@ -151,7 +155,7 @@ def decode_scored(value: bytes | None) -> ScoredRecord:
         raise Undecodable(f"not a scored record: {type(error).__name__}") from None
 
 
-def row_of(scored: ScoredRecord) -> CaseRow:
+def row_of(scored: ScoredRecord[ResultShape]) -> CaseRow:
     """What the fold keeps of a scored case."""
     result, source = scored.result, scored.source
     scores, details, terms = result.scores, result.details, result.terms
@@ -174,10 +178,55 @@ def row_of(scored: ScoredRecord) -> CaseRow:
     )
 
 
+# --- on the aggregator's path ----------------------------------------------------------------------------------------
+
+
+class ToFold(NamedTuple):
+    """A scored record on its way through the aggregator; its result is written on as it was read."""
+
+    scored: ScoredRecord[Raw]
+    test_id: str
+    row: CaseRow
+
+
+_MOST_REMEMBERED = 8_192
+_LONGEST_REMEMBERED = 4_096  # bytes
+_remembered: dict[tuple[object, ...], tuple[str, CaseRow]] = {}
+"""What the fold keeps of results met lately, by their bytes and all else that it is made of but the version."""
+
+
+def decode_to_fold(value: bytes | None) -> ToFold:
+    """Read a scored record and what the fold keeps of it; raises Undecodable.
+
+    A case that is answered again often has an equal result, which is decoded and checked only once.
+    """
+    try:
+        scored = _OF_BYTES.decode(value or b"")
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        decode_scored(value)  # raises what this decoder would
+        raise
+    source, result = scored.source, bytes(scored.result)
+    key = (
+        result, scored.run_id, scored.scorer.fingerprint, scored.in_batch, scored.passed,
+        scored.vacuous, scored.empty_output, scored.input_matches,
+    )  # fmt: skip
+    known = _remembered.get(key)
+    if known is not None:
+        test_id, row = known
+        return ToFold(scored, test_id, row.of_version((source.event_time, source.partition, source.offset)))
+    whole = decode_scored(value)
+    row = row_of(whole)
+    if len(result) <= _LONGEST_REMEMBERED:
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[key] = whole.result.test_id, row
+    return ToFold(scored, whole.result.test_id, row)
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def encode_result(scored: ScoredRecord, summary: dict[str, Any], *, complete: bool, mixed_runs: bool) -> bytes:
+def encode_result(scored: ScoredRecord[Any], summary: dict[str, Any], *, complete: bool, mixed_runs: bool) -> bytes:
     """The result event of a scored case, with its batch's summary as of that case."""
     return _ENCODER.encode(
         {
@@ -202,7 +251,7 @@ def encode_result(scored: ScoredRecord, summary: dict[str, Any], *, complete: bo
 _FINGERPRINT_DIGITS = slice(len("sha256:"), len("sha256:") + 16)
 
 
-def result_headers(scored: ScoredRecord, subject: bytes, ce_source: bytes) -> KafkaHeaders:
+def result_headers(scored: ScoredRecord[Any], subject: bytes, ce_source: bytes) -> KafkaHeaders:
     """CloudEvents headers of a result; its id depends on its source alone, so a replay gives the same."""
     source = scored.source
     identity = f"{source.topic}/{source.partition}/{source.offset}/{scored.scorer.fingerprint[_FINGERPRINT_DIGITS]}"

@@ -12,6 +12,7 @@ from math import inf
 from sys import intern
 
 import structlog
+from msgspec import Raw
 
 from consumer.errors import Fatal, Poison, Transient
 from consumer.kafka.group_offsets import Committed
@@ -24,7 +25,7 @@ from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of, traced
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ScoredRecord, decode_scored, encode_result, result_headers, row_of
+from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
 from consumer.worker.dead_letters import append_dead_letter
 from consumer.worker.forgetting import Forgetting
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
@@ -144,15 +145,15 @@ class AggregatorPartition:
 
         False if it must wait for the next transaction.
         """
-        scored = self._decoded(record, outgoing)
-        if scored is None:
+        decoded = self._decoded(record, outgoing)
+        if decoded is None:
             return True
+        scored, test_id, row = decoded
         batch = self._live_batch(scored, outgoing)
         if batch is None:
             return False
-        test_id = scored.result.test_id
         key = case_key(scored.concern_id, scored.batch_id, test_id).encode()
-        won = batch.fold.offer(test_id, row_of(scored))
+        won = batch.fold.offer(test_id, row)
         if won:
             self._state.put_case(outgoing, key, record.value)
         self._note_in_row(batch, record, scored, won=won)
@@ -167,7 +168,7 @@ class AggregatorPartition:
         self._published_at.append(scored.published_at)
         return True
 
-    def _decoded(self, record: Record, outgoing: Outgoing) -> ScoredRecord | None:
+    def _decoded(self, record: Record, outgoing: Outgoing) -> ToFold | None:
         """Decode a record; None if another group wrote it, or if it cannot be read and becomes a dead letter."""
         group = group_of(record.headers)
         if group is not None and group != self._settings.group:
@@ -175,7 +176,7 @@ class AggregatorPartition:
             return None
         try:
             check_schema(record.headers)
-            return decode_scored(record.value)
+            return decode_to_fold(record.value)
         except Undecodable as error:
             poison = Poison("invalid_event", str(error))
         append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._now_ms())
@@ -183,7 +184,7 @@ class AggregatorPartition:
         self._counts["safe_dead_letters", poison.reason] += 1
         return None
 
-    def _live_batch(self, scored: ScoredRecord, outgoing: Outgoing) -> LiveBatch | None:
+    def _live_batch(self, scored: ScoredRecord[Raw], outgoing: Outgoing) -> LiveBatch | None:
         """The batch to fold into; None while the rows of an earlier one of that name are still being removed."""
         batch = self._state.batch(scored.concern_id, scored.batch_id)
         if batch.is_live and (not self._state.forgotten or self._state.forgotten.pop(batch.key, None) is None):
@@ -194,7 +195,7 @@ class AggregatorPartition:
         self._reopened.append(fresh)
         return fresh
 
-    def _note_in_row(self, batch: LiveBatch, record: Record, scored: ScoredRecord, *, won: bool) -> None:
+    def _note_in_row(self, batch: LiveBatch, record: Record, scored: ScoredRecord[Raw], *, won: bool) -> None:
         """Note in the batch's row what this record changes: one that lost changes only the time of the last record."""
         before = batch.row or _NO_ROW
         moved = won or before.expected_cases != scored.expected_cases

@@ -21,7 +21,7 @@ from consumer.wire.headers import own_headers, traced
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
+from consumer.wire.scored_record import ResultShape, ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
 from consumer.worker.waiting import unless
@@ -311,7 +311,7 @@ def scored_record(
     input_matches: bool | None,
     scored_by: ScoredBy,
     scored_at: int,
-) -> ScoredRecord:
+) -> ScoredRecord[ResultShape]:
     """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
     return ScoredRecord(
         concern_id=concern_id,

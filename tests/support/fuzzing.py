@@ -30,7 +30,7 @@ from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.keys import parts_of
-from consumer.wire.scored_record import ScoredRecord, decode_scored, encode_result, result_headers, row_of
+from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, encode_result, result_headers, row_of
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
@@ -260,7 +260,9 @@ class Examiner:
         await self._scorer.process([case], outgoing)
         self._scorer.committed(case.offset + 1)
 
-    def _outcome(self, case: Case, written: Sequence[Written], scored: ScoredRecord | None) -> tuple[str, str]:
+    def _outcome(
+        self, case: Case, written: Sequence[Written], scored: ScoredRecord[ResultShape] | None
+    ) -> tuple[str, str]:
         counted = [outcome for outcome, count in self._metrics.outcomes.items() for _ in range(count)]
         require(len(counted) == 1, f"{len(counted)} outcomes were counted")
         require(len(written) == (counted != ["ignored"]), f"{len(written)} records were written")
@@ -280,7 +282,7 @@ def require(holds: bool, otherwise: str) -> None:  # like an assertion, also whe
         raise Finding(otherwise)
 
 
-def _carried(written: Sequence[Written]) -> ScoredRecord | None:
+def _carried(written: Sequence[Written]) -> ScoredRecord[ResultShape] | None:
     """Take a scored record on to its result, as the aggregator does: all that it would run of the input's making."""
     for record in written:
         if record.topic == SETTINGS.scored_topic:
@@ -372,7 +374,9 @@ def _constants(package: Any) -> Iterator[str]:
 # --- a scored record --------------------------------------------------------------------------------------------------
 
 
-def check_scored(case: Case, written: Written, scored: ScoredRecord, found: FoundExpectations) -> tuple[str, str]:
+def check_scored(
+    case: Case, written: Written, scored: ScoredRecord[ResultShape], found: FoundExpectations
+) -> tuple[str, str]:
     """Hold a scored record against its input and against the oracle; give its label and what it is made of."""
     require(msgspec.json.encode(scored) == written.value, "a scored record does not survive being read")
     require(
@@ -390,7 +394,7 @@ def check_scored(case: Case, written: Written, scored: ScoredRecord, found: Foun
     return "scored", f"{row.label} {row.passed} {row.vacuous} {row.empty_output} {_shape(event)}"
 
 
-def _check_terms(scored: ScoredRecord, found: FoundExpectations) -> None:
+def _check_terms(scored: ScoredRecord[ResultShape], found: FoundExpectations) -> None:
     details = scored.result.details
     shown = [details.CR.found + details.CR.missing, details.AC.found + details.AC.missing]
     signals, forbidden, phrases = found.prepared.expectations.lists
@@ -420,7 +424,7 @@ def _work(event: Any, found: FoundExpectations) -> int:
     return characters * sum(found.prepared.terms)
 
 
-def _check_scores(scored: ScoredRecord, event: Any, found: FoundExpectations) -> None:
+def _check_scores(scored: ScoredRecord[ResultShape], event: Any, found: FoundExpectations) -> None:
     truth = oracle_score(found.prepared.expectations.lists, _texts(event), Settings())
     case = row_of(scored)
     for name in ("scores", "details", "terms", "passed", "vacuous", "empty_output", "label"):
