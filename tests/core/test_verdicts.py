@@ -1,9 +1,14 @@
 """Who must act on a miss, rule by rule, in sentences of our own."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from safe_core import Expectations, Output
 from safe_core.diagnosis import Verdict, diagnose
+from safe_core.diagnosis.output_texts import READ_BY
 
 NARRATIVE = (
     "She burnt her left forearm on a stove at noon. There was a deep burn of the palm. "
@@ -41,3 +46,30 @@ def test_the_first_rule_that_holds_decides(term: str, output: Output, criterion:
     lists = ((term,), (), ()) if criterion == "CR" else ((), (), (term,))
     (miss,) = diagnose(Expectations(*lists), output, NARRATIVE).misses
     assert miss.verdict == verdict, miss
+
+
+# --- made misses ------------------------------------------------------------------------------------------------------
+
+MADE = json.loads((Path(__file__).parent / "labels" / "made_verdicts.json").read_text(encoding="utf-8"))
+"""64 misses in narratives of our own, labelled by the one who wrote them before any was tried; 51 were met at first."""
+
+
+def made_verdicts() -> Iterator[tuple[str, Verdict, set[str]]]:
+    """Give the id of each miss, its verdict, and those that its label allows."""
+    for case in MADE:
+        listed = {name: tuple(each["term"] for each in case["misses"] if each["criterion"] == name) for name in READ_BY}
+        expectations = Expectations(listed.get("CR", ()), (), listed.get("AC", ()))
+        misses = diagnose(expectations, Output.parse(case["output"]), case["narrative"]).misses
+        found = {(miss.criterion, miss.term): miss.verdict for miss in misses}
+        for label in case["misses"]:
+            allowed = {label["verdict"], label.get("also", label["verdict"])}
+            yield label["id"], found[label["criterion"], label["term"]], allowed
+
+
+def test_the_verdicts_on_made_misses_are_mostly_those_of_their_labels() -> None:
+    verdicts = [*made_verdicts()]
+    assert len(verdicts) == 64
+    assert sum(said in allowed for _, said, allowed in verdicts) >= 55
+    wrong = {name: said for name, said, allowed in verdicts if said in {"term", "output"} and said not in allowed}
+    # Both say it in other words, on which the label does not decide.
+    assert wrong == {"M02b": "term", "M48b": "term"}
