@@ -12,7 +12,6 @@ import gc
 import sys
 from collections.abc import Sequence
 
-import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
@@ -78,4 +77,4 @@ async def _send(
 if __name__ == "__main__":
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)  # whole slices of young objects: the default collects for nothing
-    uvloop.run(main(*sys.argv[1:]))
+    asyncio.run(main(*sys.argv[1:]))
