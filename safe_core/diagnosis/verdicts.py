@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from safe_core.diagnosis.comparison import CLAIMING, MOST_TRIED, claims_alike, share_of
 from safe_core.diagnosis.kinds import Evidence, Finding, value
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
-from safe_core.diagnosis.negation_scope import is_negated
 from safe_core.diagnosis.passages import Match, nearest
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
@@ -77,32 +75,11 @@ def _contradicting(evidence: Evidence, kind: Kind, finding: Finding) -> tuple[Ki
     """Find what contradicts a term: in the fields that are read, or as another value in the others."""
     if kind in {"value", "polarity"}:
         return kind, finding
-    if kind == "part" and (denied := _denied_in_term(evidence)):
-        return "polarity", denied
     if kind in {"part", "absent", "other_field"}:
         elsewhere = Evidence(evidence.term, evidence.unread, evidence.read, evidence.most_sentences)
         if found := value(elsewhere):
             return "value", found
     return None
-
-
-def _denied_in_term(evidence: Evidence) -> Finding | None:
-    """Find a passage that affirms what the term denies: "was considered but not given", "was given"."""
-    words = [item for item in evidence.term.items if item.role != "connective"]
-    for negation, denied in pairwise(words):
-        if negation.role != "negation" or denied.role not in {"content", "lead-in"}:
-            continue
-        claimed = [item.key for item in words if item.role not in CLAIMING]
-        for match in evidence.matches[:MOST_TRIED]:
-            told = {item.key for item in match.items}
-            same = sum(key in told for key in claimed) >= _SAME_EVENT * len(claimed)
-            if denied.key in told and same and not _negates(match):
-                return Finding(match.passage, (negation,))
-    return None
-
-
-def _negates(match: Match) -> bool:
-    return is_negated(match.items, match.first, match.last, match.term.needed)
 
 
 def _settled(

@@ -425,7 +425,8 @@ def test_a_missing_topic_ends_worker_and_publisher_with_the_remedy(outside: Outs
         publisher = installation.run("publish-cases", str(cases), folder=tmp_path)
 
     assert (worker.returncode, publisher.returncode) == (EXIT_UNUSABLE, EXIT_UNUSABLE)
-    assert f"missing topic: {gone} (SAFE_V0_EXPECTATIONS); `safe topics create`" in worker.stderr.splitlines()[-1]
+    missing = f"missing topic: {gone} (SAFE_V0_EXPECTATIONS); create what is missing with `safe topics create`"
+    assert missing in worker.stderr.splitlines()[-1]
     assert f"there is no topic {gone}" in publisher.stderr.splitlines()[-1]
     assert "safe topics create" in publisher.stderr.splitlines()[-1]
 

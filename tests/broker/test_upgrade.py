@@ -323,7 +323,7 @@ def test_scorers_that_are_rolled_out_too_early_make_aggregators_wait_and_lose_no
         )
         wait_until(lambda: results(site) == {0: 1, 1: 1}, within_seconds=NOTICED_SECONDS, what="the others go on")
         said = aggregator.get("/readyz")[1]
-        assert f"partition {waiting} of {site.topics.scored}: written by a newer SAFE" in said
+        assert f"partition {waiting} of {site.topics.scored}: schema {SCHEMA + 1} was written by a newer SAFE" in said
         assert "roll out aggregators first" in said
         assert f"partition {going} of {site.topics.scored}" not in said
         assert site.outside.read(site.topics.dead_letter) == []
