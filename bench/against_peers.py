@@ -1,6 +1,6 @@
 """SAFE beside other programs that do the same job, in rounds (A B C A B C …) on one broker; ratios to the bare copy.
 
-    python -m bench.against_peers [--events 100000] [--rounds 3] [--only NAME …] [--other PATH]
+    python -m bench.against_peers [--events 200000] [--rounds 3] [--only NAME …] [--other PATH]
 
 The rate is the results by the time from the first to the last one, by their timestamps; the processor time is all that
 the processes used, their start included. A run whose results are not as many as its inputs has no speed. Needs the
@@ -14,12 +14,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from bench.peers import environments
 from bench.throughput import SEED, bootstrap_servers
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import PROJECT
@@ -31,6 +32,7 @@ PARTITIONS = 4
 BATCHES, CASES_A_BATCH = 200, 5
 REST_SECONDS = 600.0
 BASE = "bare copy"
+STREAM_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ Variant = Callable[[Site], Iterator[Running]]
 
 
 def _safe(roles: Sequence[str], checkout: Path, settings: dict[str, str], source: Site) -> Iterator[Running]:
-    site = source.reading_the_same_input(**settings)
+    site = _site(source, **settings)
     site.installation = replace(site.installation, checkout=checkout)
     with ExitStack() as stack:
         workers = [stack.enter_context(site.worker(role=role, name=f"bench-{role}")) for role in roles]
@@ -76,30 +78,69 @@ def _safe(roles: Sequence[str], checkout: Path, settings: dict[str, str], source
             worker.stop()
 
 
-def _python(module: str, source: Site) -> Iterator[Running]:
-    site = source.reading_the_same_input()
-    topics = site.topics
-    command = [
-        *(sys.executable, "-m", module, source.outside.bootstrap_servers),
-        *(topics.input, topics.scored, topics.result, site.group, str(PARTITIONS)),
-    ]
-    process = subprocess.Popen(command, cwd=PROJECT)
+def _site(source: Site, **settings: str) -> Site:
+    """Give a program topics of its own; the broker stamps its results, for some programs hand on the input's time."""
+    site = source.reading_the_same_input(**settings)
+    site.outside.set_topic_config(site.topics.result, "message.timestamp.type", "LogAppendTime")
+    return site
+
+
+def _bare_copy(source: Site) -> Iterator[Running]:
+    def command(site: Site) -> Sequence[str]:
+        topics = site.topics
+        where = (site.outside.bootstrap_servers, topics.input, topics.scored, topics.result, site.group)
+        return (sys.executable, "-m", "bench.peers.bare_copy", *where, str(PARTITIONS))
+
+    return _peer(source, command)
+
+
+def _kafka_streams(source: Site) -> Iterator[Running]:
+    java = ("java", "-XX:+UseSerialGC", "-Xmx512m", "-cp", environments.kafka_streams(), "ScoringJob")
+
+    def command(site: Site) -> Sequence[str]:
+        state = str(site.folder / f"streams-{site.group}")
+        return (*java, *_ends(site), str(PARTITIONS), site.installation.expectations, state, str(STREAM_THREADS))
+
+    return _peer(source, command)
+
+
+def _quix(source: Site) -> Iterator[Running]:
+    python = (str(environments.quix()), "bench/peers/quix_streams.py")
+
+    def command(site: Site) -> Sequence[str]:
+        return (*python, *_ends(site), site.installation.expectations, str(site.folder / f"quix-{site.group}"))
+
+    return _peer(source, command, PYTHONPATH=str(PROJECT))
+
+
+def _ends(site: Site) -> Sequence[str]:
+    return (site.outside.bootstrap_servers, site.topics.input, site.topics.result, site.group)
+
+
+def _peer(source: Site, command: Callable[[Site], Sequence[str]], **environment: str) -> Iterator[Running]:
+    site = _site(source)
+    process = subprocess.Popen(command(site), cwd=PROJECT, env=os.environ | environment)
     try:
-        yield Running([process.pid], topics.result)
+        yield Running([process.pid], site.topics.result)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
 
 
-def _variants(other: Sequence[Path]) -> dict[str, Variant]:
+def variants(other: Sequence[Path] = ()) -> dict[str, Variant]:
+    """What can take its turn, by name; `other` are further checkouts of SAFE."""
+
     def safe(roles: Sequence[str], checkout: Path = PROJECT, **settings: str) -> Variant:
         return partial(_safe, roles, checkout, settings)
 
     return {
-        BASE: partial(_python, "bench.peers.bare_copy"),
+        BASE: _bare_copy,
         "SAFE": safe(["all"]),
         "SAFE, two processes": safe(["scorer", "aggregator"]),
         "SAFE, at_least_once": safe(["all"], SAFE_V0_DELIVERY="at_least_once"),
+        "SAFE, two, at_least_once": safe(["scorer", "aggregator"], SAFE_V0_DELIVERY="at_least_once"),
+        "Kafka Streams": _kafka_streams,
+        "Quix Streams": _quix,
         **{f"SAFE of {path.name}": safe(["all"], path.resolve()) for path in other},
     }
 
@@ -110,21 +151,34 @@ def _variants(other: Sequence[Path]) -> dict[str, Variant]:
 def main() -> None:
     """Load the input once, run the rounds, print every run and then the ratios."""
     arguments = _arguments()
-    variants = _variants(arguments.other)
-    chosen = [name for name in variants if not arguments.only or name in arguments.only or name == BASE]
-    measured: list[Measured] = []
+    known = variants(arguments.other)
+    chosen = {name: known[name] for name in known if name in {BASE, *(arguments.only or known)}}
     with bootstrap_servers() as servers, tempfile.TemporaryDirectory() as folder, Outside(servers) as outside:
-        source = _loaded(outside, Path(folder), arguments.events)
-        for number in range(arguments.rounds):
-            for name in chosen:
-                run = _measured(name, variants[name], source, arguments.events)
-                measured.append(run)
-                print(
-                    f"round {number + 1}  {name:>24}: {run.rate:9,.0f} events/s  {run.cpu * 1e6:6.1f} µs/event  "
-                    f"{run.memory / 2**20:5.0f} MiB", flush=True
-                )  # fmt: skip
-    for line in _table(chosen, measured):
+        measured = []
+        for number, run in in_turns(outside, Path(folder), chosen, events=arguments.events, rounds=arguments.rounds):
+            measured.append(run)
+            print(
+                f"round {number}  {run.name:>24}: {run.rate:9,.0f} events/s  {run.cpu * 1e6:6.1f} µs/event  "
+                f"{run.memory / 2**20:5.0f} MiB", flush=True
+            )  # fmt: skip
+    for line in _table(list(chosen), measured):
         print(line)
+
+
+def in_turns(
+    outside: Outside, folder: Path, variants: Mapping[str, Variant], *, events: int, rounds: int
+) -> Iterator[tuple[int, Measured]]:
+    """Run every variant in every round, all over the same input; gives the round, from 1, and what was measured."""
+    source = _loaded(outside, folder, events)
+    for number in range(1, rounds + 1):
+        for name, variant in variants.items():
+            yield number, _measured(name, variant, source, events)
+
+
+def cpu_ratios(name: str, measured: Sequence[Measured]) -> list[float]:
+    """Give the processor time an event of a variant, as a ratio to the bare copy's of the same round, in order."""
+    runs, base = ([run for run in measured if run.name == each] for each in (name, BASE))
+    return sorted(run.cpu / copy.cpu for run, copy in zip(runs, base, strict=True))
 
 
 def _loaded(outside: Outside, folder: Path, events: int) -> Site:
@@ -166,7 +220,7 @@ def _table(names: Sequence[str], measured: Sequence[Measured]) -> Iterator[str]:
     for name in names:
         runs = [each for each in measured if each.name == name]
         rates = sorted(run.rate / copy.rate for run, copy in zip(runs, base, strict=True))
-        cpus = sorted(run.cpu / copy.cpu for run, copy in zip(runs, base, strict=True))
+        cpus = cpu_ratios(name, measured)
         memory = statistics.median(run.memory for run in runs) / 2**20
         yield (
             f"{name:>24}       {rates[0]:5.2f}   {statistics.median(rates):5.2f} {rates[-1]:5.2f}"
@@ -186,7 +240,7 @@ def _peak_bytes(pid: int) -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a variant; repeats")
     parser.add_argument("--other", type=Path, action="append", default=[], help="another checkout of SAFE; repeats")

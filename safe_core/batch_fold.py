@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args
 
@@ -46,6 +47,10 @@ class Kind(NamedTuple):
     input_matches: bool | None
 
 
+_besides_the_label = attrgetter("run_id", "fingerprint", "expected", "vacuous", "empty_output", "input_matches")
+"""What _Aggregates counts of a kind besides its archetype, its label and what it passed."""
+
+
 class _Pool(Generic[T]):
     """Values met lately, so that equal ones are kept once; bounded by forgetting all."""
 
@@ -68,9 +73,9 @@ _TERMS: _Pool[Terms] = _Pool()
 _DETAILS: _Pool[bytes] = _Pool()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would double the time to make one
 class CaseRow:
-    """What the fold keeps of one case, compact; made by CaseRow.of()."""
+    """What the fold keeps of one case, compact, and never changed; made by CaseRow.of()."""
 
     kind: Kind
     scores: Scores
@@ -117,6 +122,10 @@ class CaseRow:
     @property
     def details(self) -> Details:
         return _unpacked(self._details)
+
+    def has_details_of(self, other: Self) -> bool:
+        """Tell whether both have the same details."""
+        return self._details == other._details
 
     @property
     def archetype(self) -> str | None:
@@ -165,6 +174,12 @@ def _signed_units(scores: Scores, step: int) -> tuple[int, ...]:
     return tuple(step * units(score) for score in scores)
 
 
+@lru_cache(maxsize=4096)
+def _difference(old: Scores, new: Scores) -> tuple[int, ...]:
+    """What replacing a row adds to the four sums."""
+    return tuple(units(after) - units(before) for before, after in zip(old, new, strict=True))
+
+
 class _Tally:
     """Counts and exact sums over a group of rows: the batch, or one archetype in it."""
 
@@ -189,6 +204,22 @@ class _Tally:
         if first:  # whole numbers of a thousand bits, which other batches have too
             self.units = more
             return
+        self._add(more)
+
+    def replace(self, old: CaseRow, new: CaseRow) -> None:
+        """Count a row out and its successor in."""
+        before, after = old.kind, new.kind
+        if before.label != after.label:
+            self.labels[before.label] -= 1
+            self.labels[after.label] += 1
+        if before.passed != after.passed:
+            cr, ah, ac = self.passed
+            less, more = before.passed, after.passed
+            self.passed = (cr - less[0] + more[0], ah - less[1] + more[1], ac - less[2] + more[2])
+        if old.scores != new.scores:
+            self._add(_difference(old.scores, new.scores))
+
+    def _add(self, more: tuple[int, ...]) -> None:
         a, b, c, d = self.units
         self.units = (a + more[0], b + more[1], c + more[2], d + more[3])
 
@@ -301,9 +332,31 @@ class _Aggregates:
 
     def move(self, row: CaseRow, step: int) -> None:
         """Count a row in (step 1) or out (step -1) of every aggregate."""
-        kind = row.kind
+        self._move_counts(row, step)
+        self._move_terms(row, step)
+
+    def replace(self, old: CaseRow, new: CaseRow) -> None:
+        """Count a row out and its successor in; what both have alike moves nothing."""
+        before, after = old.kind, new.kind
+        if before.archetype != after.archetype:
+            self._move_counts(old, -1)
+            self._move_counts(new, 1)
+        elif before != after or old.scores != new.scores:
+            self.total.replace(old, new)
+            self._replace_in_archetype(old, new)
+            if _besides_the_label(before) != _besides_the_label(after):
+                self._move_kind(before, -1)
+                self._move_kind(after, 1)
+        if not old.has_details_of(new):
+            self._move_terms(old, -1)
+            self._move_terms(new, 1)
+
+    def _move_counts(self, row: CaseRow, step: int) -> None:
         self.total.move(row, step)
         self._move_in_archetype(row, step)
+        self._move_kind(row.kind, step)
+
+    def _move_kind(self, kind: Kind, step: int) -> None:
         self.runs.move(kind.run_id or "", step)
         self.fingerprints.move(kind.fingerprint, step)
         if kind.expected:
@@ -315,6 +368,8 @@ class _Aggregates:
         if True in kind.vacuous:
             for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
                 self.vacuous[position] += step * vacuous
+
+    def _move_terms(self, row: CaseRow, step: int) -> None:
         if row.scores != _FLAWLESS:  # otherwise no list has a term to count
             details = row.details
             self.cr_misses.move(details.cr_missing, step)
@@ -331,6 +386,12 @@ class _Aggregates:
             self.archetype_cases[name] = tally.cases, tally.labels["Pass"]
         else:
             del self.archetypes[name], self.archetype_cases[name]
+
+    def _replace_in_archetype(self, old: CaseRow, new: CaseRow) -> None:
+        name = new.kind.archetype or UNKNOWN_ARCHETYPE
+        tally = self.archetypes[name]
+        tally.replace(old, new)
+        self.archetype_cases[name] = tally.cases, tally.labels["Pass"]
 
 
 class BatchFold:
@@ -368,7 +429,11 @@ class BatchFold:
         if standing is not None:
             if row.version < standing.version:
                 return False
-            self._move(test_id, standing, -1)
+            self._rows[test_id] = row
+            if self._kept is not None:
+                self._kept.replace(standing, row)
+                self._kept.worst.touch(test_id, self._rows)
+            return True
         self._rows[test_id] = row
         self._move(test_id, row, 1)
         return True

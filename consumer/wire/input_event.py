@@ -32,7 +32,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 class InputEvent(NamedTuple):
     """One generation output as it was published; `event_time` in ms since 1970 decides which result is the latest.
 
-    `narrative` is the digest of the narrative that the model read, None where it is not known.
+    `narrative` is the digest of the narrative that the model read, None where it is not known; `event_id` the id of the
+    CloudEvent, None for a plain record.
     """
 
     test_id: str
@@ -44,6 +45,7 @@ class InputEvent(NamedTuple):
     event_time: int
     output: Output
     narrative: str | None = None
+    event_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,16 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
     document = parse_json(value)
     if not isinstance(document, dict):
         raise Poison("not_object", "the top level is not an object")
+    event_id = envelope.id
     if envelope.structured:
         if _is_excluded(document, rules):
             return None
+        stated = document.get("id")
+        event_id = stated if isinstance(stated, str) else None
         document = document.get("data")
         if not isinstance(document, dict):
             raise Poison("invalid_event", "data of the CloudEvent is missing or not an object")
-    return _event(document, record.timestamp)
+    return _event(document, record.timestamp, event_id)
 
 
 def _refuse_unless_excluded(value: bytes, rules: InputRules, *, structured: bool) -> None:
@@ -247,6 +252,7 @@ class _Envelope(NamedTuple):
     type: str | None
     structured: bool = False
     has_text_names: bool = True
+    id: str | None = None
 
     def excluded_by(self, rules: InputRules) -> bool:
         return self.present and bool(rules.types) and self.type not in rules.types
@@ -260,7 +266,7 @@ _NO_ENVELOPE = _Envelope(present=False, version=None, type=None)
 
 
 def _binary_envelope(headers: Sequence[tuple[str, bytes | None]]) -> _Envelope:
-    version = type_ = None
+    version = type_ = id_ = None
     structured, has_text_names = False, True
     for name, content in headers:
         if not (name.isascii() or is_utf8(name)):
@@ -269,10 +275,12 @@ def _binary_envelope(headers: Sequence[tuple[str, bytes | None]]) -> _Envelope:
             version = _text(content)
         elif name == "ce_type":
             type_ = _text(content)
+        elif name == "ce_id":
+            id_ = _text(content)
         elif name.lower() == "content-type" and content is not None:
             structured = content.strip().lower().startswith(_STRUCTURED_CONTENT_TYPE)
     present = version is not None and not structured
-    return _Envelope(present, version, type_, structured, has_text_names)
+    return _Envelope(present, version, type_, structured, has_text_names, id_ if present else None)
 
 
 def _text(content: bytes | None) -> str:
@@ -296,7 +304,7 @@ _REQUIRED_IDS = 2
 """How many of _IDS, from the left, must be there."""
 
 
-def _event(document: dict[str, Any], record_timestamp: int) -> InputEvent:
+def _event(document: dict[str, Any], record_timestamp: int, event_id: str | None) -> InputEvent:
     get = document.get
     ids = (get("test_id"), get("batch_id"), get("concern_id"), get("archetype"), get("metric_id"), get("run_id"))
     for position, identifier in enumerate(ids):
@@ -320,7 +328,9 @@ def _event(document: dict[str, Any], record_timestamp: int) -> InputEvent:
     test_id, batch_id, concern_id, archetype, metric_id, run_id = ids
     assert isinstance(test_id, str)
     assert isinstance(batch_id, str)
-    return InputEvent(test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, output, narrative)
+    return InputEvent(
+        test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, output, narrative, event_id
+    )
 
 
 def narrative_read(event: Mapping[str, object], output: object) -> str | None:

@@ -25,9 +25,15 @@ def event_key(batch_id: str, test_id: str) -> bytes:
     return key_of(batch_id, test_id).encode()
 
 
+_CASE_SLASHES = 2
+
+
 def case_key(concern_id: str, batch_id: str, test_id: str) -> str:
     """Key of scored records and rows, `<concern>/<batch>/<test>`."""
-    return key_of(concern_id, batch_id, test_id)
+    key = f"{concern_id}/{batch_id}/{test_id}"
+    if "%" in key or key.count("/") != _CASE_SLASHES:
+        return key_of(concern_id, batch_id, test_id)
+    return key  # nothing to escape, as in nearly all
 
 
 PROGRESS_KEY = b"progress"

@@ -22,7 +22,7 @@ from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.changelog import BatchRow, ProgressRow
-from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of, traced
+from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of, passed_on
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
@@ -163,19 +163,22 @@ class AggregatorPartition:
             complete=batch.is_complete(scored.expected_cases),
             mixed_runs=batch.fold.mixed_runs,
         )
-        headers = traced(result_headers(scored, key, self._ce_source), record.headers)
+        headers = result_headers(scored, key, self._ce_source)
+        if record.headers != self._state.headers:
+            headers = passed_on(headers, record.headers)
         outgoing.append(self._settings.result_topic, self._partition, batch.key.encode(), value, headers)
         self._published_at.append(scored.published_at)
         return True
 
     def _decoded(self, record: Record, outgoing: Outgoing) -> ToFold | None:
         """Decode a record; None if another group wrote it, or if it cannot be read and becomes a dead letter."""
-        group = group_of(record.headers)
-        if group is not None and group != self._settings.group:
-            self._counts["safe_records", "foreign"] += 1
-            return None
         try:
-            check_schema(record.headers)
+            if record.headers != self._state.headers:  # those of our own scorers, without a trace, are in order
+                group = group_of(record.headers)
+                if group is not None and group != self._settings.group:
+                    self._counts["safe_records", "foreign"] += 1
+                    return None
+                check_schema(record.headers)
             return decode_to_fold(record.value)
         except Undecodable as error:
             poison = Poison("invalid_event", str(error))

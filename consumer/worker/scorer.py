@@ -17,7 +17,7 @@ from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
-from consumer.wire.headers import own_headers, traced
+from consumer.wire.headers import caused_by, own_headers, traced
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
@@ -246,6 +246,8 @@ class ScorerPartition:
         partition = partition_for(batch_key(concern_id, event.batch_id), self._settings.scored_partitions)
         key = case_key(concern_id, event.batch_id, event.test_id).encode()
         headers = traced(self._headers, record.headers) if record.headers else self._headers
+        if event.event_id is not None:
+            headers = caused_by(headers, event.event_id)
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
         counts = self._counts
         counts["safe_records", "scored"] += 1

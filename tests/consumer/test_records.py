@@ -209,6 +209,7 @@ def test_a_result_is_a_cloudevent_whose_id_depends_on_its_source_alone() -> None
         "ce_source": b"/safe/safe-v0",
         "ce_time": b"2026-11-21T20:00:00.123Z",
         "ce_subject": b"I25/I25_batch_1/I25-BATCH1-002",
+        "ce_dataschema": b"urn:safe:v0:result",
         "content-type": b"application/json",
     }
 
@@ -221,6 +222,7 @@ def test_a_report_is_a_cloudevent_that_says_how_far_it_covers() -> None:
         "ce_source": b"/safe/g",
         "ce_time": b"2026-11-21T20:00:00.000Z",
         "ce_subject": b"I25/b",
+        "ce_dataschema": b"urn:safe:v0:report",
         "content-type": b"application/json",
     }
 
