@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from functools import partial, partialmethod
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import aiokafka.record._crecords.default_records as compiled_records
 import aiokafka.record._crecords.legacy_records as compiled_legacy_records
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaConnectionError, KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.protocol.group import SyncGroupRequest
 from aiokafka.record import default_records, legacy_records
@@ -24,6 +26,9 @@ from typing_extensions import Buffer
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
 from consumer.kafka.header_names import TolerantBatch
 from consumer.kafka.protocol import TopicsMetadataRequest
+from consumer.kafka.reconnects import Reconnects
+
+T = TypeVar("T")
 
 DECODING_MODULES = (compiled_records, compiled_legacy_records, default_records, legacy_records)
 
@@ -217,6 +222,41 @@ def break_cycles() -> None:
 def replace_batches() -> None:
     """Make every client of this process refuse batches of an unknown version, and accept any header name."""
     fetcher_module.MemoryRecords = _Batches
+
+
+_connect: Callable[..., Awaitable[Any]] = AIOKafkaClient._get_conn
+_bootstrap: Callable[..., Awaitable[None]] = AIOKafkaClient.bootstrap
+
+
+def pace_reconnects() -> None:
+    """Make all clients of this process leave a broker alone for a while after an attempt to connect that failed."""
+    by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Reconnects] = WeakKeyDictionary()
+
+    async def attempt(where: Hashable, connect: Callable[[], Awaitable[T | None]]) -> T | None:
+        return await by_loop.setdefault(asyncio.get_running_loop(), Reconnects()).attempt(where, connect)
+
+    async def connected(client: Any, node_id: Any, **options: Any) -> Any:
+        connection = client._conns.get((node_id, options.get("group", ConnectionGroup.DEFAULT)))
+        if connection is not None and connection.connected():
+            return connection
+        broker = client.cluster.broker_metadata(node_id)
+        if broker is None:
+            return await _connect(client, node_id, **options)
+        return await attempt((broker.host, broker.port), lambda: _connect(client, node_id, **options))
+
+    async def bootstrapped(client: Any) -> None:
+        async def connect() -> bool | None:
+            try:
+                await _bootstrap(client)
+            except KafkaConnectionError:
+                return None
+            return True
+
+        if await attempt(tuple(client.hosts), connect) is None:
+            raise KafkaConnectionError(f"Unable to bootstrap from {client.hosts}")
+
+    AIOKafkaClient._get_conn = connected
+    AIOKafkaClient.bootstrap = bootstrapped
 
 
 class Taken(list[Any]):

@@ -1,15 +1,17 @@
 """What SAFE changes in aiokafka itself, for all clients of a process."""
 
 from consumer.kafka.decompression import Decompression
-from consumer.kafka.internals import bound_memory, break_cycles, replace_batches
+from consumer.kafka.internals import bound_memory, break_cycles, pace_reconnects, replace_batches
 from consumer.settings import Settings
 
 
 def install_patches(settings: Settings) -> None:
-    """Limit what is decompressed, accept any header name, free what was fetched; call this where a process starts.
+    """Limit what is decompressed, accept any header name, free what was fetched, pause before connecting again.
 
-    Without it, one batch may use up all memory, and one odd header name stops a partition. May be called again.
+    Call this where a process starts. Without it, one batch may use up all memory, one odd header name stops a
+    partition, and brokers that are away are asked for connections hundreds of times a second. May be called again.
     """
     bound_memory(Decompression(settings.max_batch_bytes))
     replace_batches()
     break_cycles()
+    pace_reconnects()

@@ -12,7 +12,7 @@ from consumer.kafka.cluster import Cluster, TopicDescription
 from consumer.kafka.connection import Connection
 from consumer.kafka.reachability import unusable
 from consumer.settings import Settings
-from consumer.text import named
+from consumer.text import count_of, named
 
 Name = Literal["input", "scored", "state", "result", "report", "dead_letter"]
 
@@ -158,7 +158,8 @@ def _check_counts(partitions: Mapping[Name, int], specs: Mapping[Name, TopicSpec
     for name in ("state", "result", "report"):
         if name in partitions and partitions[name] != expected:
             raise ConfigurationError(
-                f"{specs[name].name} has {partitions[name]} partitions, but {specs['scored'].name} has {expected}: "
+                f"{specs[name].name} has {count_of(partitions[name], 'partition')}, but "
+                f"{specs['scored'].name} has {expected}: "
                 "the four topics scored, state, result and report must have the same number; recreate the wrong one"
             )
 
@@ -251,7 +252,7 @@ def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]
         )
     if topic.partitions != CASES_PARTITIONS:
         found.append(
-            f"{spec.name} has {topic.partitions} partitions, {CASES_PARTITIONS} is recommended: "
+            f"{spec.name} has {count_of(topic.partitions, 'partition')}, {CASES_PARTITIONS} is recommended: "
             "otherwise readers may see part of a batch while it is published"
         )
     return found
@@ -277,7 +278,7 @@ async def create_topics(settings: Settings, partitions: int, replication_factor:
     lines = []
     for spec, count in wanted:
         found = "created" if is_new[spec.name] else "already there"
-        lines.append(f"{spec.name}: {found} with {counts.get(spec.name, count)} partitions")
+        lines.append(f"{spec.name}: {found} with {count_of(counts.get(spec.name, count), 'partition')}")
     return lines + [f"warning: {warning}" for warning in verified.warnings]
 
 

@@ -45,7 +45,7 @@ def configure(level: LogLevel, format: LogFormat | None) -> None:  # noqa: A002 
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, Stderr)]:
         root.removeHandler(handler)
-    root.addHandler(Stderr(_formatter(console=console)))
+    root.addHandler(Stderr(_formatter(console=console), is_json=format == "json"))
     root.setLevel(level.upper())
     for client in _CLIENTS:
         logging.getLogger(client).setLevel(_CLIENT_LEVELS.get(level, root.level))
@@ -57,6 +57,11 @@ def configure(level: LogLevel, format: LogFormat | None) -> None:  # noqa: A002 
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,  # a second configure() must reach the loggers of every module
     )
+
+
+def writes_json() -> bool:
+    """Tell whether configure() was asked for JSON by name."""
+    return any(isinstance(handler, Stderr) and handler.is_json for handler in logging.getLogger().handlers)
 
 
 # --- what may be logged of an exception
@@ -186,8 +191,28 @@ def _for_a_person(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 # --- from a line to stderr
 
 
-_WINDOW_SECONDS: Final = 10.0
-_RECORDS_PER_WINDOW: Final = 5
+_WINDOW_SECONDS: Final = 60.0
+_RECORDS_PER_WINDOW: Final = 1
+
+
+class ClientRecords:
+    """Whether what the Kafka clients log is written, or only counted: one for the process, as their loggers are."""
+
+    def __init__(self) -> None:
+        self.is_holding = False
+        self.held = 0
+
+    def hold(self) -> None:
+        """From now on, count."""
+        self.is_holding = True
+
+    def release(self) -> int:
+        """From now on, write; returns how many records were not written."""
+        held, self.is_holding, self.held = self.held, False, 0
+        return held
+
+
+CLIENT_RECORDS: Final = ClientRecords()
 
 
 @dataclass(slots=True)
@@ -196,17 +221,29 @@ class _Window:
     level: int
     records: int = 0
 
+    @property
+    def suppressed(self) -> int:
+        """How many of its records were not let through."""
+        return max(0, self.records - _RECORDS_PER_WINDOW)
+
 
 class Throttle:
-    """Lets through the first few of a Kafka client's similar records: in an outage it writes 130 lines a second."""
+    """Lets through the first of a Kafka client's similar records: in an outage it writes 130 lines a second.
 
-    def __init__(self) -> None:
+    While its records are held, none is let through, and what was suppressed is part of what is held.
+    """
+
+    def __init__(self, client_records: ClientRecords) -> None:
+        self._client_records = client_records
         self._windows: dict[tuple[str, str], _Window] = {}
 
     def admits(self, record: logging.LogRecord, now: float) -> bool:
         """Count a record with those of the same logger and message template; `now` is monotonic, in seconds."""
         if not _belongs_to(record.name, _CLIENTS):
             return True
+        if self._client_records.is_holding:
+            self._client_records.held += 1
+            return False
         template = str(record.msg) if len(self._windows) < 256 else "(further messages)"
         window = self._windows.setdefault((record.name, template), _Window(now + _WINDOW_SECONDS, record.levelno))
         window.records += 1
@@ -214,21 +251,26 @@ class Throttle:
 
     def reports(self, now: float) -> Iterator[logging.LogRecord]:
         """Forget the windows that have ended; give a record for each that suppressed something."""
+        if self._client_records.is_holding:
+            self._client_records.held += sum(window.suppressed for window in self._windows.values())
+            self._windows.clear()
         for logger, template in [key for key, window in self._windows.items() if window.ends <= now]:
             window = self._windows.pop((logger, template))
-            suppressed = window.records - _RECORDS_PER_WINDOW
-            if suppressed > 0:
-                args = (suppressed, template)
+            if window.suppressed:
+                args = (window.suppressed, template)
                 yield logging.LogRecord(logger, window.level, "", 0, "suppressed %d repeats of: %s", args, None)
 
 
 class Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # generic in the stubs alone
-    """The only handler of the process; `clock` is monotonic, in seconds."""
+    """The only handler of the process; `clock` is monotonic, in seconds. `is_json`: it was asked for by name."""
 
-    def __init__(self, formatter: logging.Formatter, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, formatter: logging.Formatter, clock: Callable[[], float] = time.monotonic, *, is_json: bool = False
+    ) -> None:
         super().__init__(sys.stderr)
+        self.is_json = is_json
         self.setFormatter(formatter)
-        self._throttle = Throttle()
+        self._throttle = Throttle(CLIENT_RECORDS)
         self._clock = clock
 
     @override

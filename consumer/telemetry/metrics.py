@@ -70,7 +70,9 @@ _ASKED: Mapping[str, _Definition] = {
         ("topic", "partition"),
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
-    "safe_build_info": _gauge("Version and policy of this process.", ("version", "fingerprint")),
+    "safe_build_info": _gauge(
+        "Version, policy and consumer group of this process.", ("version", "fingerprint", "group")
+    ),
     "safe_batches_not_exported": _gauge("Live batches that the cap on exported batches leaves out."),
 }
 
@@ -191,13 +193,13 @@ class BatchGauges:
 class Metrics:
     """All counters of the process, and the page that Prometheus scrapes."""
 
-    def __init__(self, version: str, fingerprint: str) -> None:
+    def __init__(self, version: str, fingerprint: str, group: str = "") -> None:
         self._counts: dict[str, Tally[tuple[str, ...]]] = {
             name: Tally({(value,): 0 for value in definition.counted_from_zero} if definition.labels else {(): 0})
             for name, definition in _COUNTERS.items()
         }
         self._concerns: set[str] = set()
-        self._build = (version, fingerprint)
+        self._build = (version, fingerprint, group)
         self.gauges: BatchGauges | None = None
         self.ready: Callable[[], bool] = lambda: False
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
@@ -344,6 +346,6 @@ class _Collected(CollectorRegistry):
         return self._families
 
 
-def page(families: Iterable[Metric]) -> bytes:
-    """Write gathered families in Prometheus' text format; may run in a thread, gathering them may not."""
-    return generate_latest(_Collected(families))
+def page(families: Iterable[Metric], encode: Callable[[CollectorRegistry], bytes] = generate_latest) -> bytes:
+    """Write gathered families, in Prometheus' text format unless told otherwise; may run in a thread."""
+    return encode(_Collected(families))

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import ProcessCollector
+from prometheus_client.exposition import choose_encoder
 
 from consumer.errors import ConfigurationError
 from consumer.settings import split_address
@@ -24,10 +25,15 @@ async def serve_pages(address: str, metrics: Metrics, *, not_live: Troubles, not
     Raises ConfigurationError if the address cannot be had.
     """
 
-    async def show_metrics(_request: web.Request) -> web.Response:
-        families = list(metrics.collect())  # on the loop, so that nothing moves meanwhile
-        body = await asyncio.to_thread(page, families)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    process = ProcessCollector(registry=None)
+
+    async def show_metrics(request: web.Request) -> web.Response:
+        families = [*metrics.collect(), *process.collect()]  # on the loop, so that nothing moves meanwhile
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        body = await asyncio.to_thread(page, families, encode)
+        response = web.Response(body=body, headers={"Content-Type": content_type})
+        response.enable_compression()  # as far as the client accepts it
+        return response
 
     app = web.Application()
     app.router.add_get("/metrics", show_metrics)

@@ -31,6 +31,7 @@ from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
 from consumer.settings import Loaded, Settings, without_secrets
+from consumer.telemetry.logs import CLIENT_RECORDS
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.times import now_ms
@@ -41,6 +42,7 @@ from consumer.worker.http_server import serve_pages
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.role import PartitionLogic, Role, RoleName
 from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
@@ -88,7 +90,7 @@ class Worker:
         self._role = role
         self._connection = Connection.from_settings(self._settings)
         self._cluster = Cluster(self._connection)
-        self._metrics = Metrics(__version__, loaded.policy.fingerprint)
+        self._metrics = Metrics(__version__, loaded.policy.fingerprint, self._settings.kafka_group_id)
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
@@ -174,6 +176,7 @@ class Worker:
                 watches = [
                     tasks.create_task(self._watch_cluster(verified), name="watch cluster"),
                     tasks.create_task(self._watch_ends(), name="watch ends"),
+                    tasks.create_task(self._watch_readiness(), name="watch readiness"),
                 ]
                 stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._health.stages]
                 stopping = tasks.create_task(self._stopping.wait(), name="stop")
@@ -364,6 +367,16 @@ class Worker:
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             await asyncio.gather(*(stage.note_ends() for stage in self._health.stages))
+
+    async def _watch_readiness(self) -> None:
+        """Log when the worker stops being ready, and when it is ready again."""
+        readiness = ReadinessLog(self._health.not_ready, CLIENT_RECORDS)
+        try:
+            while True:
+                readiness.note()
+                await asyncio.sleep(_WATCH_SECONDS)
+        finally:
+            readiness.stop()
 
 
 def expectations_source(settings: Settings) -> ExpectationsSource:

@@ -2,6 +2,7 @@
 
 from consumer.errors import Contradiction, Fatal
 from consumer.kafka.group_offsets import Committed
+from consumer.text import count_of
 from consumer.wire.changelog import ProgressRow, transactions_of
 from consumer.worker.partition_state import AggregatorSettings
 
@@ -10,8 +11,8 @@ def check_same_topic(progress: ProgressRow, settings: AggregatorSettings) -> Non
     """Raise Fatal if the state was written for another scored topic."""
     if progress.partitions != settings.partitions:
         raise Fatal(
-            f"the state was written for {progress.partitions} partitions of the scored topic, which now has "
-            f"{settings.partitions}: start a new group on new topics, as "
+            f"the state was written for {count_of(progress.partitions, 'partition')} of the scored topic, which now "
+            f"has {settings.partitions}: start a new group on new topics, as "
             "'Starting over' in docs/operate.md says"
         )
     known, current = progress.topic_id, settings.scored_topic_id

@@ -11,6 +11,7 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.reader import read_tail
 from consumer.kafka.topics import Name, topic_specs
 from consumer.settings import Settings
+from consumer.text import count_of
 from consumer.wire.changelog import ProgressRow
 from consumer.wire.headers import Undecodable, ce_source, group_of, text_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
@@ -49,8 +50,9 @@ def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) ->
                 written_for = ProgressRow.decode(record.value).partitions
                 if written_for != partitions:
                     raise ConfigurationError(
-                        f"the state was written for {written_for} partitions of {topic}, which now has {partitions}: "
-                        f"create {topic} with {written_for} partitions again, or start a new group on new topics"
+                        f"the state was written for {count_of(written_for, 'partition')} of {topic}, which now has "
+                        f"{partitions}: create {topic} with {count_of(written_for, 'partition')} again, or start a new "
+                        "group on new topics"
                     )
 
 

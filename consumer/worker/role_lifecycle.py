@@ -48,6 +48,7 @@ class RoleLifecycle:
         self._failure: BaseException | None = None
         self._disposals: set[asyncio.Task[None]] = set()
         self._logged_serving = False
+        self._left_because: str | None = None
         self._poll_trouble: str | None = None
         self._poll_failed_at = float("-inf")
         self._shares = Shares()
@@ -62,8 +63,14 @@ class RoleLifecycle:
             try:
                 await self._membership(backoff)
             except Transient as error:
-                _log.warning("left the consumer group; joining it again", role=self.role.name, why=str(error))
+                self._note_left(error)
                 await wait_until(self._stopping, backoff.next())
+
+    def _note_left(self, error: Transient) -> None:
+        """Log that the group must be joined again: once, until the role serves again or the reason is another."""
+        if str(error) != self._left_because:
+            self._left_because = str(error)
+            _log.warning("not in the consumer group; joining it again", role=self.role.name, why=str(error))
 
     def stop(self) -> None:
         """Ask run() to drain and return; may be called twice."""
@@ -128,7 +135,7 @@ class RoleLifecycle:
     def _log_serving(self) -> None:
         """Log once for each assignment that all of it is served."""
         if not self._logged_serving and not self.troubles():
-            self._logged_serving = True
+            self._logged_serving, self._left_because = True, None
             _log.info("serving", role=self.role.name, topic=self.role.topic, partitions=sorted(self.runners))
 
     def _note_failed_poll(self, error: Transient) -> None:

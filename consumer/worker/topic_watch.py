@@ -15,7 +15,7 @@ import structlog
 from consumer.errors import Fatal
 from consumer.kafka.cluster import TopicsSeen
 from consumer.kafka.topics import MOST_NAMED
-from consumer.text import named
+from consumer.text import count_of, named
 
 _log = structlog.get_logger("safe.worker")
 
@@ -143,8 +143,8 @@ class TopicWatch:
         if self._lasts("another count", changed):
             topic, (was, is_) = next(iter(changed.items()))
             raise Fatal(
-                f"{topic} now has {is_} partitions instead of {was}: keys would no longer be in the partition of their "
-                "state; start a new group on new topics, as 'Starting over' in docs/operate.md says"
+                f"{topic} now has {count_of(is_, 'partition')} instead of {was}: keys would no longer be in the "
+                "partition of their state; start a new group on new topics, as 'Starting over' in docs/operate.md says"
             )
 
 

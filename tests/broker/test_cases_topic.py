@@ -143,7 +143,7 @@ def site_with_a_topic(outside: Outside, folder: Path, cases: Path, **settings: s
     site = Site.build(outside, folder, cases, partitions=PARTITIONS, settings=settings, expectations=f"topic:{name}")
     made = site.installation.run("topics", "create", "--partitions", str(PARTITIONS), folder=folder)
     assert made.returncode == 0, made.stderr
-    assert f"{name}: created with 1 partitions" in made.stdout.splitlines()
+    assert f"{name}: created with 1 partition" in made.stdout.splitlines()
     assert not [line for line in made.stdout.splitlines() if line.startswith(f"warning: {name}")]
     yield site
     site.discard()

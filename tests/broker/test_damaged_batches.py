@@ -1,6 +1,5 @@
 """Batches that a broker's disk has damaged, or that come from another age: nothing of them is skipped or guessed."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,7 +24,7 @@ from tests.support.kafka_broker import KafkaBroker
 from tests.support.outside import Outgoing, Outside
 from tests.support.site import Site
 from tests.support.waiting import wait_until
-from tests.support.worker import Worker
+from tests.support.worker import Worker, why_it_ended
 
 pytestmark = pytest.mark.broker
 
@@ -179,6 +178,5 @@ def health(worker: Worker) -> str:
 
 
 def last_error(worker: Worker) -> str:
-    """The last thing that a worker has said."""
-    line = worker.log_text().splitlines()[-1]
-    return str(json.loads(line)["event"]) if line.startswith("{") else line
+    """Why a worker has ended."""
+    return why_it_ended(worker.log_text())

@@ -154,7 +154,7 @@ def _readiness(worker: Worker) -> tuple[int, str]:
 def _reason(worker: Worker) -> str:
     """Return the sentence that a worker ends with, or all of its last lines where it has ended without one."""
     lines = worker.log_text().splitlines()
-    sentences = [line for line in lines if line.startswith("safe: error") or '"event": "safe: error' in line]
+    sentences = [line for line in lines if line.startswith("safe: error") or '"event": "the worker ends"' in line]
     return sentences[-1][:2000] if sentences else _end_of(worker)
 
 

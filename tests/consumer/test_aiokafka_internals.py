@@ -7,6 +7,7 @@ import ast
 import asyncio
 import gc
 import inspect
+import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -101,6 +102,7 @@ GUARDED = {
     "_batches",
     "_client",
     "_closed",
+    "_conns",
     "_coordination_task",
     "_coordinator",
     "_create_fetch_waiter",
@@ -124,6 +126,13 @@ GUARDED = {
     "_txn_manager",
     "_update_position",
 }
+
+
+@pytest.fixture(autouse=True)
+def unpaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's own methods, whatever other tests have put in their place."""
+    monkeypatch.setattr(AIOKafkaClient, "_get_conn", internals._connect)
+    monkeypatch.setattr(AIOKafkaClient, "bootstrap", internals._bootstrap)
 
 
 def test_each_private_name_that_is_used_is_guarded_here() -> None:
@@ -677,6 +686,18 @@ async def test_closed_connections_pass_through_a_method_that_can_be_replaced(pro
     producer.client._on_connection_closed("connection", "reason")
     assert lost == ["lost"]
     assert closed == [("connection", "reason")], "the client must still hear of it"
+
+
+async def test_all_connections_are_made_in_two_methods_that_can_be_replaced(producer: Any) -> None:
+    assert producer.client._conns == {}, "a connection that is open must be found without waiting"
+    source = inspect.getsource(sys.modules[AIOKafkaClient.__module__])
+    assert source.count("await create_conn(") == 2, "a connection is made elsewhere, and its attempts are not paced"
+    assert "self._conns[conn_id] = await create_conn(" in source
+    assert "async def _get_conn(self, node_id, *, group=ConnectionGroup.DEFAULT" in source
+    assert "return None" in source.partition("async def _get_conn")[2].partition("async def ready")[0], (
+        "what cannot be reached is no longer told as None"
+    )
+    assert 'raise KafkaConnectionError(f"Unable to bootstrap' in source
 
 
 async def test_a_producer_has_what_is_taken_apart_to_dispose_of_it(producer: Any) -> None:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from consumer.errors import ConfigurationError
@@ -36,6 +37,30 @@ async def test_metrics_are_served_as_prometheus_reads_them() -> None:
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         names = {family.name for family in text_string_to_metric_families(await answer.text())}
     assert {"safe_records", "safe_build_info", "safe_end_to_end_seconds"} <= names
+
+
+async def test_metrics_are_served_as_open_metrics_to_who_asks_for_it() -> None:
+    accept = {"Accept": "application/openmetrics-text;version=1.0.0"}
+    async with served(Health()) as (_, client), client.get("/metrics", headers=accept) as answer:
+        assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+        names = {family.name for family in open_metrics_families(await answer.text())}  # type: ignore[no-untyped-call]
+    assert {"safe_records", "safe_build_info", "safe_end_to_end_seconds"} <= names
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "identity"])
+async def test_metrics_are_compressed_for_who_accepts_it(accepted: str) -> None:
+    headers = {"Accept-Encoding": accepted}
+    async with served(Health()) as (_, client), client.get("/metrics", headers=headers) as answer:
+        assert answer.headers.get("Content-Encoding") == (accepted if accepted == "gzip" else None)
+        assert "safe_build_info" in await answer.text()
+
+
+async def test_the_process_is_measured_too() -> None:
+    async with served(Health()) as (_, client), client.get("/metrics") as answer:
+        families = {family.name: family for family in text_string_to_metric_families(await answer.text())}
+    assert families["process_cpu_seconds"].samples[0].value > 0
+    assert families["process_resident_memory_bytes"].samples[0].value > 1_000_000
+    assert families["process_open_fds"].samples[0].value > 0
 
 
 @pytest.mark.parametrize(("page", "claim"), [("/livez", "live"), ("/readyz", "ready")])

@@ -322,29 +322,46 @@ def record(logger: str, message: str, *args: object) -> logging.LogRecord:
     return logging.LogRecord(logger, logging.ERROR, "", 0, message, args, None)
 
 
-def test_a_client_says_the_same_five_times_and_then_how_often_more() -> None:
-    throttle = logs.Throttle()
-    alike = [throttle.admits(record("aiokafka.conn", "no node %d", n), now=n / 10) for n in range(8)]
-    assert alike == [True] * 5 + [False] * 3
+def throttle_of(records: logs.ClientRecords | None = None) -> logs.Throttle:
+    return logs.Throttle(records or logs.ClientRecords())
+
+
+def test_a_client_says_the_same_once_and_then_how_often_more() -> None:
+    throttle = throttle_of()
+    alike = [throttle.admits(record("aiokafka.conn", "no node %d", n), now=n / 10) for n in range(4)]
+    assert alike == [True, False, False, False]
     assert throttle.admits(record("aiokafka.conn", "another"), now=1)
     assert throttle.admits(record("aiokafka.client", "no node %d", 1), now=1)
-    assert list(throttle.reports(now=9.9)) == []
-    (report,) = throttle.reports(now=10)
+    assert list(throttle.reports(now=59.9)) == []
+    (report,) = throttle.reports(now=60)
     assert (report.name, report.levelno) == ("aiokafka.conn", logging.ERROR)
     assert report.getMessage() == "suppressed 3 repeats of: no node %d"
-    assert throttle.admits(record("aiokafka.conn", "no node %d", 9), now=10)
+    assert throttle.admits(record("aiokafka.conn", "no node %d", 9), now=60)
+
+
+def test_what_a_client_says_while_it_is_held_is_counted_and_not_told_later() -> None:
+    records = logs.ClientRecords()
+    throttle = throttle_of(records)
+    assert [throttle.admits(record("aiokafka", "no node"), now=0) for _ in range(3)] == [True, False, False]
+    records.hold()
+    assert not any(throttle.admits(record("aiokafka", f"no {n}"), now=1) for n in range(5))
+    assert throttle.admits(record("consumer.worker.main", "ours"), now=1)
+    assert list(throttle.reports(now=70)) == []
+    assert records.release() == 5 + 2  # with what was suppressed before
+    assert list(throttle.reports(now=200)) == []
+    assert throttle.admits(record("aiokafka", "no node"), now=200)
 
 
 def test_our_own_records_are_never_suppressed() -> None:
-    throttle = logs.Throttle()
+    throttle = throttle_of()
     assert all(throttle.admits(record("consumer.worker.role_lifecycle", "x"), now=0) for _ in range(20))
 
 
 def test_a_flood_of_different_messages_is_a_flood() -> None:
-    throttle = logs.Throttle()
+    throttle = throttle_of()
     admitted = [throttle.admits(record("aiokafka", f"message {n}"), now=0) for n in range(10_000)]
     assert sum(admitted) <= 261
-    assert sum("suppressed" in report.getMessage() for report in throttle.reports(now=10)) == 1
+    assert sum("suppressed" in report.getMessage() for report in throttle.reports(now=60)) == 1
 
 
 def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Written) -> None:
@@ -353,9 +370,9 @@ def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Writte
     handler = logs.Stderr(logging.Formatter("%(name)s %(message)s"), clock=lambda: now)
     for n in range(9):
         handler.handle(record("aiokafka", "no node %d", n))
-    now = 11.0
+    now = 61.0
     handler.handle(record("consumer.worker.role_lifecycle", "connected"))
     assert written().splitlines()[-2:] == [
-        "aiokafka suppressed 4 repeats of: no node %d",
+        "aiokafka suppressed 8 repeats of: no node %d",
         "consumer.worker.role_lifecycle connected",
     ]

@@ -58,7 +58,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "How long a partition of this process has been waiting or restoring, 0 while it is served.",
     ),
     ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
-    ("safe_build_info", "gauge", {"version", "fingerprint"}, "Version and policy of this process."),
+    (
+        "safe_build_info",
+        "gauge",
+        {"version", "fingerprint", "group"},
+        "Version, policy and consumer group of this process.",
+    ),
     ("safe_batch_pass_ratio", "gauge", {"concern_id", "batch_id"}, "Share of the batch's cases labelled Pass."),
     ("safe_batch_cases", "gauge", {"concern_id", "batch_id", "label"}, "Cases of the batch by label."),
     ("safe_batch_mean_score", "gauge", {"concern_id", "batch_id", "metric"}, "Mean score over the batch's cases."),
@@ -219,7 +224,7 @@ def test_the_page_of_a_process_that_has_done_nothing_parses_and_starts_from_zero
     assert {sample.value for sample in samples(metrics, "safe_dead_letters_total")} == {0}
     assert value(metrics, "safe_batches_reopened_total") == value(metrics, "safe_restore_failures_total") == 0
     assert value(metrics, "safe_ready") == 0
-    assert value(metrics, "safe_build_info", version="0.1.0", fingerprint="sha256:0") == 1
+    assert value(metrics, "safe_build_info", version="0.1.0", fingerprint="sha256:0", group="") == 1
 
 
 def test_a_batch_is_shown_as_it_was_committed() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.record import default_records
@@ -29,6 +30,8 @@ def unpatched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fetcher_module, "MemoryRecords", MemoryRecords)
     monkeypatch.setattr(fetcher_module, "PartitionRecords", PartitionRecords)
     monkeypatch.setattr(FetchResult, "getall", None)
+    monkeypatch.setattr(AIOKafkaClient, "_get_conn", internals._connect)
+    monkeypatch.setattr(AIOKafkaClient, "bootstrap", internals._bootstrap)
     for module in internals.DECODING_MODULES:
         for name in (f"{codec}_decode" for codec in CODECS):
             if hasattr(module, name):
@@ -46,7 +49,10 @@ def unpatched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def limit_in_force() -> int | None:
     """How much a batch may hold, decompressed; None unless all that must be changed in the client has been."""
     patched = (
-        fetcher_module.MemoryRecords is internals._Batches and fetcher_module.PartitionRecords is internals._Acyclic
+        fetcher_module.MemoryRecords is internals._Batches
+        and fetcher_module.PartitionRecords is internals._Acyclic
+        and AIOKafkaClient._get_conn is not internals._connect
+        and AIOKafkaClient.bootstrap is not internals._bootstrap
     )
     decode = default_records.zstd_decode
     if not patched or FetchResult.getall is None or decode is None:

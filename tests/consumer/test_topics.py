@@ -216,7 +216,7 @@ async def test_a_scorer_does_not_miss_the_topics_of_the_aggregator(site: Setting
 WRONG: list[tuple[str, int | None, dict[str, str], str]] = [
     ("safe.v0.state", 4, {}, r"safe\.v0\.state has 4 partitions, but safe\.v0\.scored has 8"),
     ("safe.v0.result", 16, {}, r"safe\.v0\.result has 16 partitions, but safe\.v0\.scored has 8"),
-    ("safe.v0.report", 1, {}, r"safe\.v0\.report has 1 partitions, but safe\.v0\.scored has 8"),
+    ("safe.v0.report", 1, {}, r"safe\.v0\.report has 1 partition, but safe\.v0\.scored has 8"),
     ("safe.v0.state", None, {"cleanup_policy": "delete"}, r"safe\.v0\.state has cleanup\.policy=delete.*set cleanup"),
     (
         "safe.v0.state",
@@ -475,8 +475,8 @@ async def test_the_topic_of_test_cases_is_made_last_with_one_partition(
     again = await create_topics(site_with_cases, 8, 3)
 
     assert lines[:-1] == [f"{name}: created with 8 partitions" for name in DEFAULT_NAMES.values()]
-    assert lines[-1] == "safe.v0.test-cases: created with 1 partitions"
-    assert again[-1] == "safe.v0.test-cases: already there with 1 partitions"
+    assert lines[-1] == "safe.v0.test-cases: created with 1 partition"
+    assert again[-1] == "safe.v0.test-cases: already there with 1 partition"
     assert broker.durability["safe.v0.test-cases"] == "2"
     assert broker.topics["safe.v0.test-cases"].settings["cleanup.policy"] == "compact"
 

@@ -80,17 +80,18 @@ def kafka_libs() -> Path:
         raise BrokerUnavailableError(
             f"{' and '.join(missing)} not found; set SAFE_TEST_BOOTSTRAP_SERVERS or install them"
         )
-    if not CACHE.is_dir():
-        _fetch_jars()
-    return CACHE
+    return fetched_jars(HERE / "pom.xml", CACHE)
 
 
-def _fetch_jars() -> None:
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed when complete, so that an interrupted download is never taken for a broker.
-    with tempfile.TemporaryDirectory(dir=CACHE.parent) as unfinished:
+def fetched_jars(pom: Path, into: Path) -> Path:
+    """Return the folder with the jars that a pom.xml names, fetched once by Maven; raises BrokerUnavailableError."""
+    if into.is_dir():
+        return into
+    into.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed when complete, so that an interrupted download is never taken for the whole.
+    with tempfile.TemporaryDirectory(dir=into.parent) as unfinished:
         folder = Path(unfinished) / "libs"
-        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
         try:
             subprocess.run(
                 [*command, f"-DoutputDirectory={folder}", "-DincludeScope=runtime"],
@@ -99,14 +100,17 @@ def _fetch_jars() -> None:
                 text=True,
                 timeout=DOWNLOAD_SECONDS,
             )
+        except FileNotFoundError as error:
+            raise BrokerUnavailableError("mvn not found") from error
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             said = str(error.stdout or "")[-2000:]
-            raise BrokerUnavailableError(f"Maven could not fetch Kafka {KAFKA_VERSION}: {error}\n{said}") from error
+            raise BrokerUnavailableError(f"Maven could not fetch what {pom.name} names: {error}\n{said}") from error
         try:
-            folder.rename(CACHE)
+            folder.rename(into)
         except OSError:
-            if not CACHE.is_dir():  # another run was quicker, and its jars are as good
+            if not into.is_dir():  # another run was quicker, and its jars are as good
                 raise
+    return into
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,15 @@ def exported_twice(workers: Sequence[Worker]) -> list[str]:
     ]
 
 
+def why_it_ended(said: str) -> str:
+    """Return the sentence on the last line of what a command said: a worker's log has it as JSON."""
+    last = (said.splitlines() or [""])[-1]
+    line = _decoded(last)
+    sentence = str(line["why"]) if line.get("event") == "the worker ends" else last.removeprefix("safe: error: ")
+    assert sentence != last, f"it ends without a sentence: {said}"
+    return sentence
+
+
 def _decoded(line: str) -> dict[str, Any]:
     try:
         document = json.loads(line)
