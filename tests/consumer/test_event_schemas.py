@@ -59,7 +59,7 @@ def test_a_schema_is_one_of_its_draft_and_means_the_same_in_the_older_one_of_asy
     Draft7Validator.check_schema(schema)
     of_both_drafts = {
         "$schema", "title", "description", "examples", "type", "enum", "const", "properties", "required", "items",
-        "additionalProperties", "minimum", "maximum", "minLength", "maxLength", "maxItems", "pattern", "format",
+        "additionalProperties", "$id", "minimum", "maximum", "minLength", "maxLength", "maxItems", "pattern", "format",
     }  # fmt: skip
     assert not {keyword for node in nodes(schema) for keyword in node} - of_both_drafts
 

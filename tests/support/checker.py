@@ -206,6 +206,11 @@ def _result_envelopes(run: Run, outcomes: Mapping[Source, Outcome], *, repeats_a
             yield from (f"result of {outcome.source}: {problem}" for problem in problems)
 
 
+def _schema_named(record: Record, identity: str) -> dict[str, str]:
+    """What must stand in `ce_dataschema`, if it is there: the first events had none."""
+    return {} if record.header("ce_dataschema") is None else {"ce_dataschema": identity}
+
+
 def _envelope(run: Run, record: Record, scored: Scored) -> Iterator[str]:
     fingerprint = record.json()["scorer"]["fingerprint"]
     topic, partition, offset = scored.source
@@ -218,6 +223,7 @@ def _envelope(run: Run, record: Record, scored: Scored) -> Iterator[str]:
         "ce_time": record.json()["timestamp"],
         "ce_subject": quoted(scored.concern_id, scored.batch_id, scored.test_id),
         "content-type": "application/json",
+        **_schema_named(record, "urn:safe:v0:result"),
     }
     yield from (
         f"header {name} is {record.header(name)!r}, wanted {value!r}"
@@ -432,6 +438,7 @@ def _report_envelope(run: Run, record: Record) -> Iterator[str]:
         "ce_time": data["generated_at"],
         "ce_subject": key,
         "content-type": "application/json",
+        **_schema_named(record, "urn:safe:v0:report"),
     }
     yield from (
         f"header {name} is {record.header(name)!r}" for name, text in wanted.items() if record.header(name) != text

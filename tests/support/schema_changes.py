@@ -9,7 +9,7 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 
-_SILENT = {"$schema", "$defs", "title", "description", "default", "examples"}
+_SILENT = {"$schema", "$id", "$defs", "title", "description", "default", "examples"}
 _STRUCTURE = {"type", "enum", "properties", "required", "items", "additionalProperties"}
 _BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), operator.ge),

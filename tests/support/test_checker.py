@@ -84,7 +84,7 @@ def faultless(oracle: Oracle, inputs: Sequence[Record], *, order: Callable[[list
 
 def _envelope(kind: str, name: str, subject: str) -> tuple[tuple[str, bytes], ...]:
     texts = {"ce_specversion": "1.0", "ce_id": name, "ce_type": kind, "ce_source": "/safe/g", "ce_time": NOW}
-    texts |= {"ce_subject": subject, "content-type": "application/json"}
+    texts |= {"ce_subject": subject, "ce_dataschema": f"urn:{kind}", "content-type": "application/json"}
     return tuple((header, text.encode()) for header, text in texts.items())
 
 
