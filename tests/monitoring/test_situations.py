@@ -1,0 +1,191 @@
+"""What a running installation may be in, and who is told: the table in docs/runbooks.md, situation by situation.
+
+Each is three hours in the life of three workers, as series; at the end, promtool says which alerts fire.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.prometheus import CONFIG, run
+
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks.md"
+MINUTES = 180
+WORKERS = ("a", "b", "c")
+WHERE = 'job="safe", namespace="n"'
+Series = dict[str, str]
+
+pytestmark = pytest.mark.usefixtures("promtool")
+
+
+def steady(value: float) -> str:
+    return f"{value}x{MINUTES}"
+
+
+def growing(step: float) -> str:
+    return f"0+{step}x{MINUTES}"
+
+
+def in_turns(*values: float) -> str:
+    return " ".join(str(values[minute % len(values)]) for minute in range(MINUTES + 1))
+
+
+def of_worker(worker: str, name: str, **labels: str) -> str:
+    more = "".join(f', {key}="{value}"' for key, value in labels.items())
+    return f'{name}{{{WHERE}, instance="{worker}"{more}}}'
+
+
+def of_batch(name: str, **labels: str) -> str:
+    return of_worker("a", name, concern_id="S11", batch_id="W", **labels)
+
+
+def latency(rate: float, late: float) -> Series:
+    """So many results a minute, of which that share comes late."""
+    return {
+        of_worker("a", "safe_end_to_end_seconds_bucket", le="30.0"): growing(rate * (1 - late)),
+        of_worker("a", "safe_end_to_end_seconds_count"): growing(rate),
+    }
+
+
+def traffic(rate: float, *, dead: float = 0.0) -> Series:
+    """So many records a minute and worker, of which that share becomes dead letters."""
+    series = {of_worker(each, "safe_records_total", outcome="scored"): growing(rate * (1 - dead)) for each in WORKERS}
+    for each in WORKERS:
+        series[of_worker(each, "safe_records_total", outcome="dead_lettered")] = growing(rate * dead)
+    return series
+
+
+def lag(values: str) -> Series:
+    return {of_worker("a", "safe_consumer_lag_records", topic="input", partition="0"): values}
+
+
+def healthy() -> Series:
+    """Three workers with two partitions each, a thousand records a minute."""
+    series = traffic(1_000) | latency(3_000, 0) | lag(in_turns(0, 40, 0, 15))
+    for number, worker in enumerate(WORKERS):
+        series[f'up{{{WHERE}, instance="{worker}"}}'] = steady(1)
+        series[of_worker(worker, "safe_build_info")] = steady(1)
+        series[of_worker(worker, "safe_ready")] = steady(1)
+        series[of_worker(worker, "safe_restore_failures_total")] = steady(0)
+        for topic in ("input", "scored"):
+            labels = {"topic": topic, "partition": str(number)}
+            series[of_worker(worker, "safe_partition_waiting_seconds", **labels)] = steady(0)
+    return series
+
+
+def batch(*, failed: int, passed: int, complete: int | None) -> Series:
+    """A watched batch with a floor of 0.8; `complete` is None where nobody tells how many cases there are."""
+    ratio = passed / (failed + passed)
+    series = {
+        f'safe:quality_watch{{{WHERE}, concern_id="S11", batch_id="W", owner="quality", severity="ticket"}}': steady(1),
+        'safe:quality_floor{owner="quality", measure="pass_ratio"}': steady(0.8),
+        of_batch("safe_batch_cases", label="Pass"): steady(passed),
+        of_batch("safe_batch_cases", label="Fail"): steady(failed),
+        of_batch("safe_batch_pass_ratio"): steady(ratio),
+        of_batch("safe_batch_complete"): steady(complete or 0),
+        of_batch("safe_batch_last_update_timestamp_seconds"): growing(60),
+    }
+    if complete is not None:
+        series[of_batch("safe_batch_expected_cases")] = steady(1_000)
+    return series
+
+
+def gone(*workers: str) -> Series:
+    """What the scrapes of workers show that stopped answering an hour ago; the others have their partitions."""
+    series: Series = {}
+    for name in healthy():
+        if any(f'instance="{worker}"' in name for worker in workers):
+            was = healthy()[name].split("x")[0]
+            series[name] = f"{was}x120 {'0x60' if name.startswith('up{') else 'stale'}"
+    for worker in workers:
+        for topic in ("input", "scored"):
+            labels = {"topic": topic, "partition": str(WORKERS.index(worker))}
+            if len(workers) < len(WORKERS):
+                series[of_worker("a", "safe_partition_waiting_seconds", **labels)] = f"_x121 {'0 ' * 60}"
+    return series
+
+
+def waiting(worker: str, **more: str) -> Series:
+    """A partition that has not been served for two hours."""
+    name = of_worker(worker, "safe_partition_waiting_seconds", topic="input", partition=str(WORKERS.index(worker)))
+    return {name: "0x59 0+60x120", of_worker(worker, "safe_ready"): "1x59 0x121", **more}
+
+
+SITUATIONS: Mapping[str, Series] = {
+    "all is well": {},
+    "a quiet night: no output for hours, none expected": traffic(0) | latency(0, 0) | lag(steady(0)),
+    "one dead letter in a thousand records": {
+        of_worker("a", "safe_dead_letters_total", reason="invalid_json"): "0x150 1x30"
+    },
+    "a complete batch is bad": batch(failed=700, passed=300, complete=1),
+    "an incomplete batch is bad: one of a thousand cases became a dead letter": batch(
+        failed=700, passed=299, complete=0
+    ),
+    "a batch is bad whose size the service of test cases does not tell": batch(failed=700, passed=300, complete=None),
+    "a backlog of a million is worked off within hours": lag(f"1000000-5000x{MINUTES}") | latency(3_000, 1),
+    "the lag swings between 990,000 and 1,000,000 for hours": lag(in_turns(1_000_000, 990_000)) | latency(3_000, 1),
+    "one result in five takes longer than half a minute": latency(3_000, 0.2),
+    "one of three workers is gone": gone("c"),
+    "all workers are gone": gone(*WORKERS),
+    "a worker cannot read the state that it takes over": waiting(
+        "b", **{of_worker("b", "safe_restore_failures_total"): "0x59 0+4x120"}
+    ),
+    "a partition is not served": waiting("b"),
+    "the source of test cases is away": {name: values for worker in WORKERS for name, values in waiting(worker).items()}
+    | traffic(0)
+    | latency(0, 0)
+    | lag("0x59 0+3000x120"),
+    "a producer floods the input with what cannot be scored": traffic(1_000, dead=0.3)
+    | {of_worker("a", "safe_dead_letters_total", reason="invalid_json"): growing(900)},
+    "more batches are alive than the workers export": {of_worker("a", "safe_batches_not_exported"): steady(40)},
+}
+
+
+def told() -> dict[str, tuple[set[str], set[str]]]:
+    """What docs/runbooks.md says of each situation: which alerts page, and which are tickets."""
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]*) \| ([^|]*) \|$", RUNBOOKS.read_text(encoding="utf-8"), re.MULTILINE)
+    return {name: (names_in(page), names_in(ticket)) for name, page, ticket in rows if name in SITUATIONS}
+
+
+def names_in(cell: str) -> set[str]:
+    return set(re.findall("Safe[A-Za-z]+", cell))
+
+
+def test_the_table_has_every_situation() -> None:
+    assert list(told()) == list(SITUATIONS)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_a_situation_pages_makes_a_ticket_or_is_silent_as_the_table_says(name: str, tmp_path: Path) -> None:
+    pages, tickets = told()[name]
+    expected = {"page": pages, "ticket": tickets}
+    samples = [
+        {"labels": f'{{alertname="{alert}", severity="{severity}"}}', "value": 1}
+        for severity, alerts in expected.items()
+        for alert in sorted(alerts)
+    ]
+    series: Series = healthy() | SITUATIONS[name]
+    firing = {
+        "expr": 'group by (alertname, severity) (ALERTS{alertstate="firing"})',
+        "eval_time": f"{MINUTES - 5}m",
+        "exp_samples": samples,
+    }
+    document: Any = {
+        "rule_files": [str(CONFIG / name) for name in ("alerts-service.yml", "alerts-quality.yml")],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": each, "values": values} for each, values in series.items()],
+                "promql_expr_test": [firing],
+            }
+        ],
+    }
+    file = tmp_path / "situation.test.yml"
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    said = run("promtool", "test", "rules", file)
+    assert said.returncode == 0, said.stdout + said.stderr

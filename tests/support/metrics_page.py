@@ -1,0 +1,97 @@
+"""docs/metrics.md: every metric that a worker exports, from its own page, and what the shipped alerts read of it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.dashboard import dashboard
+from tests.support.promql import GOLDEN_PAGE, RULE_FILES, metrics_in, rules
+
+LABELS: Mapping[str, str] = {
+    "archetype": "the archetype of a case, or `Unknown`; of more than 20 in a batch, the smallest together are `other`",
+    "batch_id": "the batch, as the input names it",
+    "concern_id": "the concern; beyond the first 100 of a process, `other`",
+    "fingerprint": "`sha256:` and the hash of the policy: thresholds, weights, overrides",
+    "group": "the consumer group (`SAFE_V0_KAFKA_GROUP_ID`), which tells installations apart",
+    "label": "`Pass`, `Review` or `Fail`",
+    "le": "the upper bound of a bucket, in seconds",
+    "metric": "`CR`, `AH` or `AC`; for means also `composite`",
+    "name": "the batch file, or the key of the record, that cannot be used; beyond the first 20, `other`",
+    "outcome": "of records: `scored`, `dead_lettered`, `ignored`, `foreign`; "
+    "of look-ups: `found`, `not_found`, `ambiguous`, `invalid`, `transient`",
+    "partition": "the partition of the topic",
+    "reason": "why a record became a dead letter: [dead-letters.md](dead-letters.md) lists the reasons",
+    "source": "`folder`, `http` or `topic`",
+    "topic": "the topic",
+    "version": "the version of SAFE",
+}
+_INTRODUCTION = """# Metrics
+
+What a worker exports at `/metrics`, in the text format of Prometheus or in OpenMetrics, compressed where the client
+accepts it. Nothing else is exported. Counters begin at 0 with each start of a process. The series of a batch disappear
+while its partition changes hands, and when the batch is forgotten.
+
+"Alerts" are those of `config/alerts-*.yml`, some of which read a metric through a recording rule; "panels" are those of
+the dashboard *SAFE*.
+
+"""
+
+
+def metrics_page() -> str:
+    """Write the page."""
+    families = list(text_string_to_metric_families(GOLDEN_PAGE.read_text(encoding="utf-8")))
+    lines = ["| metric | type | labels | meaning | alerts | panels |", "|---|---|---|---|---|---|"]
+    lines += [_row(family) for family in sorted(families, key=_name)]
+    used = {label for family in families for sample in family.samples for label in sample.labels}
+    lines += ["", "## Labels", "", "| label | values |", "|---|---|"]
+    lines += [f"| `{label}` | {LABELS[label]} |" for label in sorted(used)]
+    lines += ["", "## The process", "", "| metric | type | meaning |", "|---|---|---|"]
+    lines += [f"| `{_name(each)}` | {each.type} | {each.documentation} |" for each in _of_the_process()]
+    return _INTRODUCTION + "\n".join(lines) + "\n"
+
+
+def _of_the_process() -> list[Metric]:
+    return sorted(ProcessCollector(registry=None).collect(), key=_name)
+
+
+def _name(family: Metric) -> str:
+    return family.name + ("_total" if family.type == "counter" else "")
+
+
+def _row(family: Metric) -> str:
+    labels = sorted({label for sample in family.samples for label in sample.labels})
+    names = {sample.name for sample in family.samples} | {family.name}
+    cells = (
+        f"`{_name(family)}`",
+        family.type,
+        ", ".join(f"`{label}`" for label in labels),
+        family.documentation,
+        ", ".join(f"[{name}](runbooks.md#{name.lower()})" for name in _alerts_on(names)),
+        ", ".join(_panels_on(names)),
+    )
+    return "| " + " | ".join(cell or "–" for cell in cells) + " |"
+
+
+def _alerts_on(names: set[str]) -> Iterator[str]:
+    """Name the alerts that read a metric, also through what is recorded of it."""
+    every = [rule for file in RULE_FILES for rule in rules(file)]
+    recorded = [rule for rule in every if "record" in rule]
+    reached = set(names)
+    while more := {rule["record"] for rule in recorded if metrics_in(rule["expr"]) & reached} - reached:
+        reached |= more
+    yield from sorted(rule["alert"] for rule in every if "alert" in rule and metrics_in(rule["expr"]) & reached)
+
+
+def _panels_on(names: set[str]) -> list[str]:
+    def expressions(panel: Any) -> str:
+        return " ".join(target.get("expr", "") for target in panel.get("targets", []))
+
+    return [panel["title"] for panel in dashboard()["panels"] if _reads(expressions(panel), names)]
+
+
+def _reads(expression: str, names: set[str]) -> bool:
+    return any(re.search(rf"\b{re.escape(name)}\b", expression) for name in names)
