@@ -12,17 +12,27 @@ RUN python3 -m venv /opt/uv \
 COPY pyproject.toml README.md LICENSE ./
 COPY safe_core safe_core
 COPY consumer consumer
-# hatchling came with the lock, with what it needs alone, and goes again.
+# hatchling came with the lock, with what it needs alone, and goes again; so does what no worker ever runs.
 RUN /opt/uv/bin/uv pip install --python /opt/safe --no-deps --no-build-isolation . \
  && /opt/uv/bin/uv pip uninstall --python /opt/safe hatchling pathspec pluggy tomlkit trove-classifiers
+RUN find /opt/safe/bin -type f ! -name safe -delete
 
 FROM ${BASE}
+ARG BASE
 ARG VERSION=0.1.0
 ARG REVISION=unknown
+# Where this repository is, and when the image was built (RFC 3339): whoever builds it knows.
+ARG SOURCE=unknown
+ARG CREATED=unknown
 LABEL org.opencontainers.image.title="SAFE" \
       org.opencontainers.image.description="Scores LLM outputs for clinical review by SAFE v0, from Kafka, exactly once." \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.url="${SOURCE}" \
+      org.opencontainers.image.documentation="${SOURCE}" \
+      org.opencontainers.image.base.name="${BASE}" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /opt/safe /opt/safe
 # Threads that parse leave holes in memory: two arenas are enough for them.

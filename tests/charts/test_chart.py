@@ -98,6 +98,11 @@ def test_workers_are_replaced_one_by_one_and_none_comes_besides_them(name: str) 
 def test_there_are_as_many_workers_as_are_asked_for_none_too() -> None:
     assert rendered(SETS["defaults"]).one("Deployment")["spec"]["replicas"] == 2
     assert changed(replicas=0).one("Deployment")["spec"]["replicas"] == 0
+    assert "replicas" not in changed(replicas=None).one("Deployment")["spec"], "it belongs to an autoscaler"
+
+
+def test_it_stands_in_another_chart_which_hands_on_its_condition() -> None:
+    assert changed(enabled=True, **{"global": {"imageRegistry": "r"}}).documents == rendered(SETS["defaults"]).documents
 
 
 def shutdown_seconds(values: Values) -> int:

@@ -94,7 +94,7 @@ def ticket(owner: str, batch: str) -> Json:
         },
         "exp_annotations": {
             "summary": f"Batch {batch}: pass_ratio is below its floor",
-            "description": "The batch (concern I25) is complete, and its pass_ratio is 0.500.",
+            "description": "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to tell.",
             "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip
@@ -108,6 +108,8 @@ FIRING: list[tuple[str, list[Json], list[tuple[str, str]]]] = [
     ("whole ids, not parts of them", [TEAM | {"batches": "I25"}], []),
     ("another owner", [TEAM | {"owner": "stroke"}], [("stroke", "I25_1")]),
     ("two, each with a floor of its own", [TEAM | {"passRatio": 0.4}, TEAM | {"owner": "b"}], [("b", "I25_1")]),
+    ("the concern that is named", [TEAM | {"concerns": "I.*"}], [("quality", "I25_1")]),
+    ("another concern", [TEAM | {"concerns": "I2"}], []),
     ("what must be quoted", [TEAM | {"batches": r'a"\\b|I\d+_1'}], [("quality", 'a"\\b'), ("quality", "I25_1")]),
 ]
 
@@ -123,6 +125,14 @@ def test_tickets_go_to_whoever_watches_and_set_a_floor(
     }
     test = {"interval": "1m", "input_series": half_passes("I25_1", 'a"\\b', "S11_1"), "alert_rule_test": [moment]}
     judge({"evaluation_interval": "1m", "tests": [test]}, groups(quality=quality), tmp_path)
+
+
+def test_whoever_watches_may_be_paged(tmp_path: Path) -> None:
+    page = ticket("quality", "I25_1")
+    page["exp_labels"]["severity"] = "page"
+    moment = {"eval_time": "15m", "alertname": "SafeBatchBelowFloor", "exp_alerts": [page]}
+    test = {"interval": "1m", "input_series": half_passes("I25_1"), "alert_rule_test": [moment]}
+    judge({"evaluation_interval": "1m", "tests": [test]}, groups(quality=[TEAM | {"severity": "page"}]), tmp_path)
 
 
 @pytest.mark.parametrize(("expression", "silent_is_news"), [("vector(0)", False), ("vector(1)", True)])

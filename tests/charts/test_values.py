@@ -58,7 +58,7 @@ def schema_keys(schema: Mapping[str, Any], before: str = "") -> Iterator[str]:
 
 def test_values_and_schema_have_the_same_keys() -> None:
     schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
-    assert set(keys(VALUES)) == set(schema_keys(schema)) - {"global"}
+    assert set(keys(VALUES)) == set(schema_keys(schema)) - {"global", "enabled"}
 
 
 def test_every_paragraph_of_the_values_begins_with_what_it_is_for() -> None:

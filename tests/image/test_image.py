@@ -47,6 +47,14 @@ def test_it_runs_by_number_as_nobody_and_says_what_it_is(image: Image) -> None:
     labels = image.settings["Labels"]
     assert labels["org.opencontainers.image.version"] == __version__
     assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+    told = {name.rpartition("image.")[2] for name in labels if name.startswith("org.opencontainers.image.")}
+    assert told >= {"title", "description", "revision", "created", "source", "url", "documentation", "base.name"}
+    assert labels["org.opencontainers.image.base.name"]
+
+
+def test_it_holds_no_program_that_a_worker_never_runs(image: Image) -> None:
+    programs = {path.name for path in (image.files / "opt/safe/bin").iterdir()}
+    assert {name for name in programs if not name.startswith("python")} == {"safe"}
 
 
 def test_it_holds_what_the_lock_names_without_what_built_the_package(image: Image) -> None:

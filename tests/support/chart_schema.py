@@ -30,6 +30,8 @@ _TEAM = _object(
     {
         "owner": _text(minimum=1),
         "batches": _text(minimum=1),
+        "concerns": _text(minimum=1),
+        "severity": {"enum": ["ticket", "page"]},
         "passRatio": _RATIO,
         "meanCR": _RATIO,
         "meanAC": _RATIO,
@@ -38,6 +40,7 @@ _TEAM = _object(
 )
 _VALUES: Mapping[str, Schema] = {
     "global": _ANY_OBJECT,  # Helm gives it to every chart
+    "enabled": {"type": "boolean"},  # the condition of a dependency, which Helm hands on to it
     "image": _object(
         {
             "repository": _TEXT,
@@ -48,7 +51,7 @@ _VALUES: Mapping[str, Schema] = {
     ),
     "imagePullSecrets": {"type": "array", "items": _object({"name": _text(minimum=1)}, required=("name",))},
     "role": {"enum": ["all", "scorer", "aggregator"]},
-    "replicas": {"type": "integer", "minimum": 0},
+    "replicas": {"type": ["integer", "null"], "minimum": 0},
     "config": {"$ref": "#/$defs/config"},
     "env": _TEXTS | {"propertyNames": {"not": {"pattern": "^SAFE_V0_"}}},
     "existingSecret": _TEXT,

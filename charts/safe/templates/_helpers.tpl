@@ -106,6 +106,8 @@ persistentVolumeClaim:
 {{- with $team.owner }}{{ $_ := set $rule.labels "owner" . }}{{ end -}}
 {{- if eq $rule.record "safe:quality_watch" -}}
 {{- $_ := set $rule "expr" (replace "batch_id=~\"\"" (printf "batch_id=~%q" ($team.batches | default "")) $rule.expr) -}}
+{{- with $team.concerns }}{{ $_ := set $rule "expr" (replace "concern_id=~\".*\"" (printf "concern_id=~%q" .) $rule.expr) }}{{ end -}}
+{{- with $team.severity }}{{ $_ := set $rule.labels "severity" . }}{{ end -}}
 {{- else if eq $rule.record "safe:quality_floor" -}}
 {{- $_ := set $rule "expr" (printf "vector(%v)" (get $team (get $measures $rule.labels.measure) | default 0)) -}}
 {{- else if eq $rule.record "safe:traffic_expected" -}}
