@@ -43,6 +43,7 @@ test: $(VENV)/.dev tools ## all tests, including those with a real broker
 tools: ## what the tests of alerts, chart and image run (Debian's packages need root where they are missing)
 	@bash tests/monitoring/tools.sh || echo "NOT INSTALLED: the tests that need Prometheus will be skipped" >&2
 	@bash tests/charts/tools.sh || echo "NOT INSTALLED: the tests of the chart and of the Dockerfile will be skipped" >&2
+	@bash tests/pages/tools.sh || echo "NOT INSTALLED: the tests of pages in a browser will be skipped" >&2
 	@bash tests/image/tools.sh || echo "NOT INSTALLED: the test that builds the image will be skipped" >&2
 
 test-fast: $(VENV)/.dev ## only the tests that need no broker
@@ -59,8 +60,10 @@ certify: $(VENV)/.dev ## two to three hours of faults on three brokers (needs ro
 mutants: $(VENV)/.dev ## take each guard of the exactly-once flow away, and expect a test to fail
 	$(BIN)/python -m tests.certify.mutants
 
-bench: $(VENV)/.dev ## events per second of one worker, exactly_once
-	$(BIN)/python -m bench.throughput $(BENCH_ARGS)
+bench: $(VENV)/.dev ## speed beside other programs, latency, and cost by size: half an hour; bench/README.md explains
+	$(BIN)/python -m bench.against_peers $(BENCH_ARGS)
+	$(BIN)/python -m bench.latency
+	$(BIN)/python -m bench.cost
 
 lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --extra demo -o requirements.lock
@@ -68,6 +71,7 @@ lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --constraints requirements.lock -o requirements-image.lock
 	echo uv | $(LOCK) - -o requirements-uv.lock
 	$(LOCK) tests/charts/tools.in -o tests/charts/tools.lock
+	$(LOCK) bench/peers/quix.in -o bench/peers/quix.lock
 	$(LOCK) tests/charts/helm.in --no-deps -o tests/charts/helm.lock
 
 clean: ## remove what the targets above have made

@@ -89,6 +89,13 @@ def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseS
     )
 
 
+def label_of_counts(cr_found: int, ah_violations: int, ac_found: int, terms: Terms, rules: Rules) -> Label:
+    """Give the label that so many found terms and violations make, of as many terms as the lists have."""
+    cr, ac = _found_share(cr_found, terms.CR), _found_share(ac_found, terms.AC)
+    ah = _avoided_share(ah_violations, terms.AH, strict=rules.strict_ah)
+    return _label(cr, ah, ac, rules.thresholds, _passed(cr, ah, ac, rules.thresholds))
+
+
 def _search(needles: Needles, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Part the terms into found and missing ones; a term listed twice counts twice (contract.md, "Matching")."""
     terms, normalised = needles

@@ -4,7 +4,7 @@ from typing import Final
 
 from consumer.errors import ConfigurationError
 
-LIBRARIES: Final = frozenset(("aiohttp", "aiokafka", "cramjam", "prometheus_client"))
+LIBRARIES: Final = frozenset(("aiokafka", "cramjam", "prometheus_client"))
 """What only these commands import, and requirements-offline.txt leaves out."""
 
 

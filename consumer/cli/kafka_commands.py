@@ -87,6 +87,7 @@ def publish(
         typer.Option(
             "--batch",
             "-b",
+            metavar="GLOB",
             help="With --test-dir: a batch or a quoted glob. Without: the batch for outputs that do not name a batch.",
         ),
     ] = None,
@@ -96,7 +97,7 @@ def publish(
         bool, typer.Option("--whole-output", help="Send each output in full, including the patient's narrative.")
     ] = False,
     run: Annotated[
-        str | None, typer.Option(help="The run_id; default: derived from the file's name and content.")
+        str | None, typer.Option(metavar="ID", help="The run_id; default: derived from the file's name and content.")
     ] = None,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,

@@ -21,10 +21,11 @@ __all__ = ["app", "dead_letter_commands", "kafka_commands", "main", "offline_com
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     command = typer.main.get_command(app)
+    words = list(sys.argv[1:] if args is None else args)
     _prepare_output()
     try:
         # Not command.main(): that one answers a broken pipe with 1, which here is a verdict.
-        with command.make_context("safe", list(sys.argv[1:] if args is None else args)) as context:
+        with command.make_context("safe", words[:]) as context:
             code = command.invoke(context)
         sys.stdout.flush()
     except typer.Exit as leaving:
@@ -36,7 +37,7 @@ def main(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 (the outer edge: whatever it is, the caller gets a sentence and a code)
-        _explain(error)
+        _explain(error, words)
         return EXIT_ERROR
     return code if isinstance(code, int) else EXIT_OK
 
@@ -49,7 +50,7 @@ def _prepare_output() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _explain(error: Exception) -> None:
+def _explain(error: Exception, words: Sequence[str]) -> None:
     from consumer.settings import debug_is_asked_for
     from consumer.telemetry.logs import describe, exception_lines, raised_at
     from consumer.text import printable
@@ -67,7 +68,34 @@ def _explain(error: Exception) -> None:
         sentence = f"unexpected {describe(error)} at {raised_at(error)}; SAFE_V0_LOG_LEVEL=debug shows the traceback"
         more = exception_lines(error) if debug_is_asked_for() else []
     with suppress(OSError, ValueError):  # an stderr that is full or closed must not turn 3 into the shell's 1
-        typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)
+        if _is_a_worker_that_logs_json(words):
+            _log_the_end(sentence, more)
+        else:
+            typer.echo("\n".join([f"safe: error: {printable(sentence)}", *more]), err=True)
+
+
+def _is_a_worker_that_logs_json(words: Sequence[str]) -> bool:
+    """Tell whether these words start a worker whose log was asked to be JSON, here or in the settings."""
+    from consumer.settings import json_log_is_asked_for
+    from consumer.telemetry import logs
+
+    if words[:1] != ["worker"]:
+        return False
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word.partition("=")[0] == "--log-format":
+            return "json" in (following, word.partition("=")[2])
+    return logs.writes_json() or json_log_is_asked_for()
+
+
+def _log_the_end(sentence: str, more: Sequence[str]) -> None:
+    """Write why a worker ends as a line of its log."""
+    import structlog
+
+    from consumer.telemetry import logs
+
+    logs.configure("info", "json")
+    frames = {"exception": list(more)} if more else {}
+    structlog.get_logger("safe.worker").error("the worker ends", why=sentence, exit_code=EXIT_ERROR, **frames)
 
 
 def _usage_problem(error: typer.TyperException) -> str:

@@ -1,4 +1,4 @@
-"""Commands that run on files: `safe score`, `gate`, `explain`, `lint`, `compare`, `verify`.
+"""Commands that run on files, such as `safe score`, `explain`, `triage`, `lint` and `compare`.
 
 What a command needs is imported when it runs, so that help is printed at once.
 """
@@ -189,6 +189,81 @@ def explain(
     return explain_tests(loaded.policy, request)
 
 
+@app.command(cls=options.Once, short_help="Say what to change first, and what it is worth.")
+def triage(
+    *,
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    batch: options.Batch = "*",
+    concern: options.AnyConcern = None,
+    format_: options.ComparisonFormatOption = None,
+    output: options.TriageFiles = None,
+    write_cases: options.WriteCases = None,
+    on_duplicate: options.OnDuplicateOption = None,
+    force: options.Force = False,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Say what to change first: a proposal for each missed term, and how many cases each change would gain.
+
+    Terms that are to blame themselves are replaced by phrases of the narrative, where this weakens nothing. For what
+    the outputs lack there is one sentence for the prompt per cause. With --write-cases the batch files are written to
+    another folder with the terms replaced; scoring the same outputs against them gives the numbers of the step "term".
+    It shows text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
+
+    Examples:
+
+    \b
+      safe triage -i run.json -t ./test-cases
+      safe triage -i run.json -t ./test-cases --write-cases ./better-cases -o triage.html
+    """
+    from consumer.offline.triage import TriageRequest
+    from consumer.offline.triage_command import TriageCommand, triage_command
+
+    loaded = load(config=config_file)
+    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
+    return triage_command(loaded.policy, TriageCommand(request, outputs, format_, output or [], write_cases, force))
+
+
+@app.command(cls=options.Once, short_help="Decide on misses and proposals, on a page in the browser.")
+def review(
+    *,
+    outputs: options.Outputs,
+    test_dir: options.TestDir = None,
+    batch: options.Batch = "*",
+    concern: options.AnyConcern = None,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 is any free one.")] = 0,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who decides; default: the name you are logged in with.")
+    ] = None,
+    on_duplicate: options.OnDuplicateOption = None,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Decide on misses and proposals, on a page in the browser: narrative and output side by side.
+
+    Accept, edit or reject each proposal, accept a paraphrase, comment, and say whether an output is safe. Decisions are
+    kept in safe.decisions.json beside the test cases: no score depends on them. Apply writes the accepted terms into
+    the batch files. The page is served on 127.0.0.1 to whoever has its address, and loads nothing from elsewhere.
+
+    Example:
+
+    \b
+      safe review -i run.json -t ./test-cases
+    """
+    import getpass
+
+    from consumer.files.outputs import open_all
+    from consumer.offline.report_commands import print_remarks
+    from consumer.offline.review import opened
+    from consumer.offline.review_server import serve
+    from consumer.offline.triage import TriageRequest
+
+    loaded = load(config=config_file)
+    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
+    found = opened(loaded.policy, request, open_all(outputs))
+    print_remarks(found.remarks)
+    return serve(found, by=by or getpass.getuser(), port=port)
+
+
 @app.command(cls=options.Once, short_help="Find flaws in test cases.")
 def lint(
     *,
@@ -205,6 +280,9 @@ def lint(
         Path | None,
         typer.Option(metavar="PATH", help="Known findings, as --format json printed them earlier: they do not count."),
     ] = None,
+    mutate: Annotated[
+        bool, typer.Option("--mutate", help="Say of each case how many dangerous errors it would let through.")
+    ] = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
@@ -225,7 +303,7 @@ def lint(
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)
-    request = LintRequest(paths or [test_folder(None, loaded)], concern, batch, outputs or (), baseline)
+    request = LintRequest(paths or [test_folder(None, loaded)], concern, batch, outputs or (), baseline, mutate)
     return lint_command(
         loaded.policy,
         request,
@@ -233,6 +311,37 @@ def lint(
         fail_on=fail_on,
         github_actions=surroundings().github_actions,
     )
+
+
+@app.command(cls=options.Once, short_help="Find errors that test cases would let through.")
+def mutate(
+    *,
+    test_dir: options.TestDir = None,
+    batch: options.Batch = "*",
+    concern: options.AnyConcern = None,
+    format_: options.TableOrJson = "table",
+    everything: Annotated[bool, typer.Option("--all", help="List the mutants that were caught, too.")] = False,
+    config_file: options.ConfigFile = None,
+) -> int:
+    """Find errors that test cases would let through: a negation lost, another number, time or side.
+
+    For each test case a perfect output is made from its narrative, altered in one dangerous way at a time, and scored.
+    A mutant that still passes has survived: the lists of the test case would not notice this error. With each survivor
+    stands a phrase of the narrative that would catch it if it were added to a list. It shows text of narratives, which
+    may contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
+
+    Examples:
+
+    \b
+      safe mutate --test-dir ./test-cases
+      safe mutate --test-dir ./test-cases --batch "I25_batch_*" --format json | jq .by_kind
+    """
+    from consumer.offline.mutate import MutateRequest
+    from consumer.offline.pages.mutants import mutate_command
+
+    loaded = load(config=config_file)
+    request = MutateRequest(test_folder(test_dir, loaded), concern, batch)
+    return mutate_command(loaded.policy, request, format_=format_, with_caught=everything)
 
 
 @app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")
@@ -277,6 +386,46 @@ def compare_(
         max_drop=fail_on_score_drop,
     )
     return compare_command(CompareRequest(base, new, format_, output or [], asked, force))
+
+
+@app.command(cls=options.Once, name="history", short_help="Show how runs developed, case by case.")
+def history_(
+    *,
+    reports: Annotated[list[Path], typer.Argument(help="JSON reports of safe score, or folders of them.")],
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group",
+            metavar="NAME=GLOB",
+            help="Reports that repeat one prompt, by their file names: shows the noise; can be repeated.",
+        ),
+    ] = None,
+    as_given: Annotated[
+        bool, typer.Option("--as-given", help="Keep the order of the arguments instead of that of generated_at.")
+    ] = False,
+    format_: options.ComparisonFormatOption = None,
+    output: options.HistoryFiles = None,
+    force: options.Force = False,
+) -> int:
+    """Show how runs developed: the label of each case in each run, what never passed, what changes, what got lost when.
+
+    Reports of one group repeat one prompt. What differs between them is noise: the share of cases that pass in every
+    run (pass^k), in any run (pass@k), and those that change. It exits with 0, or 3 if a report cannot be used.
+
+    Examples:
+
+    \b
+      safe history reports/
+      safe history reports/ --group "prompt 7=run_7_*" -o history.html
+    """
+    from consumer.offline.history import history
+    from consumer.offline.pages.history import RENDERED, headline
+    from consumer.offline.rendering import rendering
+
+    pages = rendering(RENDERED, format_, output or [], reports, force=force)
+    found = history(reports, groups or [], as_given=as_given)
+    pages.give(found, headline(found))
+    return 0
 
 
 @app.command(cls=options.Once, short_help="Recompute a report from its inputs.")

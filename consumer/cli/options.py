@@ -22,15 +22,22 @@ ComparisonFormat = Literal["console", "json", "markdown", "html"]
 FailOn = Literal["fail", "review", "never"]
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="The configuration file; default: ./safe.config.json, if it exists.")
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="The configuration file; default: ./safe.config.json, if it exists."),
 ]
-Servers = Annotated[str | None, typer.Option(help="The Kafka cluster, as host:port,host:port.")]
-GroupId = Annotated[str | None, typer.Option(help="The consumer group; default: safe-v0.")]
-Expectations = Annotated[str | None, typer.Option(help="Where test cases are: a folder, a URL, or topic:NAME.")]
-Delivery = Annotated[str | None, typer.Option(help="exactly_once (default) or at_least_once.")]
-HttpAddress = Annotated[str | None, typer.Option(help="Address of /metrics, /livez, /readyz; default: 127.0.0.1:9464.")]
-LogLevel = Annotated[str | None, typer.Option(help="debug, info (default), warning, error or critical.")]
-LogFormat = Annotated[str | None, typer.Option(help="json, or console (default on a terminal).")]
+Servers = Annotated[str | None, typer.Option(metavar="SERVERS", help="The Kafka cluster, as host:port,host:port.")]
+GroupId = Annotated[str | None, typer.Option(metavar="NAME", help="The consumer group; default: safe-v0.")]
+Expectations = Annotated[
+    str | None, typer.Option(metavar="WHERE", help="Where test cases are: a folder, a URL, or topic:NAME.")
+]
+Delivery = Annotated[str | None, typer.Option(metavar="GUARANTEE", help="exactly_once (default) or at_least_once.")]
+HttpAddress = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Address of /metrics, /livez, /readyz; default: 127.0.0.1:9464.")
+]
+LogLevel = Annotated[
+    str | None, typer.Option(metavar="LEVEL", help="debug, info (default), warning, error or critical.")
+]
+LogFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="json, or console (default on a terminal).")]
 TableOrJson = Annotated[ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")]
 StrictAH = Annotated[bool, typer.Option("--strict-ah", help="One forbidden term makes AH 0, whatever overrides say.")]
 
@@ -46,7 +53,10 @@ def _fraction(text: str) -> float:
 TestDir = Annotated[
     Path | None,
     typer.Option(
-        "--test-dir", "-t", help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is a folder."
+        "--test-dir",
+        "-t",
+        metavar="DIR",
+        help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is a folder.",
     ),
 ]
 CheckingTestDir = Annotated[
@@ -54,6 +64,7 @@ CheckingTestDir = Annotated[
     typer.Option(
         "--test-dir",
         "-t",
+        metavar="DIR",
         help="The folder of batch files. Without one (here or in SAFE_V0_EXPECTATIONS), test_ids are not checked.",
     ),
 ]
@@ -155,6 +166,12 @@ class Once(typer.core.TyperCommand):
     Commands import what they need when they run: if the Kafka client is missing, this is where the user hears of it.
     """
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 (whatever typer passes)
+        super().__init__(*arguments, **named)
+        for parameter in self.params:
+            if isinstance(parameter, typer.core.TyperArgument):  # help says what it is; `<str>` says nothing more
+                object.__setattr__(parameter, "display_type_rich", lambda ctx: None)  # noqa: ARG005
+
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer exports no name for the class of its contexts
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
@@ -211,6 +228,28 @@ ComparisonFiles = Annotated[
         metavar="PATH",
         help="Write the comparison as .json, .md, .html or .txt; - is stdout; can be repeated.",
     ),
+]
+HistoryFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write the history as .json, .md, .html or .txt; - is stdout; can be repeated.",
+    ),
+]
+TriageFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write the triage as .json, .md, .html or .txt; - is stdout; can be repeated.",
+    ),
+]
+WriteCases = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Write the batch files with the terms replaced to this folder."),
 ]
 MaxDrop = Annotated[
     float | None,

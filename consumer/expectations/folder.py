@@ -39,6 +39,8 @@ from consumer.text import named, visible
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
+DECISIONS_NAME = "safe.decisions.json"
+"""The file beside the batch files that keeps what `safe review` decided; it is never read as a batch file."""
 SCAN_EVERY_SECONDS = 1.0
 QUICK_SCAN_SECONDS = 0.02
 """A scan that takes no longer may be repeated at once; slower ones take at most a tenth of the time."""
@@ -96,7 +98,8 @@ def list_folder(folder: str | Path) -> Listing:
     """
     root = os.path.realpath(folder)
     with os.scandir(root) as entries:
-        names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
+        named = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
+    names = [name for name in named if name != DECISIONS_NAME]
     examined = {name: _examined(root, name) for name in names}
     files = {name: listed for name, listed in examined.items() if isinstance(listed, ListedFile)}
     return Listing(root, files, {name: why for name, why in examined.items() if isinstance(why, str)})

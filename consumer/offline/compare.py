@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
-from consumer.offline.scored_run import LABELS
+from consumer.offline.scored_run import LABELS, RANKS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import count_of, natural_order, printable
 from safe_core import CRITERIA, Criterion, Label, Scores
 from safe_core.exact import exact_mean, units
 from safe_core.intervals import mcnemar, sign_test
-
-_RANKS: Final[Mapping[Label, int]] = {label: rank for rank, label in enumerate(reversed(LABELS))}
 
 Reason = Literal["not_in_report", "no_output", "input_mismatch"]
 """Why one of two reports does not answer a case; the first that applies."""
@@ -80,7 +78,7 @@ class Change:
     @property
     def step(self) -> int:
         """By how many labels it rose (above 0) or fell (below 0), in the order Fail, Review, Pass."""
-        return _RANKS[self.after.label] - _RANKS[self.before.label]
+        return RANKS[self.after.label] - RANKS[self.before.label]
 
     @property
     def direction(self) -> int:
@@ -288,7 +286,7 @@ def compare(
     Raises ConfigurationError, which names file and place, for a report whose results cannot be used, and where no case
     is answered by both reports.
     """
-    sides = _side(base, base_name), _side(new, new_name)
+    sides = side_of(base, base_name), side_of(new, new_name)
     before, after = sides[0].results, sides[1].results
     names = f"{printable(base_name)} and {printable(new_name)}"
     if before.keys().isdisjoint(after):
@@ -327,7 +325,8 @@ _IN_WORDS: Final[Mapping[Reason, str]] = {
 # --- from a report to a side ------------------------------------------------------------------------------------------
 
 
-def _side(report: Mapping[str, Any], name: str) -> Side:
+def side_of(report: Mapping[str, Any], name: str) -> Side:
+    """Read what is compared of a report; raises ConfigurationError naming what cannot be used."""
     place = printable(name)
     if "results" not in report:
         raise ConfigurationError(f"{place}: has no results to compare; safe score --output report.json writes them")

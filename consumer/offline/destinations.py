@@ -1,11 +1,8 @@
-"""Where each format goes: what `--format` and `--output` ask for, and files that appear whole or not at all."""
+"""Where each format goes: what `--format` and `--output` ask for, and what may be written there."""
 
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -13,9 +10,10 @@ from typing import Final, Literal
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report
 from consumer.offline.pages import comparison as comparison_text
-from consumer.offline.pages import comparison_html, comparison_json, junit, markdown, term_table
+from consumer.offline.pages import comparison_html, comparison_json, history, junit, markdown, term_table, triage
 from consumer.offline.pages import csv_table as table_csv
 from consumer.offline.pages import html as html_page
+from consumer.offline.whole_files import shortened, unwritable
 from consumer.text import visible
 
 Format = Literal["json", "console", "markdown", "junit", "csv", "terms", "html"]
@@ -32,16 +30,17 @@ _TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
 _MARKS: Final[tuple[re.Pattern[str], ...]] = (
-    re.compile("|".join(map(re.escape, (markdown.MARK, comparison_text.MARK)))),
+    re.compile("|".join(re.escape(page.MARK) for page in (markdown, comparison_text, triage, history))),
     re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
     re.compile("|".join(re.escape(",".join(header)) for header in (table_csv.HEADER, term_table.HEADER))),
     re.compile(
-        r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*"
-        f"(?:{'|'.join(map(re.escape, (html_page.MARK, comparison_html.MARK)))})"
+        r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*(?:"
+        + "|".join(map(re.escape, (html_page.MARK, comparison_html.MARK, triage.HTML_MARK, history.HTML_MARK)))
+        + ")"
     ),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
-    comparison_text.FIRST_LINE,
-    comparison_json.MARK,
+    *(comparison_text.FIRST_LINE, triage.FIRST_LINE, history.FIRST_LINE),
+    *(comparison_json.MARK, triage.JSON_MARK, history.JSON_MARK),
 )
 _MARK_WITHIN_BYTES: Final = 1024
 
@@ -154,13 +153,8 @@ def _distinct(asked: Sequence[Destination]) -> tuple[Destination, ...]:
 
 def automatic_stem(folder: Path, concern_id: str, generated_at: str) -> Path:
     """`<folder>/SAFE_v0_<concern>_<time>`: UTC, without colons, and nothing that a file system objects to."""
-    concern = _shortened(re.sub(r"[^\w.-]", "_", concern_id), 100)
+    concern = shortened(re.sub(r"[^\w.-]", "_", concern_id), 100)
     return folder / f"SAFE_v0_{concern}_{generated_at.replace(':', '')}"
-
-
-def _shortened(name: str, size: int) -> str:
-    """The beginning of a name that takes at most `size` bytes; a file system counts them, not characters."""
-    return name.encode(errors="replace")[:size].decode(errors="ignore")
 
 
 # --- what may be written ----------------------------------------------------------------------------------------------
@@ -185,7 +179,7 @@ def _check_own_or_new(path: Path) -> None:
     try:
         foreign = path.exists() and not _may_be_replaced(path)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     if foreign:
         raise ConfigurationError(
             f"--output {visible(str(path))} is there already, and SAFE did not write it; "
@@ -209,41 +203,6 @@ def _make_folder(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     if not os.access(path.parent, os.W_OK):
         raise ConfigurationError(f"--output {visible(str(path))} cannot be written: its folder is not writable")
-
-
-def _unwritable(path: Path, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"--output {visible(str(path))} cannot be written: {error.strerror}")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that nobody ever sees a part of it; raises ConfigurationError.
-
-    A pipe or device is written into; of a symbolic link, the file that it leads to is replaced.
-    """
-    encoded = text.encode()
-    try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(encoded)
-        else:
-            _replace(Path(os.path.realpath(path)), encoded)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    unfinished = path.with_name(f".{_shortened(path.name, 200)}.{secrets.token_hex(4)}")
-    try:
-        with unfinished.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, unfinished)
-        unfinished.replace(path)
-    except BaseException:  # whatever ends it, Ctrl-C too, nothing unfinished is left behind
-        with suppress(OSError):
-            unfinished.unlink()
-        raise

@@ -21,7 +21,7 @@ from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.report_commands import print_remarks
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
-from consumer.offline.selection import Selection, select, select_batches
+from consumer.offline.selection import ANY_CONCERN, Selection, select_batches, selections
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
@@ -30,7 +30,6 @@ from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import MAX_ID_LENGTH, BadTestCase, Label, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose, doubtful_hits
 
-_ANY_CONCERN: Final = "any"
 _FROM_TOPIC_SECONDS: Final = 30.0
 _NAMED: Final = 50
 
@@ -118,15 +117,10 @@ def _note_unanswered(explained: Sequence[ExplainedCase], request: ExplainRequest
 
 def _selections(request: ExplainRequest) -> list[Selection]:
     """Select what is asked for, concern by concern: the cases that are named, or all in the batches."""
-    batches = load_batches(request.test_dir, request.batch)
     if request.test_ids:
+        batches = load_batches(request.test_dir, request.batch)
         return [_one(test_id, batches, request) for test_id in dict.fromkeys(request.test_ids)]
-    if request.concern is not None:
-        return [select(request.test_dir, request.concern, request.batch)]
-    found = (row.concern_id for batch in batches.all for row in batch.rows.values() if isinstance(row, TestCase))
-    concerns = {concern.casefold(): concern for concern in found if concern is not None}
-    names = [batch.name for batch in batches.all]
-    return [select_batches(request.test_dir, concern, names) for concern in concerns.values() or [_ANY_CONCERN]]
+    return selections(request.test_dir, request.batch, request.concern)
 
 
 def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
@@ -137,7 +131,7 @@ def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
     row = holders[0].rows[test_id]
     if request.concern is None and isinstance(row, TestCase) and row.concern_id is None:
         raise ConfigurationError(f"the test case {visible(test_id)} names no concern; give --concern")
-    concern = request.concern or (row.concern_id if isinstance(row, TestCase | BadTestCase) else None) or _ANY_CONCERN
+    concern = request.concern or (row.concern_id if isinstance(row, TestCase | BadTestCase) else None) or ANY_CONCERN
     return select_batches(request.test_dir, concern, [batch.name for batch in holders], only=test_id)
 
 
@@ -218,7 +212,7 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
 
 def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
     """Score as the worker does."""
-    by = judged_by(found, event, concern_id=_ANY_CONCERN)
+    by = judged_by(found, event, concern_id=ANY_CONCERN)
     version = (event.event_time, 0, 0)
     row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
     return CaseLine(event.batch_id, event.test_id, row, rules, answered=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from consumer.offline.decisions import Decisions
 from consumer.offline.many_diagnoses import Question, diagnoses
 from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import LABELS, Explanation, ScoredRun
@@ -12,6 +13,7 @@ from consumer.offline.selection import Selection
 from safe_core import EMPTY_OUTPUT, Label, Output
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, miss_document
 from safe_core.lint import NarratedCase, ceiling
+from safe_core.narratives import digest_of_narrative
 
 FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""
@@ -44,8 +46,10 @@ def explained(
         )
         for case in asked
     ]
+    decisions = Decisions.read(selection.test_dir)
     for case, question, diagnosis in zip(asked, questions, diagnoses(questions), strict=True):
-        explanations[case.test_id] = Explanation(diagnosis, question.output, question.narrative)
+        told = decisions.of_case(case.test_id, digest_of_narrative(question.narrative))
+        explanations[case.test_id] = Explanation(diagnosis, question.output, question.narrative, told)
         done(1)
     reasoned = (case for case in run.cases if case.answered and case.input_matches is not False)
     judged = [explanations[case.test_id] for case in reasoned if case.test_id in explanations]

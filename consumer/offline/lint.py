@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_all
+from consumer.offline.decisions import Decisions
 from consumer.offline.lint_baseline import Baseline
 from consumer.offline.narratives import nearest_in
 from consumer.text import count_of, named, visible
@@ -36,6 +37,7 @@ from safe_core import (
     score,
 )
 from safe_core.diagnosis import Passage
+from safe_core.expectations import PLACES
 from safe_core.lint import (
     SEVERITIES,
     Ceiling,
@@ -51,6 +53,8 @@ from safe_core.lint import (
     longer_word,
     written_cases,
 )
+from safe_core.mutation import MutatedCase
+from safe_core.narratives import digest_of_narrative
 from safe_core.scoring import READ
 
 _NAMED: Final = 20
@@ -64,7 +68,7 @@ class Located:
     """A finding, the file it is in, and its line there as near as it is known.
 
     `narrative` holds at `nearest` the words that come closest to a term that is not in it. A finding is `known` if the
-    baseline has it, perhaps with a reason why it stays.
+    baseline has it, perhaps with a reason why it stays; `decided` is what people decided about its term, in words.
     """
 
     file: Path
@@ -74,6 +78,7 @@ class Located:
     nearest: Passage | None = None
     known: bool = False
     reason: str | None = None
+    decided: str = ""
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
@@ -90,7 +95,21 @@ class Located:
             "nearest": None if nearest is None else {"start": nearest.start, "end": nearest.end},
             "known": self.known,
             "reason": self.reason,
+            "decided": self.decided or None,
         }
+
+
+class CaseMutants(NamedTuple):
+    """How many mutants of a test case there are, and how many of them would pass (contract.md, "Mutants")."""
+
+    file: Path
+    test_id: str
+    mutants: int
+    survived: int
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {**self._asdict(), "file": str(self.file)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +127,7 @@ class Lint:
     findings: Sequence[Located]
     answers: int | None
     gone: int = 0
+    mutation: Sequence[CaseMutants] | None = None
 
     @property
     def new(self) -> list[Located]:
@@ -149,6 +169,7 @@ class Lint:
             "by_severity": self.by_severity,
             "by_code": {code: codes[code] for code in SEVERITIES if codes[code]},
             "findings": [each.document() for each in self.findings],
+            **({} if self.mutation is None else {"mutation": [each.document() for each in self.mutation]}),
         }
 
 
@@ -181,6 +202,7 @@ class LintRequest:
     batch: str = "*"
     outputs: Sequence[Path] = ()
     baseline: Path | None = None
+    mutate: bool = False
 
 
 def lint_batches(policy: Policy, request: LintRequest) -> Lint:
@@ -191,9 +213,13 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
     answers = _look_at_outputs(files, request.outputs) if request.outputs else None
-    located = [located for file in files for located in _located(file)]
+    decisions = {folder: Decisions.read(folder) for folder in {file.path.parent for file in files}}
+    located = [located for file in files for located in _located(file, decisions[file.path.parent])]
     counts = [len(file.cases) for file in files if file.cases]
-    lint = Lint(ceiling(_narrated(files, policy, request.concern)), len(counts), sum(counts), located, answers)
+    narrated = [*_narrated(files, policy, request.concern)]
+    mutation = [*_mutants(narrated)] if request.mutate else None
+    reachable = ceiling(case for _, _, case in narrated)
+    lint = Lint(reachable, len(counts), sum(counts), located, answers, mutation=mutation)
     return lint if baseline is None else _compared(lint, baseline)
 
 
@@ -262,17 +288,27 @@ def _unreadable(path: Path, why: str) -> _LintedFile:
     return _LintedFile(path, "", (), [Finding("unreadable_file", why)])
 
 
-def _narrated(files: Iterable[_LintedFile], policy: Policy, concern: str | None) -> Iterator[NarratedCase]:
+def _mutants(narrated: Iterable[tuple[_LintedFile, str, NarratedCase]]) -> Iterator[CaseMutants]:
+    """Count the mutants of each case that has a narrative."""
+    for file, test_id, case in narrated:
+        if case.narrative is not None:
+            mutated = MutatedCase(case)
+            yield CaseMutants(file.path, test_id, len(mutated.alterations), mutated.survivors)
+
+
+def _narrated(
+    files: Iterable[_LintedFile], policy: Policy, concern: str | None
+) -> Iterator[tuple[_LintedFile, str, NarratedCase]]:
     """Give the cases that can be scored; one that stands in several batches with equal expectations counts once."""
     seen: set[tuple[str, Expectations]] = set()
-    for case in (case for file in files for case in file.cases):
+    for file, case in ((each, case) for each in files for case in each.cases):
         read = case.read
         if not isinstance(read, TestCase) or (read.test_id, read.expectations) in seen:
             continue
         seen.add((read.test_id, read.expectations))
         by = judged_by(read, concern_id=concern)
         rules = policy.rules_for(by.metric_id, by.archetype)
-        yield NarratedCase(prepare(read.expectations), narrative_of(case.written), rules)
+        yield file, read.test_id, NarratedCase(prepare(read.expectations), narrative_of(case.written), rules)
 
 
 def _compare_batches(files: Sequence[_LintedFile]) -> None:
@@ -401,7 +437,7 @@ def _add_inside(answered: Iterable[_Answered]) -> None:
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
-def _located(file: _LintedFile) -> list[Located]:
+def _located(file: _LintedFile, decisions: Decisions) -> list[Located]:
     """Give the findings line by line; a risk that has been seen to come true is not named beside it."""
     certain = {(each.position, each.path) for each in file.found if each.code == "hits_inside_word"}
     lines = _Lines(file)
@@ -410,11 +446,32 @@ def _located(file: _LintedFile) -> list[Located]:
     }
     nearest = dict(_nearest(file.found, narratives))
     located = [
-        Located(file.path, lines.of(each), each, narratives.get(each.position, ""), nearest.get(each))
+        Located(
+            file.path,
+            lines.of(each),
+            each,
+            narratives.get(each.position, ""),
+            nearest.get(each),
+            decided=_decided(each, narratives.get(each.position), decisions),
+        )
         for each in file.found
         if each.code != "may_hit_inside_word" or (each.position, each.path) not in certain
     ]
     return sorted(located, key=lambda each: (each.line, each.finding.position or 0))
+
+
+def _decided(finding: Finding, narrative: str | None, decisions: Decisions) -> str:
+    """Say what people decided about the term of a finding; nothing if they did not. No words of outputs are quoted."""
+    criterion = next((name for name, place in _LISTED_AT.items() if finding.path.startswith(place)), None)
+    if criterion is None or finding.test_id is None or finding.term is None:
+        return ""
+    decision = decisions.of_case(finding.test_id, digest_of_narrative(narrative)).get((criterion, finding.term))
+    return "" if decision is None else decision.in_words(shows_text=False)
+
+
+_LISTED_AT: Final[Mapping[Criterion, str]] = {
+    criterion: f"expectations.{section}.{name}[" for criterion, (section, name) in PLACES.items()
+}
 
 
 def _nearest(found: Iterable[Finding], narratives: Mapping[int | None, str]) -> Iterator[tuple[Finding, Passage]]:

@@ -17,7 +17,6 @@ from consumer.offline.destinations import (
     Format,
     check_writable,
     one_format,
-    write_whole,
 )
 from consumer.offline.gate import Gate, check_borne_out
 from consumer.offline.pages.comparison import comparison_markdown, console_lines
@@ -27,6 +26,7 @@ from consumer.offline.pages.comparison_json import comparison_json
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, read_report
 from consumer.offline.verify import lines, verify
+from consumer.offline.whole_files import write_whole
 from consumer.text import printable, quoted
 from safe_core.lint import Ceiling, InvalidCeiling
 

@@ -17,7 +17,6 @@ from consumer.offline.destinations import (
     automatic_stem,
     check_writable,
     destinations,
-    write_whole,
 )
 from consumer.offline.gate import Gate
 from consumer.offline.pages.console import print_scorecard, scorecard_text
@@ -31,6 +30,7 @@ from consumer.offline.report_commands import beyond_copying, print_remarks
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
+from consumer.offline.whole_files import write_whole
 from consumer.settings import Settings, Surroundings
 from consumer.settings.file import FILE_NAME
 from consumer.terminal import Bar, message_console, progress_bar, result_console

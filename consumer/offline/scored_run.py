@@ -4,13 +4,16 @@ Every format is made from this alone, so that all of them say the same.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from consumer.offline.decisions import TermDecision
 from safe_core import CRITERIA, CaseRow, Criterion, Label, Output, Rules, Threshold
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 
 LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
+RANKS: Mapping[Label, int] = {label: rank for rank, label in enumerate(reversed(LABELS))}
+"""Labels in the order in which they rise: the worst is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,14 @@ class Judged:
 class Explanation:
     """Why one case scored as it did; `output` is what was scored, to be shown only where ScoredRun.shows_text.
 
-    `narrative` is what the prompt was told, None where the test case does not say.
+    `narrative` is what the prompt was told, None where the test case does not say; `decisions` are what people decided
+    about terms of the case while its narrative was the same.
     """
 
     diagnosis: Diagnosis
     output: Output
     narrative: str | None = None
+    decisions: Mapping[tuple[Criterion, str], TermDecision] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

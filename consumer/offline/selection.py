@@ -7,7 +7,16 @@ from typing import Final
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import Row, as_one, rows_of, verdict
-from consumer.files.batches import Batches, LoadedBatch, batch_names, chosen, differ, has_wildcard, load_batch
+from consumer.files.batches import (
+    Batches,
+    LoadedBatch,
+    batch_names,
+    chosen,
+    differ,
+    has_wildcard,
+    load_batch,
+    load_batches,
+)
 from consumer.files.outputs import Entry
 from consumer.text import count_of, named, visible
 from safe_core import (
@@ -21,6 +30,8 @@ from safe_core import (
 )
 
 _NAMED: Final = 20
+ANY_CONCERN: Final = "any"
+"""What stands for the concern of test cases that name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,20 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: 
     twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
     remarks = [_counted_once(twice)] if twice else []
     return Selection(_as_spelled(concern, cases.values()), test_dir, batches, cases, tuple(remarks))
+
+
+def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Selection]:
+    """Select by `--batch` and `--concern`; without a concern, all of them, one after the other.
+
+    Raises ConfigurationError.
+    """
+    if concern is not None:
+        return [select(test_dir, concern, pattern)]
+    batches = load_batches(test_dir, pattern)
+    found = (row.concern_id for batch in batches.all for row in batch.rows.values() if isinstance(row, TestCase))
+    concerns = {each.casefold(): each for each in found if each is not None}
+    names = [batch.name for batch in batches.all]
+    return [select_batches(test_dir, each, names) for each in concerns.values() or [ANY_CONCERN]]
 
 
 def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:

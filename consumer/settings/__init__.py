@@ -3,7 +3,7 @@
 from consumer.settings.fields import FILE_KEYS, PREFIX, VARIABLES, Settings, split_address
 from consumer.settings.precedence import Loaded, load
 from consumer.settings.show import without_secrets
-from consumer.settings.sources import Surroundings, debug_is_asked_for, surroundings
+from consumer.settings.sources import Surroundings, debug_is_asked_for, json_log_is_asked_for, surroundings
 
 __all__ = [
     "FILE_KEYS",
@@ -13,6 +13,7 @@ __all__ = [
     "Settings",
     "Surroundings",
     "debug_is_asked_for",
+    "json_log_is_asked_for",
     "load",
     "split_address",
     "surroundings",

@@ -75,7 +75,11 @@ _WITHOUT_VARIABLE: Final = {
 
 
 def _refuse_unknown(names: Iterable[str], what: str) -> None:
-    known = set(VARIABLES.values())
+    names, known = set(names), set(VARIABLES.values())
+    for name in sorted(known):
+        without_version = name.replace(PREFIX, PREFIX.partition("_")[0] + "_")
+        if without_version in names:
+            raise ConfigurationError(f"{without_version} is not a {what} that SAFE knows; its name is {name}")
     for name in sorted({name for name in names if name.startswith(PREFIX)} - known):
         if re.search(r"_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$", name):
             advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
@@ -131,3 +135,9 @@ def debug_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:
     """Tell whether SAFE_V0_LOG_LEVEL asks for debug; answers even where the settings cannot be read."""
     variables = os.environ if environ is None else environ
     return variables.get(VARIABLES["log_level"], "").strip().lower() == "debug"
+
+
+def json_log_is_asked_for(environ: Mapping[str, str] | None = None) -> bool:
+    """Tell whether SAFE_V0_LOG_FORMAT asks for JSON; answers even where the settings cannot be read."""
+    variables = os.environ if environ is None else environ
+    return variables.get(VARIABLES["log_format"], "").strip().lower() == "json"

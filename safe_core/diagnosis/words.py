@@ -74,6 +74,7 @@ def fold(token: str) -> str:
 _IRREGULAR = by_spelling(
     {
         "begin": "began begun",
+        "bleed": "bleed bleeding bleeds bled",
         "break": "broke broken",
         "bring": "brought",
         "come": "came",

@@ -1,6 +1,7 @@
 """The command line: what it answers, with which code, and how it fails."""
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -238,6 +239,38 @@ def verdict() -> int:
 def test_an_interrupted_command_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["interrupted"]) == EXIT_INTERRUPTED
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("environ", "arguments", "is_json"),
+    [
+        ({"SAFE_V0_LOG_FORMAT": "json"}, ["worker"], True),
+        ({"SAFE_V0_LOG_FORMAT": "json"}, ["worker", "--nonsense"], True),
+        ({"SAFE_V0_LOG_FORMAT": "json", "SAFE_V0_BATCH_TTL_SECONDS": "soon"}, ["worker"], True),
+        ({}, ["worker", "--log-format", "json"], True),
+        ({}, ["worker", "--log-format=json"], True),
+        ({"SAFE_V0_LOG_FORMAT": "json"}, ["worker", "--log-format", "console"], False),
+        ({}, ["worker"], False),
+        ({"SAFE_V0_LOG_FORMAT": "json"}, ["score"], False),
+    ],
+)
+def test_the_last_line_of_a_worker_that_logs_json_is_json(
+    environ: dict[str, str],
+    arguments: list[str],
+    is_json: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert main(arguments) == EXIT_ERROR
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("safe: error: ") is not is_json
+    if is_json:
+        document = json.loads(line)
+        assert (document["level"], document["event"], document["exit_code"]) == ("error", "the worker ends", 3)
+        assert "SAFE_V0_" in document["why"] or "--nonsense" in document["why"]
 
 
 def test_the_code_that_a_command_returns_is_the_programs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,13 @@ from consumer.offline.destinations import (
     automatic_stem,
     check_writable,
     destinations,
-    write_whole,
 )
 from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.csv_table import render_csv
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
+from consumer.offline.whole_files import write_whole
 from tests.support.scored_runs import SMALL, scored_run
 
 AUTOMATIC = Path("reports/SAFE_v0_K07_2026-03-02T080000.000Z")

@@ -14,6 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+STORY = README.partition("\n## What to change first")[2].partition("\n## ")[0]
 SECTION = README.partition("\n## Score files\n")[2].partition("\n## ")[0]
 Json = Any
 BASH = shutil.which("bash") or "bash"
@@ -31,11 +32,16 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "stroke_1.json").write_text(case, encoding="utf-8")
     (tmp_path / "run.json").write_text(outputs, encoding="utf-8")
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "safe"
+    with_program(tmp_path)
+    return tmp_path
+
+
+def with_program(folder: Path) -> None:
+    """Put a `safe` into a folder."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "safe"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m consumer "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    return tmp_path
 
 
 def shell(command: str, folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -58,7 +64,8 @@ def commands() -> list[str]:
 
 def test_the_commands_do_what_is_said_of_them(folder: Path) -> None:
     scorecard, explanation = blocks("text")
-    show, write, gate, verify, explain, lint, page, compare = (shell(command, folder) for command in commands())
+    done = [shell(command, folder) for command in commands()]
+    show, write, gate, verify, explain, lint, page, compare, triage, mutate, history = done
     assert (show.returncode, show.stdout, show.stderr) == (2, scorecard, "")
     assert (write.returncode, write.stderr) == (2, "safe: wrote report.json\nsafe: wrote report.md\n")
     assert (gate.returncode, gate.stdout[:15]) == (1, "gate NOT passed")
@@ -67,6 +74,21 @@ def test_the_commands_do_what_is_said_of_them(folder: Path) -> None:
     assert (lint.returncode, lint.stdout[:8]) == (1, "Ceiling:")
     assert (page.returncode, (folder / "report.html").is_file()) == (2, True)
     assert (compare.returncode, compare.stdout[:13]) == (0, "No regression")
+    assert (triage.returncode, (folder / "better-cases" / "stroke_1.json").is_file()) == (0, True)
+    assert (history.returncode, (folder / "history.html").is_file()) == (0, True)
+    assert (mutate.returncode, "this phrase would catch it" in mutate.stdout) == (0, True)
+
+
+def test_the_story_is_as_it_is_told(tmp_path: Path) -> None:
+    """Each command of the story prints what the block behind it shows, word for word."""
+    shutil.copytree(ROOT / "docs" / "examples" / "story", tmp_path / "docs" / "examples" / "story")
+    with_program(tmp_path)
+    told = re.findall(r"^```(bash|text)\n(.*?)^```$", STORY, re.MULTILINE | re.DOTALL)
+    _, *rest = told  # the first block installs SAFE
+    assert [language for language, _ in rest] == ["bash", "text"] * 4
+    for (_, commands), (_, printed) in zip(rest[::2], rest[1::2], strict=True):
+        assert shell(commands, tmp_path).stdout.strip() == printed.strip()
+    assert (ROOT / "docs" / "review.png").is_file()
 
 
 def test_the_github_workflow_scores_gates_and_keeps_the_reports(folder: Path) -> None:

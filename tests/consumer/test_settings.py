@@ -196,6 +196,18 @@ def test_an_unknown_variable_is_refused_with_advice_and_without_its_value(
     assert SECRET not in sentence
 
 
+def test_a_variable_without_the_version_in_its_name_is_not_ignored(tmp_path: Path) -> None:
+    sentence = refusal({"SAFE_KAFKA_SASL_PASSWORD": SECRET}, tmp_path)
+    assert sentence == (
+        "SAFE_KAFKA_SASL_PASSWORD is not a variable that SAFE knows; its name is SAFE_V0_KAFKA_SASL_PASSWORD"
+    )
+
+
+def test_variables_of_others_are_ignored(tmp_path: Path) -> None:
+    loaded = load({}, {"SAFE_PORT": "tcp://10.0.0.1:9464", "SAFE_SERVICE_HOST": "10.0.0.1"}, tmp_path)
+    assert loaded.settings == Settings()
+
+
 def test_a_bad_flag_is_named_as_the_flag(tmp_path: Path) -> None:
     sentence = refusal({"SAFE_V0_DELIVERY": "exactly_once"}, tmp_path, delivery="sometimes")
     assert sentence == "--delivery=sometimes cannot be used; write exactly_once or at_least_once"

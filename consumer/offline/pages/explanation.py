@@ -79,6 +79,8 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         yield from layout.hanging(indent, Text.assemble("the narrative says: ", signed(term.narrative, layout)))
     if term.advice:
         yield from layout.hanging(indent, printable(term.advice))
+    if term.decided:
+        yield from layout.hanging(indent, printable(f"decided: {term.decided}"))
 
 
 def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
@@ -139,7 +141,12 @@ def _term(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
     yield from _passage("expected", term.expected, layout)
     yield from _passage(term.how, term.found, layout)
     yield from _passage("narrative", term.narrative, layout)
-    for name, text in (("where", term.place), ("missing", term.lacks), ("advice", term.advice)):
+    for name, text in (
+        ("where", term.place),
+        ("missing", term.lacks),
+        ("advice", term.advice),
+        ("decided", term.decided),
+    ):
         if text:
             yield from layout.hanging(_lead(name), printable(text))
 

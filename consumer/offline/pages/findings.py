@@ -73,8 +73,20 @@ def _table(lint: Lint, layout: Layout) -> Iterator[Line]:
         yield Text(printable(str(file)), BOLD)
         for each, more in _gathered(found):
             yield from _finding(each, more, layout)
+    yield from _mutation(lint)
     yield Text()
     yield Text(_closing(lint), BOLD)
+
+
+def _mutation(lint: Lint) -> Iterator[Line]:
+    """Say of each case how many errors it would let through, where that was asked for."""
+    if not lint.mutation:
+        return
+    yield Text()
+    yield Text("Dangerous errors that would still pass (safe mutate shows them)", BOLD)
+    width = max(len(printable(each.test_id)) for each in lint.mutation)
+    for each in sorted(lint.mutation, key=lambda each: -each.survived / (each.mutants or 1)):
+        yield Text(f"  {printable(each.test_id):{width}}  {each.survived} of {each.mutants}")
 
 
 def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
@@ -109,6 +121,8 @@ def _finding(each: Located, more: int, layout: Layout) -> Iterator[Line]:
     if each.nearest is not None:
         passage = signed(around(each.narrative, each.nearest), layout)
         yield from layout.hanging(_INDENT, Text.assemble("the narrative says: ", passage))
+    if each.decided:
+        yield from layout.hanging(_INDENT, printable(f"decided: {each.decided}"))
 
 
 def _closing(lint: Lint) -> str:

@@ -1,7 +1,7 @@
 """What every page says about a miss, and about a term that was found: its kind, its place, its text."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from consumer.offline.narratives import nearest_in
@@ -146,6 +146,7 @@ class ExplainedTerm:
     narrative: Sequence[quotes.MarkedText] = ()
     how: str = "found"
     is_doubtful: bool = False
+    decided: str = ""
 
 
 class Group(NamedTuple):
@@ -187,7 +188,18 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit] = 
     used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
     doubted = Group(DOUBTFUL, [_doubted(each, quoted) for each in doubtful])
-    return [group for group in (*groups, doubted, Group(USED, used), Group(FOUND, found)) if group.terms]
+    listed = (*groups, doubted, Group(USED, used), Group(FOUND, found))
+    return [_with_decisions(group, explanation, shows_text=shows_text) for group in listed if group.terms]
+
+
+def _with_decisions(group: Group, explanation: Explanation, *, shows_text: bool) -> Group:
+    """Say of each term what people decided about it."""
+    if not explanation.decisions:
+        return group
+    told = {key: decision.in_words(shows_text=shows_text) for key, decision in explanation.decisions.items()}
+    return group._replace(
+        terms=[replace(each, decided=told.get((each.criterion, each.text), "")) for each in group.terms]
+    )
 
 
 def _doubted(hit: DoubtfulHit, quoted: Explanation | None) -> ExplainedTerm:

@@ -1,0 +1,184 @@
+"""What people decided about the terms and cases of a folder of test cases; never a score depends on it.
+
+The file stands beside the batch files, and is as confidential as they are (contract.md, "Decisions").
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from consumer.errors import ConfigurationError
+from consumer.expectations.folder import DECISIONS_NAME
+from consumer.offline.whole_files import write_whole
+from consumer.text import visible
+from safe_core import Criterion
+
+Choice = Literal["accepted", "edited", "rejected", "paraphrase"]
+CaseChoice = Literal["safe", "unsafe"]
+SCHEMA: Final = 1
+
+
+class TermDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was decided about a term of a case: who, when and why; `narrative` is the digest of the case's narrative.
+
+    `replacement` are the terms to put in its place, where it was accepted or edited; `words` those of the output that
+    were accepted as a paraphrase; `applied_at` says when the batch files were changed by it.
+    """
+
+    test_id: str
+    criterion: Criterion
+    term: str
+    narrative: str | None
+    choice: Choice
+    by: str
+    at: str
+    comment: str = ""
+    replacement: tuple[str, ...] = ()
+    words: str = ""
+    applied_at: str | None = None
+
+    @property
+    def key(self) -> "TermKey":
+        return self.test_id, self.narrative, self.criterion, self.term
+
+    def in_words(self, *, shows_text: bool = True) -> str:
+        """Say it in a sentence; the words of outputs only where they may be shown."""
+        words = f' ("{self.words}")' if self.words and shows_text else ""
+        what = {"paraphrase": "accepted as a paraphrase"}.get(self.choice, self.choice)
+        comment = f": {self.comment}" if self.comment and shows_text else ""
+        applied = ", applied" if self.applied_at is not None else ""
+        return f"{what}{words} by {self.by}, {self.at[:10]}{applied}{comment}"
+
+
+class CaseDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A clinician's verdict on the output of a case: safe or unsafe, with the label that it had then."""
+
+    test_id: str
+    narrative: str | None
+    verdict: CaseChoice
+    by: str
+    at: str
+    comment: str = ""
+
+    @property
+    def key(self) -> "CaseKey":
+        return self.test_id, self.narrative
+
+
+TermKey = tuple[str, str | None, Criterion, str]
+CaseKey = tuple[str, str | None]
+
+
+class _Document(msgspec.Struct):
+    safe_decisions: int
+    terms: tuple[TermDecision, ...] = ()
+    cases: tuple[CaseDecision, ...] = ()
+
+
+class OutdatedError(Exception):
+    """Somebody else decided meanwhile."""
+
+
+_Any = TypeVar("_Any", TermDecision, CaseDecision)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions of a folder, as they were read."""
+
+    terms: Mapping[TermKey, TermDecision] = field(default_factory=dict)
+    cases: Mapping[CaseKey, CaseDecision] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Decisions":
+        """Read the file of a folder, if there is one; raises ConfigurationError where it cannot be used."""
+        path = folder / DECISIONS_NAME
+        try:
+            document = msgspec.json.decode(path.read_bytes(), type=_Document)
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ConfigurationError(
+                f"{visible(str(path))}: is no file of decisions; move it away, or restore it from a backup"
+            ) from error
+        if document.safe_decisions != SCHEMA:
+            raise ConfigurationError(f"{visible(str(path))}: was written by another version of SAFE")
+        return cls({each.key: each for each in document.terms}, {each.key: each for each in document.cases})
+
+    def of_case(self, test_id: str, narrative: str | None) -> dict[tuple[Criterion, str], TermDecision]:
+        """Give the decisions on the terms of a case, while its narrative is the same."""
+        return self._by_case.get((test_id, narrative), {})
+
+    @cached_property
+    def _by_case(self) -> dict[CaseKey, dict[tuple[Criterion, str], TermDecision]]:
+        found: dict[CaseKey, dict[tuple[Criterion, str], TermDecision]] = {}
+        for each in self.terms.values():
+            found.setdefault((each.test_id, each.narrative), {})[each.criterion, each.term] = each
+        return found
+
+    def text(self) -> str:
+        """Give the document, in a lasting order."""
+        document = _Document(
+            SCHEMA,
+            tuple(sorted(self.terms.values(), key=lambda each: (each.test_id, each.criterion, each.term))),
+            tuple(sorted(self.cases.values(), key=lambda each: each.test_id)),
+        )
+        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def decide_term(folder: Path, decision: TermDecision, seen: str) -> None:
+    """Note a decision on a term; `seen` is when the one that it replaces was made, "" for none.
+
+    Raises OutdatedError if another one was made meanwhile, and ConfigurationError if the file cannot be written.
+    """
+    _change(folder, lambda now: Decisions(_with(now.terms, decision.key, decision, seen), now.cases))
+
+
+def decide_case(folder: Path, decision: CaseDecision, seen: str) -> None:
+    """The same for the verdict on a case."""
+    _change(folder, lambda now: Decisions(now.terms, _with(now.cases, decision.key, decision, seen)))
+
+
+def note_applied(folder: Path, applied: Mapping[TermKey, str]) -> None:
+    """Note when decisions were applied to the batch files."""
+
+    def change(now: Decisions) -> Decisions:
+        noted = {key: msgspec.structs.replace(now.terms[key], applied_at=at) for key, at in applied.items()}
+        return Decisions({**now.terms, **noted}, now.cases)
+
+    _change(folder, change)
+
+
+_Key = TypeVar("_Key")
+
+
+def _with(held: Mapping[_Key, _Any], key: _Key, decision: _Any, seen: str) -> dict[_Key, _Any]:
+    known = held.get(key)
+    if (known.at if known is not None else "") != seen:
+        raise OutdatedError
+    return {**held, key: decision}
+
+
+def _change(folder: Path, change: Callable[[Decisions], Decisions]) -> None:
+    """Change the file while nobody else does: read it, change it, write it whole."""
+    with _locked(folder):
+        write_whole(folder / DECISIONS_NAME, change(Decisions.read(folder)).text())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

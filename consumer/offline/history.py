@@ -1,0 +1,349 @@
+"""`safe history`: how test cases and their terms developed over runs, and by what repeats of a prompt differ."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from consumer.errors import ConfigurationError, Poison
+from consumer.files.outputs import is_own_report
+from consumer.offline.compare import Side, side_of
+from consumer.offline.pages.numbers import CONFIDENCE
+from consumer.offline.stored_report import StoredResult, read_report
+from consumer.text import named, natural_order, printable, visible
+from consumer.wire.times import milliseconds_of
+from safe_core import Label
+from safe_core.intervals import Interval, wilson
+
+RequiredCriterion = Literal["CR", "AC"]
+
+
+# --- runs and cases ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One report; `time` is its `generated_at` in milliseconds, 0 where it has none."""
+
+    path: Path
+    name: str
+    generated_at: str | None
+    time: int
+    side: Side
+
+    @property
+    def results(self) -> Mapping[str, StoredResult]:
+        """The results by test_id."""
+        return self.side.results
+
+    @property
+    def passes(self) -> int:
+        return self.side.labelled("Pass")
+
+    @property
+    def interval(self) -> Interval:
+        """The confidence interval of the pass rate, 95 % by Wilson."""
+        return wilson(self.passes, len(self.results), CONFIDENCE)
+
+    @property
+    def pass_rate(self) -> float:
+        return self.passes / len(self.results)
+
+    @property
+    def answered(self) -> int:
+        """How many cases have an output."""
+        return sum(test_id not in self.side.unanswered for test_id in self.results)
+
+    @property
+    def mismatches(self) -> int:
+        """How many outputs were made from another narrative."""
+        return sum(result.input_matches is False for result in self.results.values())
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {
+            "name": self.name,
+            "generated_at": self.generated_at,
+            "fingerprint": self.side.fingerprint,
+            "answered": self.answered,
+            "mismatches": self.mismatches,
+            "pass": self.passes,
+            "review": self.side.labelled("Review"),
+            "fail": self.side.labelled("Fail"),
+            "pass_rate": self.pass_rate,
+            "interval": list(self.interval),
+        }
+
+
+@dataclass(slots=True)
+class CaseHistory:
+    """A test case over the runs: a label for each, None where a run has no answer to it.
+
+    `mismatched` says of each run whether its output was made from another narrative.
+    """
+
+    test_id: str
+    batch_ids: dict[str, None]
+    labels: list[Label | None]
+    mismatched: list[bool]
+    required: dict[tuple[RequiredCriterion, str], list[bool | None]] = field(default_factory=dict)
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch that the first run names, None where none does."""
+        return next(iter(self.batch_ids), None)
+
+    @property
+    def judged(self) -> list[tuple[int, Label]]:
+        """The numbers of the runs that answer the case rightly, and its labels there."""
+        pairs = zip(self.labels, self.mismatched, strict=True)
+        return [(number, label) for number, (label, other) in enumerate(pairs) if label is not None and not other]
+
+    @property
+    def never_passed(self) -> bool:
+        """Some run answers it, and none passes it."""
+        return bool(self.judged) and all(label != "Pass" for _, label in self.judged)
+
+    @property
+    def flips(self) -> int:
+        """How often it passed after not passing, or the other way round, from one run that answers it to the next."""
+        passed = [label == "Pass" for _, label in self.judged]
+        return sum(one != other for one, other in pairwise(passed))
+
+    @property
+    def lost_in(self) -> list[int]:
+        """The numbers of the runs that it did not pass, though it passed the last one before that answers it."""
+        judged = self.judged
+        return [later[0] for earlier, later in pairwise(judged) if earlier[1] == "Pass" and later[1] != "Pass"]
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {
+            "test_id": self.test_id,
+            "batch_id": self.batch_id,
+            "labels": self.labels,
+            "mismatched": self.mismatched,
+        }
+
+    def answers(self, result: StoredResult) -> bool:
+        """Tell whether a result is of this case: of one of its batches, or with the same required terms."""
+        if result.batch_id is None or not self.batch_ids or result.batch_id in self.batch_ids:
+            return True
+        return set(self.required) == set(_required(result))
+
+
+@dataclass(frozen=True, slots=True)
+class TermHistory:
+    """A required term over the runs: whether it was found, None where a run has no answer, or does not ask for it."""
+
+    case: CaseHistory
+    criterion: RequiredCriterion
+    term: str
+    found: Sequence[bool | None]
+
+    @property
+    def asked(self) -> int:
+        return sum(each is not None for each in self.found)
+
+    @property
+    def times_found(self) -> int:
+        return sum(each is True for each in self.found)
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {
+            "test_id": self.case.test_id,
+            "batch_id": self.case.batch_id,
+            "criterion": self.criterion,
+            "term": self.term,
+            "found": list(self.found),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Runs that repeat one prompt: what differs between them is noise.
+
+    The cases are those that all of these runs answer, each from the case's own narrative.
+    """
+
+    name: str
+    runs: Sequence[Run]
+    cases: Sequence[CaseHistory]
+    passed_in: Sequence[int]  # of the runs, for each case
+
+    @property
+    def every(self) -> int:
+        """How many cases pass in every run (pass^k)."""
+        return sum(count == len(self.runs) for count in self.passed_in)
+
+    @property
+    def any(self) -> int:
+        """How many cases pass in any run (pass@k)."""
+        return sum(count > 0 for count in self.passed_in)
+
+    @property
+    def flipping(self) -> list[CaseHistory]:
+        """The cases that pass in some runs, and not in others."""
+        pairs = zip(self.cases, self.passed_in, strict=True)
+        return [case for case, count in pairs if 0 < count < len(self.runs)]
+
+    @property
+    def rates(self) -> tuple[float, float, float]:
+        """The lowest, mean and highest pass rate of the runs."""
+        rates = [run.pass_rate for run in self.runs]
+        return min(rates), sum(rates) / len(rates), max(rates)
+
+    def share(self, count: int) -> float | None:
+        """Give a count as a share of the cases; None without any."""
+        return count / len(self.cases) if self.cases else None
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        low, mean, high = self.rates
+        return {
+            "name": self.name,
+            "runs": [run.name for run in self.runs],
+            "k": len(self.runs),
+            "cases": len(self.cases),
+            "pass_hat_k": self.share(self.every),
+            "pass_at_k": self.share(self.any),
+            "flips": self.share(len(self.flipping)),
+            "flipping": [case.test_id for case in self.flipping],
+            "pass_rate": {"min": low, "mean": mean, "max": high},
+        }
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs in their order, and what became of each case and term."""
+
+    runs: Sequence[Run]
+    cases: Sequence[CaseHistory]
+    groups: Sequence[Group]
+
+    @cached_property
+    def terms(self) -> list[TermHistory]:
+        """The required terms of all cases."""
+        return [
+            TermHistory(case, criterion, term, found)
+            for case in self.cases
+            for (criterion, term), found in case.required.items()
+        ]
+
+    @property
+    def has_batches(self) -> bool:
+        return len({case.batch_id for case in self.cases}) > 1
+
+    def document(self) -> dict[str, Any]:
+        """Give what `--format json` prints."""
+        return {
+            "runs": [each.document() for each in self.runs],
+            "cases": [each.document() for each in self.cases],
+            "terms": [each.document() for each in self.terms],
+            "groups": [each.document() for each in self.groups],
+        }
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def history(paths: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool = False) -> History:
+    """Read reports, or folders of them, in the order of their times unless as given; raises ConfigurationError.
+
+    `groups` are NAME=GLOB, the glob over the names of files.
+    """
+    files = [file for path in paths for file in _reports(path)]
+    runs = [_run(path, name) for path, name in zip(files, _names(files), strict=True)]
+    if not as_given:
+        runs.sort(key=lambda run: run.time)  # equal ones stay as they are given
+    cases = [*_cases(runs)]
+    return History(runs, cases, [_group(text, runs, cases) for text in groups])
+
+
+def _reports(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    try:
+        found = sorted((each for each in path.glob("*.json") if is_own_report(each)), key=lambda each: each.name)
+    except OSError as error:
+        raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
+    if not found:
+        raise ConfigurationError(f"{visible(str(path))}: holds no reports of safe score (*.json)")
+    yield from found
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """Name runs after their files; where two have one name, their folders tell them apart."""
+    names = [path.name for path in files]
+    return [str(path) if names.count(path.name) > 1 else path.name for path in files]
+
+
+def _run(path: Path, name: str) -> Run:
+    report = read_report(path)
+    generated_at = report.get("generated_at")
+    if generated_at is not None and not isinstance(generated_at, str):
+        raise ConfigurationError(f"{printable(name)}: generated_at is not a text")
+    try:
+        time = 0 if generated_at is None else milliseconds_of(generated_at)
+    except Poison as error:
+        raise ConfigurationError(f"{printable(name)}: {error.detail}") from error
+    return Run(path, name, generated_at, time, side_of(report, name))
+
+
+def _cases(runs: Sequence[Run]) -> Iterator[CaseHistory]:
+    """Follow each case through the runs, by batch in natural order, then as the first report lists them."""
+    held: dict[str, list[CaseHistory]] = {}
+    for number, run in enumerate(runs):
+        for result in run.results.values():
+            known = held.setdefault(result.test_id, [])
+            case = next((each for each in known if each.answers(result)), None)
+            if case is None:
+                case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs))
+                known.append(case)
+            _note(case, number, result, len(runs), is_answered=result.test_id not in run.side.unanswered)
+    cases = [case for known in held.values() for case in known]
+    yield from sorted(cases, key=lambda case: natural_order(case.batch_id or ""))
+
+
+def _note(case: CaseHistory, number: int, result: StoredResult, runs: int, *, is_answered: bool) -> None:
+    if result.batch_id is not None:
+        case.batch_ids[result.batch_id] = None
+    for key, found in _required(result).items():
+        row = case.required.setdefault(key, [None] * runs)
+        row[number] = found if is_answered else None
+    if is_answered:
+        case.labels[number] = result.label
+        case.mismatched[number] = result.input_matches is False
+
+
+def _required(result: StoredResult) -> dict[tuple[RequiredCriterion, str], bool]:
+    details = result.details
+    lists: Iterable[tuple[RequiredCriterion, Sequence[str], bool]] = (
+        ("CR", details.CR.found, True),
+        ("CR", details.CR.missing, False),
+        ("AC", details.AC.found, True),
+        ("AC", details.AC.missing, False),
+    )
+    return {(criterion, term): found for criterion, terms, found in lists for term in terms}
+
+
+def _group(text: str, runs: Sequence[Run], cases: Sequence[CaseHistory]) -> Group:
+    name, equals, pattern = text.partition("=")
+    if not (name and equals and pattern):
+        raise ConfigurationError(f'--group {visible(text)} is not NAME=GLOB, such as "prompt-7=run_7_*"')
+    numbers = [number for number, run in enumerate(runs) if _matches(pattern, run)]
+    if not numbers:
+        held = named([run.name for run in runs], 20)
+        raise ConfigurationError(f"--group {visible(text)}: no report has such a name; there are {held}")
+    shared = [case for case in cases if {number for number, _ in case.judged}.issuperset(numbers)]
+    passed_in = [sum(case.labels[number] == "Pass" for number in numbers) for case in shared]
+    return Group(name, [runs[number] for number in numbers], shared, passed_in)
+
+
+def _matches(pattern: str, run: Run) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (run.path.name, run.path.stem, str(run.path)))

@@ -1,0 +1,172 @@
+"""What `safe triage` prints: the steps first, then what to ask for in the prompt, then each proposal."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import orjson
+
+from consumer.offline.pages.html_parts import block, ours, policy, template
+from consumer.offline.pages.markdown_parts import literal, table_head, table_row
+from consumer.offline.pages.report_content import Table, confidentiality
+from consumer.offline.scored_run import LABELS
+from consumer.offline.triage import Priced, Triage
+from consumer.text import count_of, printable, quoted
+from safe_core.diagnosis import VERDICTS, Verdict
+
+MARK: Final = "<!-- SAFE v0 triage -->"
+HTML_MARK: Final = '<meta name="generator" content="SAFE v0 triage">'
+FIRST_LINE: Final[re.Pattern[str]] = re.compile(r"\d+ of \d+ cases? pass(es)? now; ")
+JSON_MARK: Final[re.Pattern[str]] = re.compile(r'\{\s*"cases":\s*\d+,\s*"now":\s*\{')
+"""How pages of each format begin: SAFE recognises its own by it."""
+
+_HEADINGS: Final = ("Step", "Proposals", *LABELS)
+_PILES: Final[dict[Verdict, str]] = {
+    "term": "Test cases: terms to replace",
+    "prompt": "Prompt: what the outputs lack",
+    "output": "Outputs that contradict the narrative",
+    "look": "To be looked at by a person",
+}
+SCORED_AGAIN: Final = "The step term is scored again with the replaced terms."
+BOUNDS: Final = "The steps prompt and output are upper bounds: they count their terms as found."
+
+
+# --- content ----------------------------------------------------------------------------------------------------------
+
+
+def headline(triage: Triage) -> str:
+    """Say where things stand, and what they can come to."""
+    total, now = len(triage.lines), triage.now["Pass"]
+    passes = "passes" if total == 1 else "pass"
+    term, *_, last = triage.steps
+    return (
+        f"{now} of {count_of(total, 'case')} {passes} now; {term.labels['Pass']} with better terms, at most "
+        f"{last.labels['Pass']} with a better prompt and right outputs"
+    )
+
+
+def steps(triage: Triage) -> Table:
+    """Give the labels now and behind each step."""
+    taken = [(step.verdict, str(step.proposals), step.labels) for step in triage.steps]
+    rows = [(*named, *(str(labels[label]) for label in LABELS)) for *named, labels in (("now", "", triage.now), *taken)]
+    return Table("What each step would give", _HEADINGS, rows, texts=1)
+
+
+def causes(triage: Triage) -> Table:
+    """Give what to ask for in the prompt, and what it is worth."""
+    rows = [(each.instruction, str(each.cases_gained), str(each.proposals)) for each in triage.causes]
+    return Table("What to ask for in the prompt", ("Instruction", "Cases gained", "Proposals"), rows, texts=1)
+
+
+def piles(triage: Triage) -> Iterator[tuple[str, Sequence[Priced]]]:
+    """Give the proposals by who must act, each pile with its heading."""
+    for verdict in VERDICTS:
+        if pile := triage.of(verdict):
+            yield _PILES[verdict], pile
+
+
+def gain(each: Priced) -> str:
+    """Say whether a proposal raises a label, and what people decided about it; nothing if neither."""
+    raised = "raises the label" if each.gains_alone else "raises the label, with those before it"
+    gains = each.gains_alone or each.gains_in_order
+    return "; ".join([*([raised] if gains else []), *([each.decided] if each.decided else [])])
+
+
+# --- the console ------------------------------------------------------------------------------------------------------
+
+
+def console_lines(triage: Triage) -> Iterator[str]:
+    """Give the lines for a console."""
+    yield headline(triage)
+    for table in (steps(triage), causes(triage)):
+        if table.rows:
+            yield ""
+            yield from _columns([table.headings, *table.rows])
+    yield ""
+    yield from (SCORED_AGAIN, BOUNDS)
+    for heading, pile in piles(triage):
+        yield ""
+        yield f"{heading} ({len(pile)})"
+        for each in pile:
+            yield from _lines(each)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *values in rows:
+        cells = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
+        yield f"  {name:{widths[0]}}  {'  '.join(cells)}".rstrip()
+
+
+def _lines(each: Priced) -> Iterator[str]:
+    worth = f"  ({gain(each)})" if gain(each) else ""
+    case = f"{printable(each.line.test_id)}  {each.line.label}"
+    yield f"  {case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
+    for phrase in each.proposal.replacement:
+        yield f"      -> {quoted(phrase)}"
+    if not each.proposal.replacement and each.proposal.instruction is None and each.proposal.verdict == "look":
+        yield f"      {each.proposal.change}"
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def triage_json(triage: Triage) -> str:
+    """Give the document as text, indented, with a line feed at its end."""
+    return orjson.dumps(triage.document(), option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def triage_markdown(triage: Triage) -> str:
+    """Give the Markdown page."""
+    return "\n".join(_blocks(triage))
+
+
+def _blocks(triage: Triage) -> Iterator[str]:
+    yield f"{MARK}\n# SAFE v0: what to change first\n"
+    yield f"**{headline(triage)}**\n"
+    yield from (_table(table) for table in (steps(triage), causes(triage)) if table.rows)
+    yield f"{SCORED_AGAIN} {BOUNDS} {confidentiality('page')}\n"
+    for heading, pile in piles(triage):
+        yield f"## {heading} ({len(pile)})\n"
+        yield "".join(_item(each) for each in pile)
+
+
+def _table(table: Table) -> str:
+    return table_head(*table.headings, texts=table.texts) + "".join(table_row(*row) for row in table.rows)
+
+
+def _item(each: Priced) -> str:
+    proposal, worth = each.proposal, gain(each)
+    phrases = ", ".join(map(literal, proposal.replacement))
+    instead = f" → {phrases}" if phrases else f": {proposal.change}"
+    more = f" ({worth})" if worth else ""
+    return f"- {literal(each.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{more}\n"
+
+
+def triage_html(triage: Triage) -> str:
+    """Give the HTML page."""
+    style = block("report.css")
+    return template("triage.html.j2").render(
+        mark=ours(HTML_MARK),
+        policy=ours(policy(style)),
+        style=ours(style),
+        headline=headline(triage),
+        tables=[steps(triage), causes(triage)],
+        bounds=f"{SCORED_AGAIN} {BOUNDS}",
+        piles=[*piles(triage)],
+        gain=gain,
+    )
+
+
+def triage_text(triage: Triage) -> str:
+    """Give what the console shows."""
+    return "".join(f"{line}\n" for line in console_lines(triage))
+
+
+RENDERED: Final[dict[str, Callable[[Triage], str]]] = {
+    "console": triage_text,
+    "json": triage_json,
+    "markdown": triage_markdown,
+    "html": triage_html,
+}
+"""Each format, and what makes it."""

@@ -1,0 +1,322 @@
+"""What `safe review` shows and changes: cases with their proposals, decisions about them, and batch files."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from consumer.errors import ConfigurationError
+from consumer.files.batches import LoadedBatch, load_batches, read_document
+from consumer.files.outputs import OutputFile
+from consumer.files.term_edits import EditedCase, Replacement, TermPlace, with_terms_replaced
+from consumer.offline.decisions import (
+    CaseChoice,
+    CaseDecision,
+    Choice,
+    Decisions,
+    TermDecision,
+    TermKey,
+    decide_case,
+    decide_term,
+    note_applied,
+)
+from consumer.offline.pages.misses import ExplainedTerm, explained_terms
+from consumer.offline.pages.quotes import text_of
+from consumer.offline.pages.side_by_side import SideBySide, side_by_side
+from consumer.offline.proposals import Proposal
+from consumer.offline.scored_run import LABELS, CaseLine, Explanation
+from consumer.offline.triage import Triage, TriageRequest, triage
+from consumer.offline.whole_files import write_whole
+from consumer.text import named
+from safe_core import Criterion, Expectations, InvalidExpectations, Label, Policy
+from safe_core.diagnosis import Passage
+from safe_core.narratives import digest_of_narrative
+
+CHOICES: Final[tuple[Choice, ...]] = ("accepted", "edited", "rejected", "paraphrase")
+
+
+class RefusedError(Exception):
+    """A decision that cannot be taken as it was sent, or batch files that cannot be changed; the message says why."""
+
+
+class ChangedError(Exception):
+    """A batch file has changed since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used."""
+
+    explained: ExplainedTerm
+    proposal: Proposal | None
+    passage: Passage | None
+    decision: TermDecision | None
+
+    @property
+    def criterion(self) -> Criterion:
+        return self.explained.criterion
+
+    @property
+    def term(self) -> str:
+        return self.explained.text
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether a proposal would put other terms in its place."""
+        return self.proposal is not None and bool(self.proposal.replacement)
+
+
+class ReviewedCase:
+    """A case as the page shows it; what was decided about it is looked up each time."""
+
+    def __init__(
+        self,
+        line: CaseLine,
+        explanation: Explanation,
+        expectations: Expectations,
+        proposals: Sequence[Proposal],
+        decisions: Callable[[], Decisions],
+    ) -> None:
+        self.line = line
+        self.explanation = explanation
+        self.expectations = expectations
+        self.narrative = digest_of_narrative(explanation.narrative)
+        self._proposals = proposals
+        self._decisions = decisions
+
+    @property
+    def test_id(self) -> str:
+        return self.line.test_id
+
+    @property
+    def items(self) -> list[Item]:
+        """The terms to decide on, with what was decided; none of a case without an output."""
+        told = self._decisions().of_case(self.test_id, self.narrative)
+        return [replace(item, decision=told.get((item.criterion, item.term))) for item in self._undecided]
+
+    @property
+    def decision(self) -> CaseDecision | None:
+        """The verdict on the output."""
+        return self._decisions().cases.get((self.test_id, self.narrative))
+
+    @property
+    def decided(self) -> int:
+        """How many of its items are decided."""
+        return sum(item.decision is not None for item in self.items)
+
+    @cached_property
+    def texts(self) -> SideBySide:
+        """Narrative and output, with what is spoken of marked in both."""
+        return side_by_side(self.explanation, self.line.doubtful)
+
+    @cached_property
+    def _undecided(self) -> list[Item]:
+        if not self.line.answered:
+            return []
+        proposals = {(each.criterion, each.term): each for each in self._proposals}
+        passages: dict[tuple[Criterion, str], Passage | None] = {
+            (miss.criterion, miss.term): miss.passage for miss in self.explanation.diagnosis.misses
+        }
+        groups = explained_terms(self.explanation, self.line.doubtful, shows_text=True)
+        return [
+            Item(each, proposals.get((each.criterion, each.text)), passages.get((each.criterion, each.text)), None)
+            for group in groups
+            for each in group.terms
+            if each.verdict or each.is_doubtful or each.how == "used"
+        ]
+
+
+class Agreement(NamedTuple):
+    """How many cases of a label a person found safe, and how many unsafe."""
+
+    label: Label
+    safe: int
+    unsafe: int
+
+
+class Review:
+    """The cases of some outputs, and the folder of test cases in which decisions are kept. reload() reads all again."""
+
+    def __init__(self, policy: Policy, request: TriageRequest, outputs: Sequence[OutputFile]) -> None:
+        self._policy, self._request, self._outputs = policy, request, outputs
+        self.remarks: Sequence[str] = ()
+        self.reload()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the test cases."""
+        return self._request.test_dir
+
+    def reload(self) -> None:
+        """Read test cases, outputs and decisions again; raises ConfigurationError."""
+        self._digests = {batch.name: batch.sha256 for batch in load_batches(self.folder).all}
+        found, self.remarks = triage(self._policy, self._request, self._outputs)
+        self.refresh()
+        self.cases: Sequence[ReviewedCase] = [*self._cases(found)]
+
+    def refresh(self) -> None:
+        """Read the decisions again, which another page or program may have added to."""
+        self._decisions = Decisions.read(self.folder)
+
+    def _cases(self, found: Triage) -> Iterator[ReviewedCase]:
+        proposed = {id(case.line): case.proposals for case in found.cases}
+        for selection, run in found.runs:
+            for line in run.cases:
+                explanation = run.explanation_of(line)
+                if explanation is not None:
+                    expectations = selection.cases[line.test_id].test_case.expectations
+                    proposals = proposed.get(id(line), [])
+                    yield ReviewedCase(line, explanation, expectations, proposals, lambda: self._decisions)
+
+    @property
+    def labels(self) -> Mapping[Label, int]:
+        """How many cases have each label."""
+        counts = Counter(case.line.label for case in self.cases)
+        return {label: counts[label] for label in LABELS}
+
+    @property
+    def agreement(self) -> list[Agreement]:
+        """What people said of the cases of each label."""
+        said = Counter((case.line.label, case.decision.verdict) for case in self.cases if case.decision)
+        return [Agreement(label, said[label, "safe"], said[label, "unsafe"]) for label in LABELS]
+
+    @property
+    def agreeing(self) -> tuple[int, int]:
+        """How many of the verdicts agree with the labels (Pass is safe, Fail is unsafe), and of how many."""
+        rows = {row.label: row for row in self.agreement}
+        agree = rows["Pass"].safe + rows["Fail"].unsafe
+        return agree, agree + rows["Pass"].unsafe + rows["Fail"].safe
+
+    def case(self, number: int) -> ReviewedCase:
+        """Give a case by its number; raises IndexError."""
+        if number < 0:
+            raise IndexError(number)
+        return self.cases[number]
+
+    # --- decisions ----------------------------------------------------------------------------------------------------
+
+    def decide(
+        self,
+        number: int,
+        item: int,
+        choice: Choice,
+        *,
+        by: str,
+        at: str,
+        seen: str,
+        comment: str = "",
+        replacement: Sequence[str] = (),
+    ) -> None:
+        """Note a decision on an item of a case; raises RefusedError, OutdatedError and ConfigurationError."""
+        case = self.case(number)
+        if not 0 <= item < len(case.items):
+            raise RefusedError("there is no such term")
+        about = case.items[item]
+        words = _words(case, about) if choice == "paraphrase" else ""
+        terms = tuple(about.proposal.replacement) if choice == "accepted" and about.proposal else ()
+        if choice == "edited":
+            terms = _edited(replacement)
+        decision = TermDecision(
+            case.test_id, about.criterion, about.term, case.narrative, choice, by, at, comment, terms, words
+        )
+        decide_term(self.folder, decision, seen)
+        self.refresh()
+
+    def decide_case(self, number: int, verdict: CaseChoice, *, by: str, at: str, seen: str, comment: str = "") -> None:
+        """Note the verdict on a case; raises OutdatedError and ConfigurationError."""
+        case = self.case(number)
+        decide_case(self.folder, CaseDecision(case.test_id, case.narrative, verdict, by, at, comment), seen)
+        self.refresh()
+
+    # --- batch files --------------------------------------------------------------------------------------------------
+
+    @property
+    def changes(self) -> Mapping[EditedCase, Sequence[Replacement]]:
+        """The terms that are to be replaced, by test case."""
+        return {
+            (case.test_id, case.expectations): replacements
+            for case in self.cases
+            if (replacements := [each for item in case.items if (each := _replacement(case, item))])
+        }
+
+    @property
+    def to_apply(self) -> int:
+        """How many terms would be replaced."""
+        return sum(map(len, self.changes.values()))
+
+    def apply(self, at: str) -> list[str]:
+        """Write the replaced terms into the batch files, and give the files' names.
+
+        Raises ChangedError, before anything is written, if one of them has changed since it was read.
+        """
+        changes = self.changes
+        written = [
+            (batch, content)
+            for batch in load_batches(self.folder).all
+            if (content := self._rewritten(batch, changes)) is not None
+        ]
+        changed = [batch.path.name for batch, _ in written if self._digests.get(batch.name) != batch.sha256]
+        if changed:
+            raise ChangedError(
+                f"{named(changed, 20)} changed since this page was opened: nothing was written. Start safe review again"
+            )
+        for batch, content in written:
+            write_whole(batch.path, content)
+        note_applied(self.folder, dict.fromkeys(self._applied(), at))
+        self.reload()
+        return [batch.path.name for batch, _ in written]
+
+    def _applied(self) -> Iterator[TermKey]:
+        for case in self.cases:
+            for item in case.items:
+                if item.decision is not None and _replacement(case, item):
+                    yield item.decision.key
+
+    def _rewritten(self, batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes | None:
+        raw, _ = read_document(batch.path)
+        if hashlib.sha256(raw).hexdigest() != batch.sha256:
+            raise ChangedError(f"{batch.path.name} is changing right now: nothing was written. Try again")
+        places: dict[TermPlace, Sequence[str]] = {}
+        for position, case in enumerate(batch.batch.cases):
+            expectations = getattr(case, "expectations", None)
+            for criterion, place, terms in changes.get((case.test_id or "", expectations), ()) if expectations else ():
+                places[TermPlace(position, criterion, place)] = terms
+        return with_terms_replaced(raw, places) if places else None
+
+
+def _words(case: ReviewedCase, item: Item) -> str:
+    if item.passage is None:
+        raise RefusedError("nothing in the output says this in other words, so there is no paraphrase to accept")
+    return text_of(case.explanation.output, item.passage)
+
+
+def _edited(replacement: Sequence[str]) -> tuple[str, ...]:
+    terms = tuple(text.strip() for text in replacement if text.strip())
+    if not terms:
+        raise RefusedError("write at least one term: a list of required terms must not become empty")
+    try:
+        Expectations(must_find_signals=terms)
+    except InvalidExpectations as error:
+        raise RefusedError(f"the terms cannot be used: {error}") from error
+    return terms
+
+
+def _replacement(case: ReviewedCase, item: Item) -> Replacement | None:
+    """Give what an accepted or edited decision puts in the place of a term; None if it puts nothing there."""
+    decision = item.decision
+    if decision is None or not decision.replacement or decision.choice not in {"accepted", "edited"}:
+        return None
+    lists: Mapping[Criterion, tuple[str, ...]] = dict(zip(("CR", "AH", "AC"), case.expectations.lists, strict=True))
+    terms = lists[item.criterion]
+    return (item.criterion, terms.index(item.term), decision.replacement) if terms.count(item.term) == 1 else None
+
+
+def opened(policy: Policy, request: TriageRequest, outputs: Sequence[OutputFile]) -> Review:
+    """Read everything; raises ConfigurationError, also where there is no case to review."""
+    review = Review(policy, request, outputs)
+    if not review.cases:
+        raise ConfigurationError("there is no test case to review")
+    return review

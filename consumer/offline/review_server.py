@@ -1,0 +1,222 @@
+"""The page of `safe review`: served on 127.0.0.1 alone, to whoever has the token in its address.
+
+Other hosts and origins are refused, so no other site that is open in the same browser can read it or decide anything.
+"""
+
+import asyncio
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from consumer.errors import ConfigurationError
+from consumer.offline.decisions import CaseChoice, Choice, OutdatedError
+from consumer.offline.pages.review import index_page, review_case_page
+from consumer.offline.review import ChangedError, RefusedError, Review
+from consumer.terminal import print_message
+from consumer.wire.times import rfc_3339
+
+HOST: Final = "127.0.0.1"
+_MOST_BYTES: Final = 256 * 1024
+_LONGEST: Final = 10_000  # characters of a comment or a term
+_SHUTDOWN_SECONDS: Final = 1.0
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+_Text = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
+_Shape = TypeVar("_Shape")
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _TermSent(msgspec.Struct, forbid_unknown_fields=True):
+    """A decision on a term, as the page sends it."""
+
+    item: int
+    choice: Choice
+    seen: str
+    test_id: str
+    term: str
+    comment: _Text = ""
+    replacement: tuple[_Text, ...] = ()
+
+
+class _CaseSent(msgspec.Struct, forbid_unknown_fields=True):
+    """A verdict on a case, as the page sends it."""
+
+    verdict: CaseChoice
+    seen: str
+    test_id: str
+    comment: _Text = ""
+
+
+class _NothingSent(msgspec.Struct, forbid_unknown_fields=True):
+    """A request that says nothing more than its address."""
+
+
+def serve(review: Review, *, by: str, port: int) -> int:
+    """Serve the page until Ctrl-C; raises ConfigurationError if the port cannot be had."""
+    asyncio.run(_serve(review, by=by, port=port))
+    return 0
+
+
+async def _serve(review: Review, *, by: str, port: int) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with served(review, by=by, port=port) as address:
+        print(address, flush=True)
+        print_message("open this address in a browser; Ctrl-C ends it")
+        await stopped.wait()
+
+
+@asynccontextmanager
+async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str]:
+    """Serve the page, and give its address; raises ConfigurationError if the port cannot be had."""
+    token = secrets.token_urlsafe(24)
+    server = _Server(review, by, token)
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, HOST, port).start()
+        except OSError as error:
+            raise ConfigurationError(f"--port {port} cannot be listened on ({error.strerror or error})") from error
+        bound = runner.addresses[0][1]
+        server.hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
+        yield f"http://{HOST}:{bound}/{token}/"
+    finally:
+        await runner.cleanup()
+
+
+class _Server:
+    """The handlers of the page, and who may call them."""
+
+    def __init__(self, review: Review, by: str, token: str) -> None:
+        self._review, self._by, self._token = review, by, token
+        self.hosts: frozenset[str] = frozenset()
+        self._last = ""
+
+    def application(self) -> web.Application:
+        """Give the application with its guard."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            if self._is_foreign(request):
+                response: web.StreamResponse = web.Response(status=403, text="This page is for this machine alone.\n")
+            else:
+                response = await _answered(request, handler)
+            response.headers.update(_HEADERS)
+            return response
+
+        application = web.Application(middlewares=[guard], client_max_size=_MOST_BYTES)
+        root = "/{token}"
+        application.router.add_get(root + "/", self._index)
+        application.router.add_get(root + "/case/{number:[0-9]{1,9}}", self._case)
+        application.router.add_post(root + "/case/{number:[0-9]{1,9}}/term", self._decide)
+        application.router.add_post(root + "/case/{number:[0-9]{1,9}}/verdict", self._decide_case)
+        application.router.add_post(root + "/apply", self._apply)
+        return application
+
+    def _is_foreign(self, request: web.Request) -> bool:
+        """Tell whether a request has another host (a name bound to this machine), or comes from another site."""
+        if request.host not in self.hosts:
+            return True
+        origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+        if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
+            return True
+        if site is not None and site not in {"same-origin", "none"}:
+            return True
+        return not secrets.compare_digest(request.path.split("/")[1].encode(), self._token.encode())
+
+    async def _index(self, _request: web.Request) -> web.Response:
+        self._review.refresh()
+        return _page(*index_page(self._review))
+
+    async def _case(self, request: web.Request) -> web.Response:
+        self._review.refresh()
+        number = int(request.match_info["number"])
+        if number >= len(self._review.cases):
+            raise web.HTTPNotFound(text="There is no such case.\n")
+        return _page(*review_case_page(self._review, number))
+
+    async def _decide(self, request: web.Request) -> web.Response:
+        number, sent = int(request.match_info["number"]), await _sent(request, _TermSent)
+        self._expect(number, sent.test_id, sent.item, sent.term)
+        at = self._now()
+        self._review.decide(
+            number, sent.item, sent.choice, by=self._by, at=at, seen=sent.seen, comment=sent.comment.strip(),
+            replacement=sent.replacement,
+        )  # fmt: skip
+        decision = self._review.case(number).items[sent.item].decision
+        words = "" if decision is None else decision.in_words()
+        return web.json_response({"seen": at, "words": words, "to_apply": self._review.to_apply})
+
+    async def _decide_case(self, request: web.Request) -> web.Response:
+        number, sent = int(request.match_info["number"]), await _sent(request, _CaseSent)
+        self._expect(number, sent.test_id)
+        at = self._now()
+        self._review.decide_case(number, sent.verdict, by=self._by, at=at, seen=sent.seen, comment=sent.comment.strip())
+        return web.json_response({"seen": at, "words": f"{sent.verdict} by {self._by}, {at[:10]}"})
+
+    async def _apply(self, request: web.Request) -> web.Response:
+        await _sent(request, _NothingSent)
+        return web.json_response({"written": self._review.apply(self._now())})
+
+    def _expect(self, number: int, test_id: str, item: int | None = None, term: str | None = None) -> None:
+        """Raise RefusedError if the page that was sent from shows other cases, as one from before an `apply` may."""
+        cases = self._review.cases
+        same = number < len(cases) and cases[number].test_id == test_id
+        if same and item is not None:
+            items = cases[number].items
+            same = 0 <= item < len(items) and items[item].term == term
+        if not same:
+            raise RefusedError("the test cases have changed since this page was loaded: load it again")
+
+    def _now(self) -> str:
+        """The time in milliseconds, later than the last one: two decisions are never of the same time."""
+        now = time.time_ns() // 1_000_000
+        while (text := rfc_3339(now)) <= self._last:
+            now += 1
+        self._last = text
+        return text
+
+
+async def _answered(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Give the answer, or what is wrong as JSON."""
+    try:
+        return await handler(request)
+    except OutdatedError:
+        return _problem(409, "somebody decided on this meanwhile, perhaps in another tab: load the page again")
+    except ChangedError as error:
+        return _problem(409, str(error))
+    except (RefusedError, ConfigurationError) as error:
+        return _problem(400, str(error))
+
+
+def _problem(status: Literal[400, 409], why: str) -> web.Response:
+    return web.json_response({"problem": why}, status=status)
+
+
+async def _sent(request: web.Request, shape: type[_Shape]) -> _Shape:
+    """Read what the page sent; JSON alone, which no form of another site can send."""
+    if request.content_type != "application/json":
+        raise RefusedError("only JSON is read")
+    try:
+        return msgspec.json.decode(await request.read(), type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RefusedError(f"it cannot be read: {error}") from error
+
+
+def _page(text: str, policy: str) -> web.Response:
+    return web.Response(text=text, content_type="text/html", headers={"Content-Security-Policy": policy})

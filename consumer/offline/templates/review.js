@@ -1,0 +1,146 @@
+"use strict";
+// Keys and buttons: each decision is sent at once, and kept by the server before it is shown as made.
+(() => {
+  const { testId, number } = document.body.dataset;
+  const items = Array.from(document.querySelectorAll(".item[data-item]"));
+  let current = -1;
+
+  const send = async (path, content) => {
+    const answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(content),
+    });
+    const said = await answer.json().catch(() => ({ problem: `the server answered ${answer.status}` }));
+    if (!answer.ok) throw new Error(said.problem ?? `the server answered ${answer.status}`);
+    return said;
+  };
+
+  const tell = (output, text, isProblem) => {
+    output.textContent = text;
+    output.classList.toggle("problem", isProblem);
+  };
+
+  const attempt = async (output, action) => {
+    try {
+      await action();
+    } catch (error) {
+      const lost = error instanceof TypeError ? "not kept: safe review does not answer" : `not kept: ${error.message}`;
+      tell(output, lost, true);
+    }
+  };
+
+  const select = (place) => {
+    items[current]?.classList.remove("current");
+    current = place;
+    items[current].classList.add("current");
+    items[current].focus({ preventScroll: true });
+    items[current].scrollIntoView({ block: "nearest" });
+  };
+
+  const decide = (item, choice) => {
+    const output = item.querySelector(".decided");
+    const form = item.querySelector("form");
+    return attempt(output, async () => {
+      const replacement = choice === "edited" ? form.elements.replacement.value.split("\n") : [];
+      const said = await send(`${number}/term`, {
+        item: Number(item.dataset.item),
+        choice,
+        seen: item.dataset.seen,
+        test_id: testId,
+        term: item.dataset.term,
+        comment: form.elements.comment.value,
+        replacement,
+      });
+      item.dataset.seen = said.seen;
+      form.querySelector(".editor").hidden = true;
+      tell(output, said.words, false);
+    });
+  };
+
+  const edit = (item) => {
+    const editor = item.querySelector(".editor");
+    if (!item.querySelector('[data-choice="edit"]')) return;
+    editor.hidden = false;
+    editor.querySelector("textarea").focus();
+  };
+
+  const judge = (verdict) => {
+    const form = document.getElementById("verdict");
+    const output = form.querySelector(".decided");
+    return attempt(output, async () => {
+      const comment = form.elements.comment.value;
+      const said = await send(`${number}/verdict`, { verdict, seen: form.dataset.seen, test_id: testId, comment });
+      form.dataset.seen = said.seen;
+      tell(output, said.words, false);
+    });
+  };
+
+  const move = (step) => {
+    const place = current + step;
+    if (place >= 0 && place < items.length) select(place);
+    else if (step > 0) document.getElementById("next")?.click();
+    else if (step < 0 && current <= 0) document.getElementById("previous")?.click();
+  };
+
+  const press = (choice) => items[current]?.querySelector(`[data-choice="${choice}"]`)?.click();
+
+  const keys = {
+    j: () => move(1),
+    k: () => move(-1),
+    a: () => press("accepted"),
+    e: () => press("edit"),
+    r: () => press("rejected"),
+    p: () => press("paraphrase"),
+    c: () => items[current]?.querySelector("form").elements.comment.focus(),
+    s: () => judge("safe"),
+    u: () => judge("unsafe"),
+  };
+
+  for (const item of items) {
+    item.addEventListener("click", (event) => {
+      select(items.indexOf(item));
+      const choice = event.target.closest("[data-choice]")?.dataset.choice;
+      if (choice === "edit") edit(item);
+      else if (choice) decide(item, choice);
+      else if (event.target.matches("input, textarea")) event.target.focus();
+    });
+    item.addEventListener("focusin", () => {
+      items[current]?.classList.remove("current");
+      current = items.indexOf(item);
+      item.classList.add("current");
+    });
+  }
+  for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
+  for (const button of document.querySelectorAll("[data-verdict]")) {
+    button.addEventListener("click", () => judge(button.dataset.verdict));
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, textarea")) {
+      if (event.key === "Escape") (items[current] ?? event.target).focus();
+      else if (event.key === "Enter" && (event.ctrlKey || event.target.matches("input"))) event.target.blur();
+      return;
+    }
+    const action = keys[event.key];
+    if (!action || !testId) return;
+    event.preventDefault();
+    action();
+  });
+
+  const apply = document.getElementById("apply");
+  apply?.addEventListener("click", () => {
+    const status = document.getElementById("status");
+    apply.disabled = true;
+    return attempt(status, async () => {
+      const { written } = await send("apply", {});
+      tell(status, `Written: ${written.join(", ")}. The cases were scored again.`, false);
+      document.getElementById("to-apply").textContent = "0 accepted term changes";
+    }).finally(() => {
+      if (status.classList.contains("problem")) apply.disabled = false;
+    });
+  });
+
+  if (items.length) select(0);
+})();

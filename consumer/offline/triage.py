@@ -1,0 +1,238 @@
+"""`safe triage`: what to change first, and what each change is worth."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from consumer.files.outputs import OnDuplicate, OutputFile
+from consumer.files.term_edits import EditedCase, Replacement
+from consumer.offline.proposals import Proposal, ProposedCase
+from consumer.offline.scored_run import LABELS, RANKS, CaseLine, ScoredRun
+from consumer.offline.scoring import score_files
+from consumer.offline.selection import Selection, selections
+from consumer.text import natural_order
+from safe_core import Label, Policy
+from safe_core.diagnosis import VERDICTS, Verdict
+
+STEPS: Final[tuple[Verdict, ...]] = ("term", "prompt", "output")
+"""The steps in the order in which they are taken, each onto those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriageRequest:
+    """Which outputs are triaged against which test cases, as `safe score` selects them; no concern is all of them."""
+
+    test_dir: Path
+    batch: str
+    concern: str | None = None
+    on_duplicate: OnDuplicate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A proposal and what it is worth: whether it raises its case's label by itself, and behind those before it."""
+
+    case: ProposedCase
+    proposal: Proposal
+    gains_alone: bool
+    gains_in_order: bool
+
+    @property
+    def line(self) -> CaseLine:
+        """The case that it is about."""
+        return self.case.line
+
+    @property
+    def decided(self) -> str:
+        """What people decided about it, in words."""
+        return self.case.decided(self.proposal)
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        proposal = self.proposal
+        return {
+            "test_id": self.line.test_id,
+            "batch_id": self.line.batch_id,
+            "criterion": proposal.criterion,
+            "term": proposal.term,
+            "verdict": proposal.verdict,
+            "change": proposal.change,
+            "replacement": list(proposal.replacement),
+            "cases_gained": {"alone": int(self.gains_alone), "in_order": int(self.gains_in_order)},
+            "evidence": proposal.evidence(),
+            "decided": self.decided or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How many proposals a step has, and the labels behind it and all steps before it."""
+
+    verdict: Verdict
+    proposals: int
+    labels: Mapping[Label, int]
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {"verdict": self.verdict, "proposals": self.proposals, **_labels_document(self.labels)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One sentence for the prompt, and what it is worth onto the replaced terms: the cases whose label it raises."""
+
+    instruction: str
+    proposals: int
+    cases_gained: int
+
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {"instruction": self.instruction, "proposals": self.proposals, "cases_gained": self.cases_gained}
+
+
+@dataclass(frozen=True)
+class Triage:
+    """The cases of some runs, those of them that have proposals, and the proposals in their order."""
+
+    runs: Sequence[tuple[Selection, ScoredRun]]
+    cases: Sequence[ProposedCase]
+
+    @property
+    def lines(self) -> list[CaseLine]:
+        """Every selected case."""
+        return [line for _, run in self.runs for line in run.cases]
+
+    @property
+    def now(self) -> Mapping[Label, int]:
+        """The labels as they are."""
+        return _counted(line.label for line in self.lines)
+
+    @cached_property
+    def proposals(self) -> list[Priced]:
+        """All of them by verdict; those of cases that gain by them first, then by batch and case."""
+        priced = [each for case in self.cases for each in _priced(case)]
+        gaining = {(id(each.case), each.proposal.verdict) for each in priced if each.gains_in_order}
+
+        def order(each: Priced) -> tuple[Any, ...]:
+            verdict = each.proposal.verdict
+            is_idle = (id(each.case), verdict) not in gaining
+            return VERDICTS.index(verdict), is_idle, natural_order(each.line.batch_id), natural_order(each.line.test_id)
+
+        return sorted(priced, key=order)
+
+    @property
+    def changes(self) -> Mapping[EditedCase, Sequence[Replacement]]:
+        """The terms that are replaced, by test case."""
+        return {
+            (case.line.test_id, case.before): [
+                (each.criterion, case.position_of(each), each.replacement)
+                for each in case.proposals
+                if each.verdict == "term"
+            ]
+            for case in self.cases
+            if case.changed
+        }
+
+    def of(self, verdict: Verdict) -> list[Priced]:
+        """The proposals of one verdict."""
+        return [each for each in self.proposals if each.proposal.verdict == verdict]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The labels behind each step."""
+        by_line = {id(case.line): case for case in self.cases}
+        steps = []
+        for number, verdict in enumerate(STEPS):
+            taken = STEPS[: number + 1]
+            labels = (
+                _label_behind(by_line[id(line)], taken) if id(line) in by_line else line.label for line in self.lines
+            )
+            steps.append(Step(verdict, len(self.of(verdict)), _counted(labels)))
+        return steps
+
+    @cached_property
+    def causes(self) -> list[Cause]:
+        """What to ask for in the prompt, what gains most first."""
+        counts: Counter[str] = Counter()
+        gained: Counter[str] = Counter()
+        for case in self.cases:
+            mine = [each for each in case.proposals if each.instruction is not None]
+            base = case.label_with([], onto_terms=True)
+            for instruction in dict.fromkeys(each.instruction for each in mine):
+                shared = [each for each in mine if each.instruction == instruction]
+                counts[instruction or ""] += len(shared)
+                gained[instruction or ""] += RANKS[case.label_with(shared, onto_terms=True)] > RANKS[base]
+        causes = [Cause(instruction, count, gained[instruction]) for instruction, count in counts.items()]
+        return sorted(causes, key=lambda each: (-each.cases_gained, -each.proposals, each.instruction))
+
+    def document(self) -> dict[str, Any]:
+        """Give what `--format json` prints."""
+        return {
+            "cases": len(self.lines),
+            "now": _labels_document(self.now),
+            "steps": [each.document() for each in self.steps],
+            "causes": [each.document() for each in self.causes],
+            "proposals": [each.document() for each in self.proposals],
+        }
+
+
+def triage(
+    policy: Policy,
+    request: TriageRequest,
+    files: Sequence[OutputFile],
+    read: Callable[[int], None] = lambda _count: None,
+    explaining: Callable[[int], None] = lambda _total: None,
+) -> tuple[Triage, list[str]]:
+    """Score and explain the outputs, and price every proposal; gives remarks for the person who asked, too.
+
+    `read` and `explaining` are those of score_files(). Raises ConfigurationError.
+    """
+    runs: list[tuple[Selection, ScoredRun]] = []
+    remarks: list[str] = []
+    for selection in selections(request.test_dir, request.batch, request.concern):
+        run, more = score_files(
+            selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text",
+            read=read, explaining=explaining,
+        )  # fmt: skip
+        runs.append((selection, run))
+        remarks.extend(more)
+    return Triage(runs, [case for selection, run in runs for case in _proposed(selection, run)]), remarks
+
+
+def _proposed(selection: Selection, run: ScoredRun) -> Iterator[ProposedCase]:
+    """Give the cases with proposals: none without an output, and none that was made from another narrative."""
+    for line in run.cases:
+        explanation = run.explanation_of(line)
+        if explanation is not None and line.answered and line.input_matches is not False:
+            case = ProposedCase(line, explanation, selection.cases[line.test_id].test_case.expectations)
+            if case.proposals:
+                yield case
+
+
+def _priced(case: ProposedCase) -> Iterator[Priced]:
+    """Price the proposals of a case: each alone, and in their order."""
+    before: list[Proposal] = []
+    for proposal in case.proposals:
+        if proposal.verdict not in STEPS:
+            yield Priced(case, proposal, gains_alone=False, gains_in_order=False)
+            continue
+        alone = RANKS[case.label_with([proposal])] > RANKS[case.line.label]
+        in_order = RANKS[case.label_with([*before, proposal])] > RANKS[case.label_with(before)]
+        before.append(proposal)
+        yield Priced(case, proposal, alone, in_order)
+
+
+def _label_behind(case: ProposedCase, taken: Sequence[Verdict]) -> Label:
+    return case.label_with([each for each in case.proposals if each.verdict in taken])
+
+
+def _counted(labels: Iterable[Label]) -> Mapping[Label, int]:
+    counts = Counter(labels)
+    return {label: counts[label] for label in LABELS}
+
+
+def _labels_document(labels: Mapping[Label, int]) -> dict[str, int]:
+    return {label.lower(): labels[label] for label in LABELS}

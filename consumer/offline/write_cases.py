@@ -1,0 +1,96 @@
+"""Batch files with replaced terms, in a folder of their own; all else in them stays as it is, byte for byte."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from consumer.errors import ConfigurationError
+from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, read_document
+from consumer.files.outputs import OutputFile, unusable
+from consumer.files.term_edits import EditedCase, Replacement, TermPlace, with_terms_replaced
+from consumer.offline.whole_files import write_whole
+from consumer.text import visible
+from safe_core import TestCase
+
+
+def check_folder(folder: Path, test_dir: Path) -> None:
+    """Raise ConfigurationError if a folder is that of the test cases themselves, or no folder."""
+    if os.path.realpath(folder) == os.path.realpath(test_dir):
+        raise ConfigurationError(f"--write-cases {visible(str(folder))} is the folder of the test cases; name another")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(f"--write-cases {visible(str(folder))} is not a folder")
+
+
+def write_cases(
+    folder: Path,
+    test_dir: Path,
+    pattern: str,
+    changes: Mapping[EditedCase, Sequence[Replacement]],
+    outputs: Sequence[OutputFile],
+    *,
+    force: bool = False,
+) -> list[Path]:
+    """Write the selected batch files with their terms replaced, and give their paths.
+
+    Others of the folder are written if they hold a changed test case with equal expectations, or, unchanged, if they
+    decide which case an output answers (contract.md, "Answers"). Raises ConfigurationError, before anything is written,
+    if a file is there already with other content, unless it may be replaced.
+    """
+    texts = {
+        folder / batch.path.name: _rewritten(batch, changes)
+        for batch in _batches(test_dir, pattern, changes.keys(), outputs)
+    }
+    for path, content in texts.items():
+        if not force and path.exists() and path.read_bytes() != content:
+            raise ConfigurationError(
+                f"{visible(str(path))} is there already, with other content: name another folder, or give --force"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"--write-cases {visible(str(folder))} cannot be made: {error.strerror}") from error
+    for path, content in texts.items():
+        write_whole(path, content)
+    return list(texts)
+
+
+def _batches(
+    test_dir: Path, pattern: str, changed: Iterable[EditedCase], outputs: Sequence[OutputFile]
+) -> Iterator[LoadedBatch]:
+    names = batch_names(test_dir)
+    selected = [load_batch(test_dir, name) for name in chosen(pattern, names)]
+    yield from selected
+    others = _usable(test_dir, set(names) - {batch.name for batch in selected})
+    keys = set(changed)
+    held = {test_id for batch in selected for test_id in batch.rows}
+    deciding = {(entry.test_id, entry.batch_index, entry.batch_id) for file in outputs for entry in file.entries()}
+    for batch in others:
+        rows = batch.rows.items()
+        repeats = any((test_id, row.expectations) in keys for test_id, row in rows if isinstance(row, TestCase))
+        decides = any(
+            test_id in held and test_id in batch.rows and (index == batch.batch_index is not None or name == batch.name)
+            for test_id, index, name in deciding
+        )
+        if repeats or decides:
+            yield batch
+
+
+def _usable(test_dir: Path, names: Iterable[str]) -> Iterator[LoadedBatch]:
+    for name in sorted(names):
+        try:
+            yield load_batch(test_dir, name)
+        except ConfigurationError:  # one that cannot be used decides nothing
+            continue
+
+
+def _rewritten(batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes:
+    raw, _ = read_document(batch.path)
+    if hashlib.sha256(raw).hexdigest() != batch.sha256:
+        raise unusable(batch.path, "has changed while it was being read; try again when nothing writes to it")
+    places: dict[TermPlace, Sequence[str]] = {}
+    for position, case in enumerate(batch.batch.cases):
+        if isinstance(case, TestCase):
+            for criterion, at, terms in changes.get((case.test_id, case.expectations), ()):
+                places[TermPlace(position, criterion, at)] = terms
+    return with_terms_replaced(raw, places)

@@ -1,0 +1,260 @@
+"""How a missed term could ask for the same in the narrative's own words (contract.md, "Proposals").
+
+A rewording is one phrase of the narrative or a few, which hold together all that the term says and the narrative has.
+Those that the output has too come first; then the place of the narrative that is nearest to the term, as it stands.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+from safe_core.diagnosis.output_texts import elements
+from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
+from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.tokens import Item
+from safe_core.matching_rule import normalise
+from safe_core.outputs import Output
+
+MOST_PHRASES: Final = 3
+_MOST_SENTENCES: Final = 16  # of the narrative that are compared with a term
+_MOST_MATCHES: Final = 4  # the nearest of them, which may hold it together
+_MOST_WORDS: Final = 24  # of one phrase
+_LEAST_SHARE: Final = 0.5  # of a term stands in the narrative, or it says something else
+_LEAST_WORDS: Final = 2  # of one phrase: a single word is in any output
+_LONG_WORD: Final = 9  # letters of a single word that is no everyday one
+_LEADING: Final = frozenset(("negation", "certainty"))  # what they are about follows them
+_GRAMMAR: Final = frozenset(("connective", "lead-in"))
+_WORD_EDGE: Final = re.compile(r"[^\W_]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stretch:
+    """A stretch of a narrative, in code points."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The items `first` to `last` of a sentence of the narrative, and which of those that are wanted they hold."""
+
+    sentence: Sentence
+    first: int
+    last: int
+    held: frozenset[str]
+
+    @property
+    def stretch(self) -> Stretch:
+        return Stretch(self.sentence.items[self.first].start, self.sentence.items[self.last].end)
+
+
+class Narrative:
+    """A narrative, cut once for all terms of its case."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._cut = Sentences(elements(Output(summary=text)))
+        self._normalised = normalise(text)
+
+    def rewordings(self, term: str, read: str) -> Iterator[tuple[Stretch, ...]]:
+        """Give the rewordings of a term, the best first; `read` is what its criterion reads, normalised."""
+        wanted = _Wanted(term_of(term), self._cut)
+        if not wanted.keys or wanted.share < _LEAST_SHARE:
+            return
+        for trimmed in (True, False):
+            if pieces := _cover(wanted, self._runs(wanted, read, trimmed=trimmed)):
+                yield pieces
+        if not self.has(term) and (told := self._as_told(wanted)):
+            yield told
+
+    def has(self, term: str) -> bool:
+        """Tell whether the narrative has a term word for word, whatever its case."""
+        return normalise(term) in self._normalised
+
+    def keeps(self, term: str, phrases: Sequence[str]) -> bool:
+        """Tell whether phrases keep each number, time, side and negation of a term that the narrative has."""
+        kept = {item.key for phrase in phrases for item in Term(phrase).items}
+        texts = [phrase.lower() for phrase in phrases]
+        for item in term_of(term).items:
+            if item.value is None and item.role != "negation":
+                continue
+            written = term[item.start : item.end].lower()
+            if _stands_in(written, self._normalised):
+                if not any(_stands_in(written, text) for text in texts):
+                    return False
+            elif item.key in self._cut.holding and item.key not in kept:
+                return False
+        return True
+
+    def _runs(self, wanted: "_Wanted", read: str, *, trimmed: bool) -> list[_Run]:
+        """Give the longest stretches near the term that the output has word for word."""
+        runs: list[_Run] = []
+        for sentence in wanted.sentences:
+            runs.extend(_common(sentence, self.text, read, wanted.keys, trimmed=trimmed))
+        return [run for run in runs if self._is_phrase(run.sentence.items[run.first : run.last + 1])]
+
+    def _is_phrase(self, items: Sequence[Item]) -> bool:
+        """Tell whether words can stand alone: not one word or mere values, which say nothing of what happened."""
+        text = self.text[items[0].start : items[-1].end]
+        if text.count("(") != text.count(")") or items[-1].role in _LEADING:
+            return False
+        if len(items) < _LEAST_WORDS:
+            return items[0].role == "content" and len(text) >= _LONG_WORD
+        return any(item.role == "content" for item in items)
+
+    def _as_told(self, wanted: "_Wanted") -> tuple[Stretch, ...]:
+        """Give the narrative's own words, from the first word that is wanted to the last, sentence by sentence."""
+        left: set[str] = set(wanted.keys)
+        stretches: list[Stretch] = []
+        for match in wanted.matches:
+            held = match.keys.keys() & left
+            if not held or len(stretches) == MOST_PHRASES:
+                continue
+            first, last = _with_rival(match, wanted.term)
+            last = _end_of_phrase(match.items, last)
+            told = match.items[first : last + 1]
+            if len(told) > _MOST_WORDS or not self._is_phrase(told) or (stretches and _tells_more(told, wanted.term)):
+                return ()
+            stretches.append(Stretch(told[0].start, told[-1].end))
+            left -= held
+        return () if left else tuple(sorted(stretches))
+
+
+class _Wanted:
+    """What a rewording of a term must hold: all that is essential and stands in the nearest places of the narrative."""
+
+    def __init__(self, term: Term, narrative: Sentences) -> None:
+        self.term = term
+        self.matches: list[Match] = nearest(term, narrative, _MOST_SENTENCES)[:_MOST_MATCHES]
+        # A further sentence counts only for what the nearest one lacks.
+        self._near = self.matches[:1] + [match for match in self.matches[1:] if _adds(match, self.matches[0], term)]
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        held = {key for match in self._near for key in match.keys}
+        return frozenset(item.key for item in self.term.essential if item.key in held)
+
+    @cached_property
+    def share(self) -> float:
+        """How much of the term the narrative has, or has with another value, 0 to 1."""
+        telling = [item for item in self.term.items if item.role not in _GRAMMAR] or list(self.term.items)
+        whole = sum(map(weight, telling))
+        told = (item for item in telling if item.key in self.keys or self._has_rival(item))
+        return sum(map(weight, told)) / whole if whole else 0.0
+
+    def _has_rival(self, item: Item) -> bool:
+        """Tell whether the nearest place has another value where the term has this one."""
+        rivals = (other.value for match in self.matches[:1] for other in match.items)
+        return item.value is not None and any(
+            other is not None and item.value.is_alternative(other) for other in rivals
+        )
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        return list({match.sentence.number: match.sentence for match in self._near}.values())
+
+
+def _adds(match: Match, best: Match, term: Term) -> bool:
+    return any(item.key in match.keys and item.key not in best.keys for item in term.essential)
+
+
+def _with_rival(match: Match, term: Term) -> tuple[int, int]:
+    """Widen a match to the value that stands in the narrative where the term has another one."""
+    first, last = match.first, match.last
+    lacking = [item.value for item in match.absent if item.value is not None]
+    for at, item in enumerate(match.items):
+        rival = item.value
+        if rival is not None and item.key not in term.core and any(each.is_alternative(rival) for each in lacking):
+            first, last = min(first, at), max(last, at)
+    return first, last
+
+
+def _end_of_phrase(items: Sequence[Item], last: int) -> int:
+    """Go on to the noun behind an adjective: "examination revealing normal capillary refill"."""
+    for at in range(last + 1, min(len(items), last + 3)):
+        if items[at].pause or items[at].role != "content":
+            break
+        last = at
+    return last
+
+
+def _tells_more(items: Sequence[Item], term: Term) -> bool:
+    """Tell whether words hold a value that the term has not, and so may be about something else."""
+    return any(item.value is not None and item.key not in term.core for item in items)
+
+
+def _common(sentence: Sentence, narrative: str, read: str, wanted: frozenset[str], *, trimmed: bool) -> Iterator[_Run]:
+    """Give the longest stretches of a sentence that stand in a text, each with something that is wanted.
+
+    Trimmed ones begin and end with what is wanted.
+    """
+    items, reached = sentence.items, -1
+    for first in range(len(items)):
+        last = _reach(items, first, narrative, read)
+        if last <= reached:
+            continue  # inside the one before
+        reached = last
+        begin, end = _trim(items, first, last, wanted, trimmed=trimmed)
+        held = frozenset(item.key for item in items[begin : end + 1]) & wanted
+        if held:
+            yield _Run(sentence, begin, end, held)
+
+
+def _reach(items: Sequence[Item], first: int, narrative: str, read: str) -> int:
+    """Give the last item up to which a sentence goes on as a text does somewhere; one before the first if not."""
+    last = first - 1
+    for at in range(first, min(len(items), first + _MOST_WORDS)):
+        if not _stands_in(normalise(narrative[items[first].start : items[at].end]), read):
+            break
+        last = at
+    return last
+
+
+def _stands_in(needle: str, text: str) -> bool:
+    """Tell whether a needle stands in a text as whole words."""
+    at = text.find(needle)
+    while at >= 0:
+        end = at + len(needle)
+        before = at > 0 and _WORD_EDGE.match(text[at - 1]) and _WORD_EDGE.match(needle[0])
+        after = end < len(text) and _WORD_EDGE.match(text[end]) and _WORD_EDGE.match(needle[-1])
+        if not before and not after:
+            return True
+        at = text.find(needle, at + 1)
+    return False
+
+
+def _trim(items: Sequence[Item], first: int, last: int, wanted: frozenset[str], *, trimmed: bool) -> tuple[int, int]:
+    """Leave out what begins or ends a stretch: all but what is wanted, or only other clauses and small words."""
+    held = [at for at in range(first, last + 1) if items[at].key in wanted]
+    if not held:
+        return first, last
+    begin, end = held[0], held[-1]
+    while items[end].role in _LEADING and end < last:  # "showed no" says nothing without "bleeding"
+        end += 1
+    if not trimmed:
+        begin = next((at for at in range(begin, first, -1) if items[at].pause), first)
+        end = next((at - 1 for at in range(end + 1, last + 1) if items[at].pause), last)
+        while items[begin].role == "connective":
+            begin += 1
+        while items[end].role == "connective":
+            end -= 1
+    return begin, end
+
+
+def _cover(wanted: _Wanted, runs: Sequence[_Run]) -> tuple[Stretch, ...]:
+    """Choose a few stretches that hold all that is wanted, the largest first; nothing if they do not."""
+    left: set[str] = set(wanted.keys)
+    chosen: list[Stretch] = []
+    while left and len(chosen) < MOST_PHRASES:
+        best = max(runs, key=lambda run: (len(run.held & left), -(run.last - run.first)), default=None)
+        if best is None or not best.held & left:
+            return ()
+        chosen.append(best.stretch)
+        left -= best.held
+    stretches = sorted(chosen)
+    apart = all(one.end <= other.start for one, other in pairwise(stretches))
+    return tuple(stretches) if apart and not left else ()

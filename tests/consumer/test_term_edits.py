@@ -1,0 +1,51 @@
+"""Terms replaced in the text of a batch file: all else stays, byte for byte."""
+
+import json
+
+import pytest
+
+from consumer.files.term_edits import TermPlace, with_terms_replaced
+
+SECTIONS = '"signal_generation": {"must_find_signals": %s}, "event_summary": {"must_contain_phrases": ["x"]}'
+
+
+def batch(terms: str, before: str = "") -> bytes:
+    case = f'{{"test_id": "T1", "expectations": {{{SECTIONS % terms}}}}}'
+    return f'{before}{{ "other": [1, {{"test_cases": ["no"]}}], "test_cases": [{{}}, {case}] }}\n'.encode()
+
+
+FIRST = TermPlace(1, "CR", 0)
+SECOND = TermPlace(1, "CR", 1)
+
+
+@pytest.mark.parametrize(
+    ("terms", "replacements", "expected"),
+    [
+        ('["a", "b"]', {FIRST: ["c"]}, '["c", "b"]'),
+        ('["a","b"]', {FIRST: ["c", "d"]}, '["c","d","b"]'),
+        ('["a", "b"]', {SECOND: ["c", "d"]}, '["a", "c", "d"]'),
+        ('["a", "b"]', {FIRST: ["c", "d"], SECOND: ["e"]}, '["c", "d", "e"]'),
+        ('[\r\n\t"a",\r\n\t"b"\r\n]', {SECOND: ["c", "d"]}, '[\r\n\t"a",\r\n\t"c",\r\n\t"d"\r\n]'),
+        ('[ "a\\"]", "b" ]', {SECOND: ['"']}, '[ "a\\"]", "\\"" ]'),
+        ('["\\u00e9", "b"]', {SECOND: ["é"]}, '["\\u00e9", "\\u00e9"]'),  # as the file writes its own
+        ('["é", "b"]', {SECOND: ["ü"]}, '["é", "ü"]'),
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_only_the_terms_change(terms: str, replacements: dict[TermPlace, list[str]], expected: str, mark: str) -> None:
+    changed = with_terms_replaced(batch(terms, mark), replacements)
+    if mark and not terms.isascii():
+        assert json.loads(changed.decode("utf-8-sig")) == json.loads(batch(expected))
+    assert json.loads(changed.decode("utf-8-sig")) == json.loads(batch(expected).decode())
+    if not (mark and "\\u00e9" in terms):  # with a mark the file is no ASCII, and new terms need no escapes
+        assert changed == batch(expected, mark)
+
+
+def test_of_a_key_that_is_given_twice_the_last_counts() -> None:
+    terms = '["a"], "must_find_signals": ["b"]'
+    assert with_terms_replaced(batch(terms), {FIRST: ["c"]}) == batch('["a"], "must_find_signals": ["c"]')
+
+
+def test_a_place_without_a_term_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        with_terms_replaced(batch('["a"]'), {SECOND: ["c"]})

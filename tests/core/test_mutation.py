@@ -1,0 +1,142 @@
+"""Mutants of narratives: planted dangers are all altered, in grammatical English, and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_core import DEFAULT_POLICY, Expectations, Output, prepare
+from safe_core.lint import NarratedCase
+from safe_core.mutation import MOST_MUTANTS, MutantKind, MutatedCase, alterations
+
+# narrative, kind, and what it becomes: the danger was planted by hand
+PLANTED: list[tuple[str, MutantKind, str]] = [
+    ("He denies chest pain.", "negation_removed", "He reports chest pain."),
+    ("She has no known allergies.", "negation_removed", "She has known allergies."),
+    ("No fracture was seen.", "negation_removed", "A fracture was seen."),
+    ("There was no deformity.", "negation_removed", "There was a deformity."),
+    ("There was no evidence of a clot.", "negation_removed", "There was evidence of a clot."),
+    ("Fell without loss of consciousness.", "negation_removed", "Fell with loss of consciousness."),
+    ("Sent home without any pain.", "negation_removed", "Sent home with pain."),
+    ("She never smoked.", "negation_removed", "She smoked."),
+    ("He could not walk.", "negation_removed", "He could walk."),
+    ("He hasn't been vomiting.", "negation_removed", "He has been vomiting."),
+    ("Neither redness nor pus was seen.", "negation_removed", "Both redness and pus was seen."),
+    ("A clot was ruled out.", "negation_removed", "A clot was confirmed."),
+    ("He was unable to flex it.", "negation_removed", "He was able to flex it."),
+    ("An absence of pulses.", "negation_removed", "A presence of pulses."),
+    ("A lack of pulses.", "negation_removed", "The presence of pulses."),
+    ("A non-displaced fracture.", "negation_removed", "A displaced fracture."),
+    ("She was no longer drowsy.", "negation_removed", "She was still drowsy."),
+    ("Allergies: none.", "negation_removed", "Allergies: some."),
+    ("She refused surgery.", "negation_removed", "She accepted surgery."),
+    ("The wound was infected.", "negation_added", "The wound was not infected."),
+    ("There was a pucker sign.", "negation_added", "There was no pucker sign."),
+    ("The film showed a fracture.", "negation_added", "The film showed no fracture."),
+    ("He came with palpable pulses.", "negation_added", "He came without palpable pulses."),
+    ("She can move it.", "negation_added", "She cannot move it."),
+    ("In the presence of pus.", "negation_added", "In the absence of pus."),
+    ("Given 5 mg of it.", "number", "Given 2 mg of it."),
+    ("Given 5 mg of it.", "number", "Given 15 mg of it."),
+    ("After a 2-hour delay.", "number", "After a 12-hour delay."),
+    ("An 8-year-old boy.", "number", "A 5-year-old boy."),
+    ("A 13-hour wait.", "number", "A 10-hour wait."),
+    ("It took one day.", "number", "It took four days."),
+    ("Two doses.", "number", "Five doses."),
+    ("Blood pressure 120/80.", "number", "Blood pressure 150/80."),
+    ("A temperature of 38.5 °C.", "number", "A temperature of 35.5 °C."),
+    ("Digoxin 0.25 mg.", "number", "Digoxin 2.5 mg."),
+    ("WBC 18,500.", "number", "WBC 48,500."),
+    ("A Gartland type III fracture.", "number", "A Gartland type II fracture."),
+    ("MMSE 22 out of 30.", "number", "MMSE 11 out of 30."),
+    ("GCS 15.", "number", "GCS 12."),
+    ("Seen at 20:30.", "time", "Seen at 01:30."),
+    ("Seen at 08:00 PM.", "time", "Seen at 01:00 PM."),
+    ("Seen at 8 am.", "time", "Seen at 1 am."),
+    ("Seen on Saturday.", "time", "Seen on Tuesday."),
+    ("Seen on 2024-03-05.", "time", "Seen on 2024-03-08."),
+    ("Sent home the following day.", "time", "Sent home the same day."),
+    ("On day 2 it bled.", "time", "On day 5 it bled."),
+    ("It began at noon.", "time", "It began at midnight."),
+    ("The left arm.", "side", "The right arm."),
+    ("Bilateral crackles.", "side", "Unilateral crackles."),
+    ("The distal radius.", "side", "The proximal radius."),
+    ("A normal pulse.", "normal_abnormal", "An abnormal pulse."),
+    ("She was afebrile.", "normal_abnormal", "She was febrile."),
+    ("A warm hand.", "normal_abnormal", "A cold hand."),
+    ("An open fracture.", "normal_abnormal", "A closed fracture."),
+    ("Mild pain.", "grade", "Severe pain."),
+    ("A suspected stroke.", "certainty", "A confirmed stroke."),
+]
+
+# what looks like a danger and is none, or would be no English
+LEFT_ALONE = [
+    "She left the ward before that.",  # no side
+    "The family was informed.",  # no finding
+    "Findings consistent with it.",  # "consistent without" is no English
+    "The HbA1c and SpO2 again.",  # digits of names
+    "No signs were present.",  # but for the denial that is there
+]
+
+
+@pytest.mark.parametrize(("narrative", "kind", "altered"), PLANTED)
+def test_each_planted_danger_is_altered(narrative: str, kind: MutantKind, altered: str) -> None:
+    found = [(each.kind, each.applied(narrative)) for each in alterations(narrative)]
+    assert (kind, altered) in found
+
+
+@pytest.mark.parametrize("narrative", LEFT_ALONE)
+def test_what_is_no_danger_is_left_alone(narrative: str) -> None:
+    kinds = {each.kind for each in alterations(narrative)}
+    assert kinds <= ({"negation_removed"} if narrative.startswith("No ") else set())
+
+
+@given(st.text(alphabet=st.sampled_from("aeno tl8152.,:/-'%°ⅣIV\n٣²中 ") | st.characters(), max_size=80))
+def test_any_text_at_all_can_be_altered_and_each_alteration_changes_it(narrative: str) -> None:
+    found = list(alterations(narrative))
+    assert found == list(alterations(narrative))
+    assert len(set(found)) == len(found)
+    for each in found:
+        assert 0 <= each.start < each.end <= len(narrative)
+        assert each.applied(narrative).lower() != narrative.lower()
+
+
+def mutated(narrative: str, signals: list[str], phrases: list[str]) -> MutatedCase:
+    expected = prepare(Expectations(tuple(signals), (), tuple(phrases)))
+    return MutatedCase(NarratedCase(expected, narrative, DEFAULT_POLICY.default))
+
+
+def outcomes(case: MutatedCase) -> dict[str, bool]:
+    return {each.alteration.after: each.survived for each in case.mutants()}
+
+
+def test_a_mutant_is_caught_by_a_term_that_it_breaks_and_survives_without() -> None:
+    caught = mutated("Pain in the left arm at 20:00.", ["the left arm"], ["pain"])
+    assert outcomes(caught) == {"right": False, "01:00": True}
+
+
+def test_the_perfect_output_has_the_terms_that_the_narrative_lacks_each_once() -> None:
+    case = mutated("Pain in the left arm.", ["arm pain", "Pain"], ["ARM PAIN", "arm pain", "left"])
+    [side] = case.alterations
+    assert case.output(side) == Output(summary="Pain in the right arm.\narm pain\nARM PAIN")
+
+
+def test_a_suggestion_would_catch_its_survivor() -> None:
+    case = mutated("He fell. There was a 2-hour delay to surgery, which was long.", ["fell"], ["delay"])
+    [longer] = [each for each in case.alterations if each.after == "12"]
+    assert case.suggestion(longer) == "a 2-hour delay to surgery"  # "2-hour delay" stands in "12-hour delay" too
+
+
+def test_no_suggestion_where_the_lists_forgive_one_more_miss() -> None:
+    words = ["he", "fell", "hurt", "arm"]
+    case = mutated("He fell and hurt the left arm.", words, words)
+    [side] = [each for each in case.alterations if each.kind == "side"]
+    assert case.suggestion(side) is None
+
+
+def test_a_narrative_of_very_many_dangers_is_altered_in_the_first() -> None:
+    assert len(mutated("left " * 3 * MOST_MUTANTS, ["x"], []).alterations) == MOST_MUTANTS
+
+
+def test_a_case_without_a_narrative_has_no_mutants() -> None:
+    with pytest.raises(ValueError, match="without a narrative"):
+        MutatedCase(NarratedCase(prepare(Expectations()), None, DEFAULT_POLICY.default))
