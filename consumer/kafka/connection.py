@@ -2,12 +2,12 @@
 
 import ssl
 from dataclasses import dataclass
-from typing import Any
-
-from aiokafka.helpers import create_ssl_context
+from pathlib import Path
+from typing import Any, Never
 
 from consumer.errors import ConfigurationError
-from consumer.settings import Settings
+from consumer.kafka.oauth import Client, TokenProvider
+from consumer.settings import VARIABLES, Settings
 
 _CLIENT_ID = "safe"
 _REQUEST_TIMEOUT_MS = 10_000
@@ -52,30 +52,58 @@ class Connection:
 
 
 def _ssl_context(settings: Settings) -> ssl.SSLContext:
-    try:
-        context: ssl.SSLContext = create_ssl_context(
-            cafile=settings.kafka_ssl_cafile,
-            certfile=settings.kafka_ssl_certfile,
-            keyfile=settings.kafka_ssl_keyfile,
-            password=_refuse_passphrase,
-        )
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(
-            f"the TLS files cannot be used ({type(error).__name__}): "
-            "check SAFE_V0_KAFKA_SSL_CAFILE, _CERTFILE and _KEYFILE"
-        ) from error
+    for name in ("kafka_ssl_cafile", "kafka_ssl_certfile", "kafka_ssl_keyfile"):
+        _check_readable(VARIABLES[name], getattr(settings, name))
+    context = _trusting(settings.kafka_ssl_cafile)
+    if settings.kafka_ssl_certfile is not None:
+        _show_certificate(context, settings.kafka_ssl_certfile, settings)
     return context
 
 
-def _refuse_passphrase() -> str:
-    """Refuse an encrypted key: OpenSSL would ask for its passphrase at the terminal, where nobody may be."""
+def _check_readable(variable: str, path: Path | None) -> None:
+    """Raise an error that names the file: OpenSSL's own does not."""
+    try:
+        if path is not None:
+            path.open("rb").close()
+    except OSError as error:
+        raise ConfigurationError(f"{variable}={path} cannot be read: {error.strerror}") from error
+
+
+def _trusting(cafile: Path | None) -> ssl.SSLContext:
+    """Make a context that trusts the certificates in a file, those of the system if there is none."""
+    try:
+        return ssl.create_default_context(cafile=cafile)
+    except ssl.SSLError as error:
+        raise ConfigurationError(f"SAFE_V0_KAFKA_SSL_CAFILE={cafile} holds no certificates in PEM form") from error
+
+
+def _show_certificate(context: ssl.SSLContext, certfile: Path, settings: Settings) -> None:
+    keyfile, password = settings.kafka_ssl_keyfile, settings.kafka_ssl_key_password
+    try:
+        # Without a function, OpenSSL would ask for a passphrase at the terminal, where nobody may be.
+        context.load_cert_chain(certfile, keyfile, password.get_secret_value if password else _refuse_encrypted)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError; a ValueError is a passphrase that is too long
+        key = f"SAFE_V0_KAFKA_SSL_KEYFILE={keyfile}" if keyfile else f"SAFE_V0_KAFKA_SSL_CERTFILE={certfile}"
+        if password is not None and getattr(error, "reason", None) != "KEY_VALUES_MISMATCH":
+            raise ConfigurationError(
+                f"{key} holds no private key in PEM form that SAFE_V0_KAFKA_SSL_KEY_PASSWORD opens"
+            ) from error
+        raise ConfigurationError(
+            f"the key in {key} and the certificate in SAFE_V0_KAFKA_SSL_CERTFILE={certfile} cannot be used together "
+            f"({getattr(error, 'reason', None) or 'not PEM'}): check that both are PEM and belong to each other"
+        ) from error
+
+
+def _refuse_encrypted() -> Never:
     raise ConfigurationError(
-        "SAFE_V0_KAFKA_SSL_KEYFILE is encrypted: SAFE needs a key without a passphrase, protected by file permissions "
-        "(openssl pkey -in key.pem -out plain.pem)"
+        "the private key is encrypted: set SAFE_V0_KAFKA_SSL_KEY_PASSWORD, better as a file of that name in "
+        "SAFE_V0_SECRETS_DIR"
     )
 
 
 def _sasl_options(settings: Settings) -> dict[str, Any]:
+    if settings.kafka_sasl_mechanism == "OAUTHBEARER":
+        return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _token_provider(settings)}
     password = settings.kafka_sasl_password
     if not settings.kafka_sasl_username or password is None:
         raise ConfigurationError(
@@ -88,3 +116,23 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
         "sasl_plain_username": settings.kafka_sasl_username,
         "sasl_plain_password": password.get_secret_value(),
     }
+
+
+def _token_provider(settings: Settings) -> TokenProvider:
+    url, client_id = settings.kafka_sasl_oauth_token_url, settings.kafka_sasl_oauth_client_id
+    secret = settings.kafka_sasl_oauth_client_secret
+    if url is None or client_id is None or secret is None:
+        raise ConfigurationError(
+            "SAFE_V0_KAFKA_SASL_MECHANISM is OAUTHBEARER: set SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL, "
+            "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET"
+        )
+    client = Client(url, client_id, secret.get_secret_value(), settings.kafka_sasl_oauth_scope)
+    return TokenProvider(client, _trusting_also(settings.kafka_ssl_cafile))
+
+
+def _trusting_also(cafile: Path | None) -> ssl.SSLContext:
+    """A token endpoint may have a certificate of the brokers' authority, or one that the system trusts."""
+    context = _trusting(None)
+    if cafile is not None:
+        context.load_verify_locations(cafile)
+    return context

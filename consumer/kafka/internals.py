@@ -11,11 +11,18 @@ from weakref import WeakKeyDictionary
 import aiokafka.record._crecords.default_records as compiled_records
 import aiokafka.record._crecords.legacy_records as compiled_legacy_records
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import conn as conn_module
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import OAuthAuthenticator
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaConnectionError, KafkaError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailed,
+)
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.protocol.group import SyncGroupRequest
 from aiokafka.record import default_records, legacy_records
@@ -257,6 +264,25 @@ def pace_reconnects() -> None:
 
     AIOKafkaClient._get_conn = connected
     AIOKafkaClient.bootstrap = bootstrapped
+
+
+class _OAuth(OAuthAuthenticator):  # type: ignore[misc]  # aiokafka ships no types
+    """Asks a broker that refuses a token why (RFC 7628, section 3.2.3); the client takes the refusal for a login."""
+
+    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
+        """Give what is to be sent next, None at the end."""
+        if not payload:
+            next_step: tuple[bytes, bool] | None = await super().step(payload)
+            return next_step
+        if getattr(self, "_asked_why", False):
+            raise SaslAuthenticationFailed("the token is refused")
+        self._asked_why = True
+        return b"\x01", True
+
+
+def see_refused_tokens() -> None:
+    """Make all clients of this process notice that a broker refuses an access token."""
+    conn_module.OAuthAuthenticator = _OAuth
 
 
 class Taken(list[Any]):

@@ -1,12 +1,19 @@
 """What SAFE changes in aiokafka itself, for all clients of a process."""
 
 from consumer.kafka.decompression import Decompression
-from consumer.kafka.internals import bound_memory, break_cycles, pace_reconnects, replace_batches
+from consumer.kafka.internals import (
+    bound_memory,
+    break_cycles,
+    pace_reconnects,
+    replace_batches,
+    see_refused_tokens,
+)
 from consumer.settings import Settings
 
 
 def install_patches(settings: Settings) -> None:
-    """Limit what is decompressed, accept any header name, free what was fetched, pause before connecting again.
+    """Limit what is decompressed, accept any header name, free what was fetched, pause before connecting again, and
+    notice that a token is refused.
 
     Call this where a process starts. Without it, one batch may use up all memory, one odd header name stops a
     partition, and brokers that are away are asked for connections hundreds of times a second. May be called again.
@@ -15,3 +22,4 @@ def install_patches(settings: Settings) -> None:
     replace_batches()
     break_cycles()
     pace_reconnects()
+    see_refused_tokens()

@@ -17,10 +17,12 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka.failures import FAILURES
+from consumer.kafka.oauth import TokenRefused, TokenUnavailable
 
 _SERVER_SECONDS = 5.0
 _CONNECTION_OPTIONS = (
-    "client_id", "security_protocol", "ssl_context", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"
+    "client_id", "security_protocol", "ssl_context", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password",
+    "sasl_oauth_token_provider",
 )  # fmt: skip
 
 
@@ -78,8 +80,12 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
         async with asyncio.timeout(_SERVER_SECONDS):
             connection = await create_conn(host.strip("[]"), int(port), **known)
             await connection.send(MetadataRequest([]))
+    except TokenRefused as error:
+        return Fatal(error.args[0])
+    except TokenUnavailable as error:
+        return Transient(error.args[0])
     except (*FAILURES, UnicodeError) as error:
-        return _explained(error, server)
+        return _explained(error, server, known.get("sasl_mechanism"))
     finally:
         if connection is not None:
             connection.close()
@@ -114,10 +120,19 @@ _PEER_IN_TROUBLE = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 _ALERTS_OF_TROUBLE = ("INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELED")
 
 
-def _explained(error: Exception, server: str) -> Fatal | Transient:
+_REFUSALS_BY_TOKEN: Mapping[type[Exception], str] = {
+    SaslAuthenticationFailed: (
+        "{0} refuses the token from SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL: check that the brokers trust this issuer, and "
+        "that SAFE_V0_KAFKA_SASL_OAUTH_SCOPE is what they ask for"
+    ),
+    **_REFUSALS,
+}
+
+
+def _explained(error: Exception, server: str, mechanism: str | None) -> Fatal | Transient:
     if _is_a_hang_up(error):
         return TurnedAway(f"{server} closes the connection")
-    for kind, sentence in _REFUSALS.items():
+    for kind, sentence in (_REFUSALS_BY_TOKEN if mechanism == "OAUTHBEARER" else _REFUSALS).items():
         if isinstance(error, kind):
             return Fatal(sentence.format(server, _tls_reason(error)))
     if isinstance(error, ConnectionRefusedError):

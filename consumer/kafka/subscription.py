@@ -71,7 +71,8 @@ class Fetched(NamedTuple):
 class Membership:
     """Which group to join, for which topic, and how long the group waits for a silent member.
 
-    `witness_topic` is a topic that the group may read but never does: see group_offsets.py.
+    `witness_topic` is a topic that the group may read but never does: see group_offsets.py. `rack` is where this member
+    stands: the topic is read from a replica there, if the brokers allow that.
     """
 
     topic: str
@@ -79,6 +80,7 @@ class Membership:
     group: str
     assignor: Assignor
     session_timeout_seconds: float
+    rack: str | None = None
 
 
 class GroupMember(Protocol):
@@ -114,6 +116,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
                 isolation_level="read_committed",
                 partition_assignment_strategy=(_ASSIGNORS[membership.assignor],),
                 session_timeout_ms=session_ms,
+                client_rack=membership.rack,
                 heartbeat_interval_ms=min(int(_HEARTBEAT_SECONDS * 1_000), session_ms // 3),
                 rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
                 fetch_max_wait_ms=_FETCH_WAIT_MS,

@@ -57,9 +57,12 @@ def _repeated_topics(settings: Settings, given: Layer) -> Iterator[str]:
             yield f"{' is the same topic as '.join(names)}; each needs its own"
 
 
+_BY_PASSWORD: Final = ("kafka_sasl_username", "kafka_sasl_password")
+_BY_TOKEN: Final = ("kafka_sasl_oauth_token_url", "kafka_sasl_oauth_client_id", "kafka_sasl_oauth_client_secret")
+_SCOPE: Final = "kafka_sasl_oauth_scope"
 _SECURED_BY: Final = {
-    "SASL": ("kafka_sasl_mechanism", "kafka_sasl_username", "kafka_sasl_password"),
-    "SSL": ("kafka_ssl_cafile", "kafka_ssl_certfile", "kafka_ssl_keyfile"),
+    "SASL": ("kafka_sasl_mechanism", *_BY_PASSWORD, *_BY_TOKEN, _SCOPE),
+    "SSL": ("kafka_ssl_cafile", "kafka_ssl_certfile", "kafka_ssl_keyfile", "kafka_ssl_key_password"),
 }
 
 
@@ -74,10 +77,32 @@ def _unsecured(settings: Settings, given: Layer) -> Iterator[str]:
             if value is not None and kind not in protocol:
                 choice = "SASL_SSL" if "SASL" in {kind, protocol[:4]} else "SSL"
                 yield f"{given[name].origin} is set, but {named} does not use it; set {variable}={choice} or remove it"
-            if value is None and kind in protocol and kind == "SASL":
-                yield f"{named} needs {VARIABLES[name]}; set it to {expected(name)}"
+    if "SASL" in protocol:
+        yield from _login(settings, given, named)
     if settings.kafka_ssl_keyfile and not settings.kafka_ssl_certfile:
         yield f"{given['kafka_ssl_keyfile'].origin} needs its certificate; set {VARIABLES['kafka_ssl_certfile']}"
+
+
+def _login(settings: Settings, given: Layer, protocol: str) -> Iterator[str]:
+    """What the mechanism needs and lacks, and what it would not use."""
+    mechanism = settings.kafka_sasl_mechanism
+    if mechanism is None:
+        yield _missing("kafka_sasl_mechanism", given, protocol)
+        return
+    by_token = mechanism == "OAUTHBEARER"
+    named = _named("kafka_sasl_mechanism", settings, given, default="")
+    for name in _BY_TOKEN if by_token else _BY_PASSWORD:
+        if getattr(settings, name) is None:
+            yield _missing(name, given, named)
+    for name in _BY_PASSWORD if by_token else (*_BY_TOKEN, _SCOPE):
+        if getattr(settings, name) is not None:
+            yield f"{given[name].origin} is set, but {named} does not use it; remove it"
+
+
+def _missing(name: str, given: Layer, needed_by: str) -> str:
+    if name in given:  # a blank value counts as none: a secret that nobody has filled in
+        return f"{given[name].origin} is empty, and {needed_by} needs it; write {expected(name)}"
+    return f"{needed_by} needs {VARIABLES[name]}; set it to {expected(name)}"
 
 
 def check_together(settings: Settings, given: Layer) -> None:

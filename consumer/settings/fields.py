@@ -136,6 +136,21 @@ def _base_url(value: str) -> None:
         raise ValueError("has a query or a fragment, which a base URL cannot have")
 
 
+def _token_url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        url = urlsplit(value)
+        usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0 and not url.fragment
+    except ValueError as error:  # its message quotes the address, which may hold a password
+        raise ValueError("is not a usable URL") from error
+    if not usable:
+        raise ValueError("is not a usable URL")
+    if "@" in url.netloc:
+        raise ValueError("holds a user, who belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET")
+    return value
+
+
 def _some_and_distinct(formats: tuple[str, ...]) -> tuple[str, ...]:
     if not formats:
         raise ValueError("is empty")
@@ -168,7 +183,7 @@ _Topic = Annotated[
 
 ReportFormat = Literal["json", "console", "markdown"]
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LogFormat = Literal["json", "console"]
 
@@ -217,15 +232,29 @@ class Settings(BaseModel):
     kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = None
     """How to log in; required with the SASL protocols, an error with the others."""
     kafka_sasl_username: _Text = None
-    """Who logs in; required with the SASL protocols, an error with the others."""
+    """Who logs in; required with the mechanisms PLAIN and SCRAM, an error with the others."""
     kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The password; better kept in a file SAFE_V0_KAFKA_SASL_PASSWORD in secretsDir."""
+    kafka_sasl_oauth_token_url: Annotated[
+        str | None, _Optional, AfterValidator(_token_url), Expects("the https:// address of a token endpoint")
+    ] = None
+    """Where OAUTHBEARER gets its tokens, by the client-credentials grant of OAuth 2.0; required with it."""
+    kafka_sasl_oauth_client_id: _Text = None
+    """The client's id at the token endpoint; required with OAUTHBEARER."""
+    kafka_sasl_oauth_client_secret: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
+    """Its secret; better kept in a file SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET in secretsDir."""
+    kafka_sasl_oauth_scope: _Text = None
+    """What the tokens are asked for; unset: what the token endpoint gives by default."""
     kafka_ssl_cafile: _File = None
     """Certificates (PEM) to trust; only for the SSL protocols."""
     kafka_ssl_certfile: _File = None
     """SAFE's own certificate (PEM); only for the SSL protocols."""
     kafka_ssl_keyfile: _File = None
     """The private key (PEM) of kafkaSslCertfile, which must be set too."""
+    kafka_ssl_key_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
+    """The passphrase of an encrypted key; better kept in a file SAFE_V0_KAFKA_SSL_KEY_PASSWORD in secretsDir."""
+    kafka_client_rack: _Text = None
+    """Where the worker stands (broker.rack): it reads its input from a replica there, if the brokers allow that."""
     kafka_session_timeout_seconds: _Count = 10
     """A worker that is silent for this long loses its partitions."""
     secrets_dir: _Folder = None

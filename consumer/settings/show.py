@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Final
 
 HIDDEN: Final = "********"
-_SECRETS: Final = frozenset({"kafka_sasl_password", "expectations_token"})
+_SECRETS: Final = frozenset(
+    {"kafka_sasl_password", "kafka_sasl_oauth_client_secret", "kafka_ssl_key_password", "expectations_token"}
+)
 
 
 def without_secrets(name: str, value: object) -> object:

@@ -250,6 +250,7 @@ class Worker:
             topic=settings.input_topic,
             group=settings.kafka_group_id,
             assignor="round_robin",
+            rack=settings.kafka_client_rack,
             scattered=frozenset({settings.scored_topic, settings.dead_letter_topic}),
             make_logic=lambda partition: ScorerPartition(
                 partition, scorer if partition in known else added, source, self._metrics, now_ms
@@ -295,13 +296,14 @@ class Worker:
         topic: str,
         group: str,
         assignor: Assignor,
+        rack: str | None = None,
         aligned: frozenset[str] = frozenset(),
         scattered: frozenset[str],
         make_logic: Callable[[int], PartitionLogic],
     ) -> Role:
         settings, connection = self._settings, self._connection
         session_seconds = settings.kafka_session_timeout_seconds
-        membership = Membership(topic, settings.state_topic, group, assignor, session_seconds)
+        membership = Membership(topic, settings.state_topic, group, assignor, session_seconds, rack)
         exactly_once = settings.delivery == "exactly_once"
 
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
