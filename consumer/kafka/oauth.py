@@ -1,4 +1,4 @@
-"""Access tokens for SASL OAUTHBEARER, from the token endpoint that the settings name (contract.md, "Settings")."""
+"""Access tokens for SASL OAUTHBEARER, from the token endpoint that the settings name."""
 
 import asyncio
 import json

@@ -85,7 +85,7 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
     except TokenUnavailable as error:
         return Transient(error.args[0])
     except (*FAILURES, UnicodeError) as error:
-        return _explained(error, server, known.get("sasl_mechanism"))
+        return _explained(error, server, known)
     finally:
         if connection is not None:
             connection.close()
@@ -121,18 +121,21 @@ _ALERTS_OF_TROUBLE = ("INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELED")
 
 
 _REFUSALS_BY_TOKEN: Mapping[type[Exception], str] = {
+    **_REFUSALS,
     SaslAuthenticationFailed: (
         "{0} refuses the token from SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL: check that the brokers trust this issuer, and "
         "that SAFE_V0_KAFKA_SASL_OAUTH_SCOPE is what they ask for"
     ),
-    **_REFUSALS,
 }
 
 
-def _explained(error: Exception, server: str, mechanism: str | None) -> Fatal | Transient:
+def _explained(error: Exception, server: str, options: Mapping[str, Any]) -> Fatal | Transient:
     if _is_a_hang_up(error):
-        return TurnedAway(f"{server} closes the connection")
-    for kind, sentence in (_REFUSALS_BY_TOKEN if mechanism == "OAUTHBEARER" else _REFUSALS).items():
+        by_certificate = options["security_protocol"] == "SSL"
+        hint = ", as one does that asks for a certificate (SAFE_V0_KAFKA_SSL_CERTFILE)" if by_certificate else ""
+        return TurnedAway(f"{server} closes the connection{hint}")
+    by_token = options.get("sasl_mechanism") == "OAUTHBEARER"
+    for kind, sentence in (_REFUSALS_BY_TOKEN if by_token else _REFUSALS).items():
         if isinstance(error, kind):
             return Fatal(sentence.format(server, _tls_reason(error)))
     if isinstance(error, ConnectionRefusedError):

@@ -17,6 +17,8 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import conn as conn_module
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.consumer import fetcher as fetcher_module
@@ -24,7 +26,7 @@ from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from aiokafka.errors import CorruptRecordException, GroupCoordinatorNotAvailableError
+from aiokafka.errors import CorruptRecordException, GroupCoordinatorNotAvailableError, SaslAuthenticationFailed
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
@@ -850,3 +852,31 @@ async def test_a_batch_that_was_to_be_sent_again_is_dropped_without_a_word(caplo
     await asyncio.sleep(0)  # callbacks of cancelled futures run in the next turn
     assert batch.future.cancelled()
     assert caplog.records == [], "each outage would fill the log with errors of callbacks"
+
+
+# --- a login by token -------------------------------------------------------------------------------------------------
+
+
+class OneToken(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
+    async def token(self) -> str:
+        return "a.token"
+
+
+async def test_a_connection_logs_in_with_the_authenticator_of_this_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conn_module, "OAuthAuthenticator", conn_module.OAuthAuthenticator)
+    internals.see_refused_tokens()
+    connection = conn_module.AIOKafkaConnection(
+        "127.0.0.1", 9, security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER",
+        sasl_oauth_token_provider=OneToken(),
+    )  # fmt: skip
+    login = connection.authenticator_oauth()
+    assert await login.step(None) == (b"n,,\x01auth=Bearer a.token\x01\x01", True)
+    assert await login.step(b"") is None, "the broker accepts the token"
+
+
+async def test_a_broker_that_refuses_a_token_is_asked_why_once() -> None:
+    login = internals._OAuth(sasl_oauth_token_provider=OneToken())
+    await login.step(None)
+    assert await login.step(b'{"status":"invalid_token"}') == (b"\x01", True)
+    with pytest.raises(SaslAuthenticationFailed):
+        await login.step(b'{"status":"invalid_token"}')

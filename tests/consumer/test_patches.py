@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from aiokafka import conn as conn_module
 from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import OAuthAuthenticator
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.record import default_records
@@ -32,6 +34,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(FetchResult, "getall", None)
     monkeypatch.setattr(AIOKafkaClient, "_get_conn", internals._connect)
     monkeypatch.setattr(AIOKafkaClient, "bootstrap", internals._bootstrap)
+    monkeypatch.setattr(conn_module, "OAuthAuthenticator", OAuthAuthenticator)
     for module in internals.DECODING_MODULES:
         for name in (f"{codec}_decode" for codec in CODECS):
             if hasattr(module, name):
@@ -53,6 +56,7 @@ def limit_in_force() -> int | None:
         and fetcher_module.PartitionRecords is internals._Acyclic
         and AIOKafkaClient._get_conn is not internals._connect
         and AIOKafkaClient.bootstrap is not internals._bootstrap
+        and conn_module.OAuthAuthenticator is internals._OAuth
     )
     decode = default_records.zstd_decode
     if not patched or FetchResult.getall is None or decode is None:

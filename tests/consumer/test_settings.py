@@ -17,6 +17,7 @@ from consumer.settings import (
     load,
     split_address,
     surroundings,
+    without_secrets,
 )
 from consumer.settings.file import FILE_NAME, without_comments
 from safe_core import DEFAULT_POLICY
@@ -58,7 +59,16 @@ def test_the_configuration_file_in_the_repository_names_every_key() -> None:
     text = (ROOT / "config" / FILE_NAME).read_text(encoding="utf-8")
     last_parts = {key.rpartition(".")[2] for key in FILE_KEYS.values()}
     # secrets are advised against, so their keys are not shown
-    assert {key for key in last_parts if f'"{key}"' not in text} == {"kafkaSaslPassword", "expectationsToken"}
+    assert {key for key in last_parts if f'"{key}"' not in text} == {FILE_KEYS[name] for name in secrets()}
+
+
+def secrets() -> set[str]:
+    """The settings whose values nobody may see."""
+    return {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+
+
+def test_each_secret_is_hidden_wherever_a_setting_is_shown() -> None:
+    assert {name for name in Settings.model_fields if without_secrets(name, "planted") == "********"} == secrets()
 
 
 def test_the_settings_never_read_the_environment_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,7 +494,37 @@ UNFIT = [
     ({"INPUT_TOPIC": "t", "DEAD_LETTER_TOPIC": "t"}, "SAFE_V0_DEAD_LETTER_TOPIC=t is the same topic as SAFE_V0_INPUT"),
     ({"RESULT_TOPIC": "safe.v0.state"}, "SAFE_V0_RESULT_TOPIC=safe.v0.state is the same topic as state topic safe."),
     ({"EXPECTATIONS": "topic:safe.v0.state"}, "SAFE_V0_EXPECTATIONS=topic:safe.v0.state is the same topic as state"),
-    ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs SAFE_V0_KAFKA_SASL_MECHANISM; set it to PLAIN, SCRAM-SHA-256 or"),
+    ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs SAFE_V0_KAFKA_SASL_MECHANISM; set it to PLAIN, SCRAM-SHA"),
+    (
+        {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "safe"},
+        "SAFE_V0_KAFKA_SASL_MECHANISM=PLAIN needs SAFE_V0_KAFKA_SASL_PASSWORD; set it to a string",
+    ),
+    (
+        {
+            "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+            "KAFKA_SASL_MECHANISM": "PLAIN",
+            "KAFKA_SASL_USERNAME": "safe",
+            "KAFKA_SASL_PASSWORD": " ",
+        },
+        "SAFE_V0_KAFKA_SASL_PASSWORD is empty, and SAFE_V0_KAFKA_SASL_MECHANISM=PLAIN needs it; write a string",
+    ),
+    (
+        {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "OAUTHBEARER"},
+        "SAFE_V0_KAFKA_SASL_MECHANISM=OAUTHBEARER needs SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL; set it to the https://",
+    ),
+    (
+        {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "OAUTHBEARER", "KAFKA_SASL_PASSWORD": SECRET},
+        "SAFE_V0_KAFKA_SASL_PASSWORD is set, but SAFE_V0_KAFKA_SASL_MECHANISM=OAUTHBEARER does not use it; remove it",
+    ),
+    (
+        {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_OAUTH_SCOPE": "kafka"},
+        "SAFE_V0_KAFKA_SASL_OAUTH_SCOPE is set, but SAFE_V0_KAFKA_SASL_MECHANISM=PLAIN does not use it; remove it",
+    ),
+    (
+        {"KAFKA_SASL_OAUTH_TOKEN_URL": f"https://safe:{SECRET}@login.example/token"},
+        "/token holds a user, who belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET; write the https://",
+    ),
+    ({"KAFKA_SASL_OAUTH_TOKEN_URL": "login.example/token"}, "=login.example/token is not a usable URL; write the"),
     (
         {"KAFKA_SASL_PASSWORD": SECRET},
         "SAFE_V0_KAFKA_SASL_PASSWORD is set, but SAFE_V0_KAFKA_SECURITY_PROTOCOL PLAIN",

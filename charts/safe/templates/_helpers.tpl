@@ -46,6 +46,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $config := .Values.config -}}
 {{- range $key, $remedy := dict
       "kafkaSaslPassword" "everyone could read it there: put it as SAFE_V0_KAFKA_SASL_PASSWORD into a Secret, and name that in existingSecret"
+      "kafkaSaslOauthClientSecret" "everyone could read it there: put it as SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET into a Secret, and name that in existingSecret"
+      "kafkaSslKeyPassword" "everyone could read it there: put it as SAFE_V0_KAFKA_SSL_KEY_PASSWORD into a Secret, and name that in existingSecret"
       "expectationsToken" "everyone could read it there: put it as SAFE_V0_EXPECTATIONS_TOKEN into a Secret, and name that in existingSecret"
       "secretsDir" "name a Secret in existingSecret, and it is mounted"
       "httpAddress" "the chart sets it to what the probes ask"
