@@ -102,7 +102,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 def documented(guarded: Guarded, name: str, folder: Path, **changed: str) -> dict[str, str]:
     """What docs/install.md says for a way to log in, with the addresses and files of this test in place of its own."""
     text = (PROJECT / "docs" / "install.md").read_text(encoding="utf-8")
-    section = text.split("## Brokers that ask who you are")[1].split("\n## ")[0]
+    section = text.split("## Brokers that require a login")[1].split("\n## ")[0]
     blocks = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
     secrets = folder / "secrets"
     secrets.mkdir(exist_ok=True)

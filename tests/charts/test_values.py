@@ -11,6 +11,7 @@ import yaml
 
 from consumer.settings.schema import configuration_schema
 from tests.support.chart import CHART, SETS, Values, refused, rendered, with_values
+from tests.support.chart_page import chart_page, values_with_comments
 from tests.support.chart_schema import values_schema
 from tests.support.golden import UPDATE
 
@@ -23,6 +24,10 @@ FREE = {
     "env",
     "existingSecretKeys",
     "resources",
+    "commonLabels",
+    "limits",
+    "podSecurityContext",
+    "securityContext",
     "labels",
     "annotations",
     "podLabels",
@@ -41,6 +46,20 @@ def test_the_schema_is_made_of_that_of_the_configuration_file() -> None:
     assert kept == made, f"it differs from what is made now; run with {UPDATE}=1"
 
 
+def test_the_page_is_made_of_the_comments() -> None:
+    file, made = CHART / "README.md", chart_page(VALUES_TEXT)
+    if os.environ.get(UPDATE) == "1":
+        file.write_text(made, encoding="utf-8")
+        pytest.fail(f"{file.name} was rewritten: read what `git diff charts` shows, then run without {UPDATE}")
+    assert file.read_text(encoding="utf-8") == made, f"it differs from what is made now; run with {UPDATE}=1"
+
+
+def test_the_page_names_every_value() -> None:
+    named = [value.path for value in values_with_comments(VALUES_TEXT)]
+    assert set(named) == set(keys(VALUES)) | {"config.kafkaBootstrapServers", "config.expectations"}
+    assert len(named) == len(set(named))
+
+
 def keys(values: Values, before: str = "") -> Iterator[str]:
     """Every key of the values, with those that it stands under."""
     for key, value in values.items():
@@ -53,7 +72,7 @@ def schema_keys(schema: Mapping[str, Any], before: str = "") -> Iterator[str]:
     """The same of the schema."""
     for key, inner in schema["properties"].items():
         yield before + key
-        yield from schema_keys(inner, f"{before}{key}.") if "properties" in inner else ()
+        yield from schema_keys(inner, f"{before}{key}.") if "properties" in inner and key not in FREE else ()
 
 
 def test_values_and_schema_have_the_same_keys() -> None:
@@ -66,7 +85,7 @@ def test_every_paragraph_of_the_values_begins_with_what_it_is_for() -> None:
 
 
 def test_every_value_is_tried_otherwise_than_by_default() -> None:
-    tried = {key for values in SETS.values() for key in differing(values, VALUES)}
+    tried = {key for values in SETS.values() for key in differing(values, VALUES | {"enabled": True})}
     leaves = {key for key in keys(VALUES) if not any(other.startswith(f"{key}.") for other in keys(VALUES))}
     always = {"serviceAccount.create", "podDisruptionBudget.enabled"}  # both switched off elsewhere
     assert leaves - tried == always
@@ -75,6 +94,8 @@ def test_every_value_is_tried_otherwise_than_by_default() -> None:
 def differing(values: Values, defaults: Values, before: str = "") -> Iterator[str]:
     """The keys whose values are not the default ones."""
     for key, value in values.items():
+        if key == "global":  # of all charts, and none of this one's
+            continue
         if isinstance(value, Mapping) and key not in FREE:
             yield from differing(value, defaults[key], f"{before}{key}.")
         elif value != defaults[key]:

@@ -17,7 +17,7 @@ CHART = PROJECT / "charts" / "safe"
 TOOLS = PROJECT / ".cache" / "chart-tools" / "bin"
 NAMESPACE = "scoring"
 TOOL_SECONDS = 120.0
-OPERATORS_KINDS = ("PodMonitor", "PrometheusRule")
+OPERATORS_KINDS = ("PodMonitor", "PrometheusRule", "ServiceMonitor", "ScaledObject")
 Json = Any
 Values = Mapping[str, Json]
 
@@ -107,7 +107,13 @@ SETS: Mapping[str, Values] = {
         },
         "dashboard": {"enabled": True, "labels": {"grafana": "yes"}},
     },
+    # As real teams write them: files that ship with the chart.
+    **{
+        file.name.removesuffix("-values.yaml"): yaml.safe_load(file.read_text(encoding="utf-8"))
+        for file in sorted((CHART / "ci").glob("*-values.yaml"))
+    },
 }
+TEAMS = ("air-gapped", "argocd", "keda", "openshift", "umbrella")
 
 
 def with_values(values: Values, changes: Values) -> dict[str, Json]:
@@ -177,7 +183,7 @@ class Manifests:
     @property
     def environment(self) -> dict[str, str]:
         """The container's variables."""
-        return {each["name"]: each["value"] for each in self.container["env"]}
+        return {each["name"]: each["value"] for each in self.container["env"] if "value" in each}
 
     @property
     def configuration(self) -> str:

@@ -23,6 +23,7 @@ _TEXT = _text()
 _FLAG: Schema = {"type": "boolean"}
 _ANY_OBJECT: Schema = {"type": "object"}
 _ANY_LIST: Schema = {"type": "array"}
+_NAMED: Schema = {"type": "array", "items": {"type": "object", "required": ["name"]}}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
 _RATIO: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 _SHARE: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _text(pattern="^(100|[0-9]{1,2})%$")]}
@@ -38,6 +39,15 @@ _TEAM = _object(
     },
     required=("owner", "batches"),
 )
+_LIMITS = ("sampleLimit", "targetLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit")
+_MONITOR = _object(
+    {
+        "enabled": _FLAG,
+        "interval": _text(pattern="^[0-9]+(ms|s|m)$"),
+        "labels": _TEXTS,
+        "limits": _object({name: {"type": "integer", "minimum": 1} for name in _LIMITS}),
+    }
+)
 _VALUES: Mapping[str, Schema] = {
     "global": _ANY_OBJECT,  # Helm gives it to every chart
     "enabled": {"type": "boolean"},  # the condition of a dependency, which Helm hands on to it
@@ -49,11 +59,27 @@ _VALUES: Mapping[str, Schema] = {
             "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
         }
     ),
+    "fullnameOverride": _text(pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"),
+    "commonLabels": _TEXTS,
     "imagePullSecrets": {"type": "array", "items": _object({"name": _text(minimum=1)}, required=("name",))},
     "role": {"enum": ["all", "scorer", "aggregator"]},
     "replicas": {"type": ["integer", "null"], "minimum": 0},
+    "autoscaling": _object(
+        {
+            "by": {"enum": ["", "cpu", "lag"]},
+            "minReplicas": {"type": "integer", "minimum": 1},
+            "maxReplicas": {"type": "integer", "minimum": 1},
+            "cpuPercent": {"type": "integer", "minimum": 1},
+            "lagPerWorker": {"type": "integer", "minimum": 1},
+            "triggerAuthentication": _TEXT,
+        }
+    ),
     "config": {"$ref": "#/$defs/config"},
     "env": _TEXTS | {"propertyNames": {"not": {"pattern": "^SAFE_V0_"}}},
+    "extraEnv": _NAMED,
+    "extraEnvFrom": _ANY_LIST,
+    "extraVolumes": _NAMED,
+    "extraVolumeMounts": _NAMED,
     "existingSecret": _TEXT,
     "existingSecretKeys": {
         "type": "object",
@@ -65,6 +91,8 @@ _VALUES: Mapping[str, Schema] = {
     "restoreSeconds": {"type": "integer", "minimum": 1},
     "resources": _ANY_OBJECT,
     "serviceAccount": _object({"create": _FLAG, "name": _TEXT, "annotations": _TEXTS}),
+    "podSecurityContext": _ANY_OBJECT,
+    "securityContext": _ANY_OBJECT,
     "podAnnotations": _TEXTS,
     "podLabels": _TEXTS,
     "nodeSelector": _TEXTS,
@@ -73,7 +101,10 @@ _VALUES: Mapping[str, Schema] = {
     "priorityClassName": _TEXT,
     "topologySpreadConstraints": _ANY_LIST,
     "podDisruptionBudget": _object({"enabled": _FLAG, "maxUnavailable": _SHARE}),
-    "podMonitor": _object({"enabled": _FLAG, "interval": _text(pattern="^[0-9]+(ms|s|m)$"), "labels": _TEXTS}),
+    "networkPolicy": _object({"enabled": _FLAG, "ingressFrom": _ANY_LIST, "egress": _ANY_LIST}),
+    "service": _object({"enabled": _FLAG, "annotations": _TEXTS}),
+    "podMonitor": _MONITOR,
+    "serviceMonitor": _MONITOR,
     "prometheusRule": _object(
         {
             "enabled": _FLAG,

@@ -1,5 +1,5 @@
 {{- define "safe.name" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}{{ end }}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}{{ else if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
 {{- /* A Deployment's selector can never be changed: nothing that may change stands in it, not even the role. */ -}}
@@ -19,6 +19,9 @@ app.kubernetes.io/component: {{ .Values.role }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- range $key, $value := omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
 {{- end }}
 
 {{- /* Two maps of YAML as one; where both have a key, the first one's stands. */ -}}
@@ -132,4 +135,16 @@ persistentVolumeClaim:
 {{- end -}}
 {{- end }}{{ end -}}
 {{- toYaml $alerts.groups -}}
+{{- end }}
+
+{{- /* What both kinds of monitors say of a scrape. */ -}}
+{{- define "safe.endpoint" -}}
+- port: http
+  path: /metrics
+  interval: {{ .interval }}
+  relabelings:
+    # The name by which the alerts and the dashboard know it.
+    - action: replace
+      targetLabel: job
+      replacement: safe
 {{- end }}
