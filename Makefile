@@ -67,8 +67,8 @@ bench: $(VENV)/.dev ## speed beside other programs, latency, and cost by size: h
 
 lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --extra demo -o requirements.lock
-	$(LOCK) pyproject.toml --group build --extra demo --group dev -o requirements-dev.lock
-	$(LOCK) pyproject.toml --group build --constraints requirements.lock -o requirements-image.lock
+	$(LOCK) pyproject.toml --group build --extra demo --extra opentelemetry --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml --group build --extra opentelemetry --constraints requirements-dev.lock -o requirements-image.lock
 	echo uv | $(LOCK) - -o requirements-uv.lock
 	$(LOCK) tests/charts/tools.in -o tests/charts/tools.lock
 	$(LOCK) bench/peers/quix.in -o bench/peers/quix.lock

@@ -338,6 +338,8 @@ class Settings(BaseModel):
     """How long a starting worker waits for brokers that do not answer."""
     shutdown_seconds: _Count = 20
     """How long a worker may take to stop."""
+    traces: Annotated[Literal["off", "otlp"], Expects("off or otlp")] = "off"
+    """otlp exports spans of each output as the variables OTEL_… say; needs the extra opentelemetry."""
     log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = "info"
     """The lowest level that is logged."""
     log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None

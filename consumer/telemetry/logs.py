@@ -34,7 +34,7 @@ from consumer.text import printable
 
 _OURS: Final = ("safe", "consumer", "safe_core")
 # At DEBUG a Kafka client prints passwords and payloads; at INFO it comments on each join, so ask for debug to see that.
-_CLIENTS: Final = ("aiokafka", "kafka")
+_CLIENTS: Final = ("aiokafka", "kafka", "opentelemetry")
 _CLIENT_LEVELS: Final[Mapping[LogLevel, int]] = {"debug": logging.INFO, "info": logging.ERROR}
 _REQUESTS: Final = "aiohttp.access"  # at INFO a line for each scrape and probe
 

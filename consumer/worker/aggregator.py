@@ -31,6 +31,7 @@ from consumer.worker.forgetting import Forgetting
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
 from consumer.worker.partition_state import AggregatorSettings, LiveBatch, PartitionState, ReadState
 from consumer.worker.reporting import Reporting
+from consumer.worker.traces import SliceSpans
 
 _log = structlog.get_logger("safe.aggregator")
 
@@ -49,7 +50,9 @@ class AggregatorPartition:
         gauges: BatchGauges,
         metrics: Metrics,
         now_ms: Callable[[], int],
+        spans: SliceSpans | None = None,
     ) -> None:
+        self._spans = spans or SliceSpans()
         self._partition = partition
         self._settings = settings
         self._state = PartitionState(partition, settings, read_state)
@@ -124,6 +127,12 @@ class AggregatorPartition:
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         """Fold a slice and publish a result for each record; raises Transient at a record of a newer SAFE."""
         self._begin_slice()
+        self._spans.begin(records)
+        taken = await self._fold(records, outgoing)
+        self._spans.reached("fold")
+        return taken
+
+    async def _fold(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         turns = Turns()
         for taken, record in enumerate(records):
             try:
@@ -185,6 +194,7 @@ class AggregatorPartition:
         append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._now_ms())
         self._counts["safe_records", "dead_lettered"] += 1
         self._counts["safe_dead_letters", poison.reason] += 1
+        self._spans.failed(record, poison.reason)
         return None
 
     def _live_batch(self, scored: ScoredRecord[Raw], outgoing: Outgoing) -> LiveBatch | None:
@@ -250,13 +260,14 @@ class AggregatorPartition:
 
     # --- export -------------------------------------------------------------------------------------------------------
 
-    def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
+    def committed(self, next_offset: int) -> None:
         """The slice is visible: move gauges and counters, and log warnings."""
         self._transactions += 1
         self._state.rewrite.clear()
         self._committed_at = time.monotonic()
         self._count()
         self._warn()
+        self._spans.committed(next_offset)
         for key in self._state.touched:
             batch = self._state.batches.get(key)
             if batch is None or not batch.is_live:

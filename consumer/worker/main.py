@@ -48,6 +48,7 @@ from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
+from consumer.worker.traces import open_traces
 from consumer.worker.waiting import unless
 
 _log = structlog.get_logger("safe.worker")
@@ -91,6 +92,7 @@ class Worker:
         self._connection = Connection.from_settings(self._settings)
         self._cluster = Cluster(self._connection)
         self._metrics = Metrics(__version__, loaded.policy.fingerprint, self._settings.kafka_group_id)
+        self._traces = open_traces(self._settings.traces, __version__)
         self._input_start = "earliest"
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
@@ -102,6 +104,7 @@ class Worker:
         """Start, serve until stopped, drain."""
         self._install_signals()  # first, so that a signal during the start ends it in order too
         async with AsyncExitStack() as cleanup:
+            cleanup.push_async_callback(asyncio.to_thread, self._traces.close)
             address = await cleanup.enter_async_context(  # first, so that /readyz says what a start waits for
                 serve_pages(
                     self._settings.http_address,
@@ -253,7 +256,12 @@ class Worker:
             rack=settings.kafka_client_rack,
             scattered=frozenset({settings.scored_topic, settings.dead_letter_topic}),
             make_logic=lambda partition: ScorerPartition(
-                partition, scorer if partition in known else added, source, self._metrics, now_ms
+                partition,
+                scorer if partition in known else added,
+                source,
+                self._metrics,
+                now_ms,
+                self._traces.of_partition(settings.kafka_group_id),
             ),
         )
 
@@ -285,7 +293,13 @@ class Worker:
             aligned=frozenset({settings.state_topic, settings.result_topic, settings.report_topic}),
             scattered=frozenset({settings.dead_letter_topic}),
             make_logic=lambda partition: AggregatorPartition(
-                partition, aggregator, read_state, gauges, self._metrics, now_ms
+                partition,
+                aggregator,
+                read_state,
+                gauges,
+                self._metrics,
+                now_ms,
+                self._traces.of_partition(settings.aggregator_group_id),
             ),
         )
 

@@ -24,6 +24,7 @@ from consumer.wire.record import Record
 from consumer.wire.scored_record import ResultShape, ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
+from consumer.worker.traces import SliceSpans
 from consumer.worker.waiting import unless
 from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by, score
 
@@ -68,7 +69,9 @@ class ScorerPartition:
         source: ExpectationsSource,
         metrics: Metrics,
         now_ms: Callable[[], int],
+        spans: SliceSpans | None = None,
     ) -> None:
+        self._spans = spans or SliceSpans()
         self._partition = partition
         self._settings = settings
         self._source = source
@@ -132,9 +135,14 @@ class ScorerPartition:
         self._begin_slice()
         self._trial_watch = self._watch.copy()
         records = records[: self._most_records]
+        self._spans.begin(records)
         events = await self._decode(records)
+        self._spans.reached("decode")
         found = await self._find(events)
-        return await self._publish(records, events, found, outgoing)
+        self._spans.reached("expectations")
+        taken = await self._publish(records, events, found, outgoing)
+        self._spans.reached("score")
+        return taken
 
     async def _decode(self, records: Sequence[Record]) -> list[_Decoded]:
         decoded: list[_Decoded] = []
@@ -278,14 +286,16 @@ class ScorerPartition:
         self._counts["safe_records", "dead_lettered"] += 1
         self._counts["safe_dead_letters", poison.reason] += 1
         self._reasons[poison.reason] += 1
+        self._spans.failed(record, poison.reason)
 
-    def committed(self, next_offset: int) -> None:  # noqa: ARG002 - the protocol's signature
+    def committed(self, next_offset: int) -> None:
         """Move the counters, and log once per slice what became a dead letter."""
         self._begun_at = inf
         self._watch = self._trial_watch
         self._metrics.count_all(self._counts)
         self._metrics.scoring.observe(self._scoring_seconds)
         self._dead_letter_warning.note(self._reasons)
+        self._spans.committed(next_offset)
         self._begin_slice()
 
 
