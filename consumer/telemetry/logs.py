@@ -89,7 +89,7 @@ def exception_lines(error: BaseException) -> list[str]:
 def _lines(error: BaseException, prefix: str) -> Iterator[str]:
     yield prefix + describe(error)
     for frame, line in deque(traceback.walk_tb(error.__traceback__), maxlen=30):
-        yield f"  at {_location(frame.f_code.co_filename, line)} in {frame.f_code.co_qualname}"
+        yield f"  at {code_location(frame.f_code.co_filename, line)} in {frame.f_code.co_qualname}"
     if isinstance(error, BaseExceptionGroup):
         for member in error.exceptions:
             yield from _lines(member, "with ")
@@ -103,11 +103,12 @@ def raised_at(error: BaseException) -> str:
     frames = list(traceback.walk_tb(error.__traceback__))
     ours = [(frame, line) for frame, line in frames if _belongs_to(frame.f_globals.get("__name__", ""), _OURS)]
     for frame, line in reversed(ours or frames):
-        return _location(frame.f_code.co_filename, line)
+        return code_location(frame.f_code.co_filename, line)
     return "an unknown place"
 
 
-def _location(file: str, line: int) -> str:
+def code_location(file: str, line: int) -> str:
+    """Name a line of a file by the package that it belongs to, as consumer/worker/main.py:41."""
     parts = PurePath(file).parts
     begins = max((at for at, part in enumerate(parts) if part in _OURS), default=len(parts) - 2)
     return f"{'/'.join(parts[begins:])}:{line}"

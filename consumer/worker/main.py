@@ -39,6 +39,7 @@ from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
+from consumer.worker.inspection import Inspection
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
@@ -196,6 +197,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_, self._on_signal, signal_.name)
+        Inspection(loop, self._settings.log_level, self._settings.log_format).install()
 
     def _on_signal(self, name: str) -> None:
         now = time.monotonic()

@@ -1,7 +1,9 @@
 """What an operator does to a running installation, and what time does: each leaves every count as it must be."""
 
 import json
+import os
 import random
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -528,6 +530,30 @@ def test_partitions_added_to_the_input_are_read_from_their_first_record(grown: t
     site.await_rest()
     await_report(site, 4)
     assert_at_rest(site, worker)
+
+
+# --- a look into a running worker -------------------------------------------------------------------------------------
+
+
+def test_a_running_worker_tells_where_it_stands_and_logs_more_when_asked(site: Site) -> None:
+    def told(event: str, at_least: int = 1) -> list[Json] | None:
+        lines = [line for line in worker.log_lines() if line.get("event") == event]
+        return lines if len(lines) >= at_least else None
+
+    with site.worker() as worker:
+        os.kill(worker.pid, signal.SIGUSR1)
+        [stands] = wait_until(lambda: told("where the worker stands"), within_seconds=10, what="it tells where it is")
+        assert any("run_forever" in frame for frame in stands["threads"]["MainThread"])
+        assert {"scorer 0", "aggregator 0"} <= {task.partition(": ")[0] for task in stands["tasks"]}
+        assert stands["tasks_not_shown"] == 0
+
+        os.kill(worker.pid, signal.SIGUSR2)
+        changed = "the log level was changed"
+        wait_until(lambda: told(changed), within_seconds=10, what="it logs on the level debug")
+        os.kill(worker.pid, signal.SIGUSR2)
+        both = wait_until(lambda: told(changed, 2), within_seconds=10, what="it logs as before")
+        assert [line["level_now"] for line in both] == ["debug", "info"]
+        assert worker.stop() == 0
 
 
 # --- a topic that disappears ------------------------------------------------------------------------------------------
