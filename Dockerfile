@@ -2,7 +2,8 @@
 ARG BASE=python:3.13-slim-bookworm
 
 FROM ${BASE} AS build
-ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
+# Compiled files that name a hash, not a time: what is built twice is the same.
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never PYC_INVALIDATION_MODE=UNCHECKED_HASH
 WORKDIR /src
 COPY requirements-uv.lock requirements-image.lock ./
 RUN python3 -m venv /opt/uv \
@@ -12,10 +13,13 @@ RUN python3 -m venv /opt/uv \
 COPY pyproject.toml README.md LICENSE ./
 COPY safe_core safe_core
 COPY consumer consumer
-# hatchling came with the lock, with what it needs alone, and goes again; so does what no worker ever runs.
+# hatchling came with the lock, with what it needs alone, and goes again; so does what no worker
+# ever runs, and a note of when it was installed.
 RUN /opt/uv/bin/uv pip install --python /opt/safe --no-deps --no-build-isolation . \
  && /opt/uv/bin/uv pip uninstall --python /opt/safe hatchling pathspec pluggy tomlkit trove-classifiers
-RUN find /opt/safe/bin -type f ! -name safe -delete
+RUN find /opt/safe/bin -type f ! -name safe -delete \
+ && find /opt/safe -name uv_cache.json -delete \
+ && sed -i /uv_cache.json/d /opt/safe/lib/python3*/site-packages/safe_scorer-*.dist-info/RECORD
 
 FROM ${BASE}
 ARG BASE

@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
+DIST   ?= dist
 CODE   := safe_core consumer tests bench docs
 # Files of tests that are run at once; each of as many processes has a broker of its own.
 JOBS   ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores + 1)))
@@ -18,7 +19,7 @@ LOCK    := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --p
            --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test tools test-fast chaos mutants certify bench lock clean
+.PHONY: help setup demo check format test tools test-fast chaos mutants certify bench release lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,6 +65,16 @@ bench: $(VENV)/.dev ## speed beside other programs, latency, and cost by size: h
 	$(BIN)/python -m bench.against_peers $(BENCH_ARGS)
 	$(BIN)/python -m bench.latency
 	$(BIN)/python -m bench.cost
+
+release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+release: $(VENV)/.dev $(UV) ## wheel, chart, list of what the image contains, and their checksums, into dist/
+	@bash tests/charts/tools.sh
+	rm -rf $(DIST)
+	$(UV) build --quiet --wheel --out-dir $(DIST)
+	.cache/chart-tools/bin/helm package charts/safe --destination $(DIST)
+	$(BIN)/cyclonedx-py requirements requirements-image.lock --pyproject pyproject.toml --mc-type application \
+	  --output-reproducible --of JSON --output-file $(DIST)/safe.cdx.json
+	cd $(DIST) && rm -f .gitignore && sha256sum * > SHA256SUMS
 
 lock: $(UV) ## update the lock files
 	$(LOCK) pyproject.toml --group build --extra demo -o requirements.lock

