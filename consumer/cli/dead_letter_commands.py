@@ -116,11 +116,10 @@ def replay(
 
     Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice changes
     no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,
-    fails again. Only dead letters of this consumer group are sent. The dead letter itself stays in its topic until
-    retention removes it.
+    fails again. The dead letter itself stays in its topic until retention removes it.
 
     Exits with 0 if all that were chosen were sent, 1 if some could not be sent or do not exist (they are named), 3 for
-    an error. Dead letters of other groups are skipped unless they are named.
+    an error. Dead letters of other consumer groups are skipped, unless you name them.
 
     Examples:
 

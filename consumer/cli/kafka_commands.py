@@ -88,7 +88,8 @@ def publish(
             "--batch",
             "-b",
             metavar="GLOB",
-            help="With --test-dir: a batch or a quoted glob. Without: the batch for outputs that do not name a batch.",
+            help="With --test-dir: the batches to publish for, a name or a quoted glob. "
+            "Without: the batch of outputs that name none.",
         ),
     ] = None,
     test_dir: options.CheckingTestDir = None,
@@ -107,7 +108,7 @@ def publish(
     Examples:
 
     \b
-      safe publish report.json --test-dir ./test-cases --batch "I25_batch_*"
+      safe publish run.json --test-dir ./test-cases --batch "I25_batch_*"
       safe publish events.jsonl --run nightly-7
     """
     loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, config=config_file)
@@ -151,7 +152,7 @@ def publish_cases_(
     Examples:
 
     \b
-      safe publish-cases ./test-cases --topic safe.v0.test-cases
+      safe publish-cases ./test-cases --topic safe.v0.cases
       safe publish-cases ./test-cases --batch "I25_batch_*" --dry-run
     """
     where = None if topic is None else f"topic:{topic}"

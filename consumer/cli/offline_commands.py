@@ -110,7 +110,7 @@ def gate(
     """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
 
     All conditions that are given must hold; a number that is equal to its bound passes. The line that is printed names
-    the conditions that failed. Without any, no case may fail.
+    the conditions that failed. If you give no condition, no case may fail.
 
     Examples:
 
@@ -206,9 +206,10 @@ def triage(
     """Say what to change first: a proposal for each missed term, and how many cases each change would gain.
 
     Terms that are to blame themselves are replaced by phrases of the narrative, where this weakens nothing. For what
-    the outputs lack there is one sentence for the prompt per cause. With --write-cases the batch files are written to
-    another folder with the terms replaced; scoring the same outputs against them gives the numbers of the step "term".
-    It shows text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
+    the outputs lack, it proposes one sentence to add to the prompt for each cause. With --write-cases the batch files
+    are written to another folder with the terms replaced; scoring the same outputs against them gives the numbers of
+    the step "term". It shows text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot
+    be used.
 
     Examples:
 
@@ -281,15 +282,16 @@ def lint(
         typer.Option(metavar="PATH", help="Known findings, as --format json printed them earlier: they do not count."),
     ] = None,
     mutate: Annotated[
-        bool, typer.Option("--mutate", help="Say of each case how many dangerous errors it would let through.")
+        bool, typer.Option("--mutate", help="For each case, count the dangerous errors that it would let through.")
     ] = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
-    With --outputs, also terms that no run has found. Exits with 0 if nothing is found that --fail-on names, 1 if
-    something is, 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
-    that are to stay can be kept in a baseline, where "reason" may say why.
+    With --outputs, also terms that no run has found. Exits with 1 for a finding of the severity in --fail-on
+    or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings that
+    are to stay can be kept in a baseline, where "reason" may say why. It shows text of narratives, which may contain
+    patient data.
 
     Examples:
 
@@ -326,9 +328,9 @@ def mutate(
     """Find errors that test cases would let through: a negation lost, another number, time or side.
 
     For each test case a perfect output is made from its narrative, altered in one dangerous way at a time, and scored.
-    A mutant that still passes has survived: the lists of the test case would not notice this error. With each survivor
-    stands a phrase of the narrative that would catch it if it were added to a list. It shows text of narratives, which
-    may contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
+    A mutant that still passes has survived: the lists of the test case would not notice this error. Each survivor is
+    shown with a phrase of the narrative that would catch it if you added it to a list. It shows text of narratives,
+    which may contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
 
     Examples:
 
@@ -365,8 +367,8 @@ def compare_(
 ) -> int:
     """Compare two reports of safe score: which cases got worse or better, which are lost.
 
-    A case is judged if both reports have an answer to it, and neither was made from another narrative. A case is lost
-    if the base report has such an answer and the new one does not. The other cases are listed with the reason.
+    A case is judged if both reports answer it, and both answers were made from the case's own narrative. A case is
+    lost if only the base report has such an answer. The other cases are listed with the reason.
 
     Exits with 0, or 1 if a condition does not hold, or 3 if a report cannot be used or no case can be judged.
 
@@ -409,8 +411,9 @@ def history_(
 ) -> int:
     """Show how runs developed: the label of each case in each run, what never passed, what changes, what got lost when.
 
-    Reports of one group repeat one prompt. What differs between them is noise: the share of cases that pass in every
-    run (pass^k), in any run (pass@k), and those that change. It exits with 0, or 3 if a report cannot be used.
+    Reports of one group repeat one prompt, so differences between them are noise. Shown are the share of cases that
+    pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a report
+    cannot be used.
 
     Examples:
 

@@ -86,7 +86,7 @@ MinPassRate = Annotated[
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        help="Exit 1 if any case has this label or a worse one; safe gate: fail, if no other condition is given."
+        help="Exit 1 if any case has this label or a worse one. Default in safe gate: fail, if you give no condition."
     ),
 ]
 Confidence = Annotated[
@@ -111,12 +111,14 @@ MaxMismatches = Annotated[
 MaxDoubtful = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many doubtful hits.")]
 MinMean = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=MEAN", help="Exit 1 if the mean of CR, AH, AC or composite is below; can be repeated."),
+    typer.Option(
+        metavar="NAME=MEAN", help="Exit 1 if the mean of CR, AH, AC or composite is below MEAN; can be repeated."
+    ),
 ]
 MinPassRateOf = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH, AC or overall is below; can be repeated."
+        metavar="NAME=RATE", help="Exit 1 if the pass rate of CR, AH, AC or overall is below RATE; can be repeated."
     ),
 ]
 Explained = Annotated[
@@ -126,7 +128,7 @@ IncludeText = Annotated[
     bool,
     typer.Option(
         "--include-text",
-        help="Quote outputs, which may hold patient data; safe score: in json and html.",
+        help="Quote outputs, which may hold patient data. In safe score: only in json and html.",
     ),
 ]
 LintFailOn = Annotated[

@@ -133,5 +133,5 @@ class Scorecard:
             for criterion in (*CRITERIA, "all")
             if vacuous[criterion]
         ]
-        remarks = [f"scored 1.00 because nothing to check: {', '.join(counted)}"] if counted else []
+        remarks = [f"scored 1.00 with nothing to check: {', '.join(counted)}"] if counted else []
         return remarks + ([f"empty outputs: {empty}"] if empty else [])

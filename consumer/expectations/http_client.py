@@ -103,7 +103,8 @@ def _proxy(origin: yarl.URL) -> str | None:
     proxy = proxies.get(origin.scheme) or proxies.get("all")
     if proxy is not None and not proxy.startswith(("http://", "https://")):
         raise ConfigurationError(
-            "the environment names a proxy that is neither http:// nor https://; SAFE supports only these"
+            "the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is neither http:// nor https://; "
+            "SAFE supports only these"
         )
     return proxy
 

@@ -261,7 +261,7 @@ def passed_over_line(places: Collection[str]) -> str:
     """Say which entries of reports give way to others that are surer to be made from the case's own narrative."""
     was = "1 output is" if len(places) == 1 else f"{len(places)} outputs are"
     listed = named(places, _LISTED, MAX_ID_LENGTH + 40)
-    return f"{was} passed over, because another one is surer to be made from the case's own narrative: {listed}"
+    return f"{was} passed over, because another one more likely came from the case's own narrative: {listed}"
 
 
 def unusable(path: Path, why: str) -> ConfigurationError:

@@ -122,8 +122,9 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
         raise ConfigurationError(
-            f"missing topic{'s' if len(missing) > 1 else ''}: {names}; create what is missing with `safe topics "
-            "create`. If a topic exists, this user may not see it: grant Describe on it"
+            f"missing topic{'s' if len(missing) > 1 else ''}: {names}. Create new topics with `safe topics "
+            "create`; if one was deleted, read SafeNotReady in docs/runbooks.md first. If it exists, this user may "
+            "not see it: grant Describe on it"
         )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)

@@ -354,7 +354,7 @@ def _by_test_id(listed: Sequence[StoredResult], place: str) -> dict[str, StoredR
             first = list(results).index(result.test_id)
             raise ConfigurationError(
                 f"{place}: results[{number}].test_id {printable(result.test_id)} is in results[{first}] too: "
-                "which of them counts?"
+                "write the report again with safe score"
             )
     return results
 

@@ -108,7 +108,7 @@ class Decisions:
             raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ConfigurationError(
-                f"{visible(str(path))}: is no file of decisions; move it away, or restore it from a backup"
+                f"{visible(str(path))}: is not a file of decisions; move it away, or restore it from a backup"
             ) from error
         if document.safe_decisions != SCHEMA:
             raise ConfigurationError(f"{visible(str(path))}: was written by another version of SAFE")

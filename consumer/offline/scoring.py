@@ -302,7 +302,7 @@ class Scoring:
         self._refuse_twice()
         if not self.outputs:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
-            raise ConfigurationError(f"{names}: no outputs in it, so there is nothing to score")
+            raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
         if not (self._origins or self._failed or allow_empty):
             raise ConfigurationError(self.unanswering.refusal(self._selection.concern_id))
         missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
@@ -343,7 +343,7 @@ class Scoring:
             count = count_of(len(twice), "test_id")
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
             raise ConfigurationError(
-                f"{count} answered more than once (choose with --on-duplicate first or last): {listed}"
+                f"more than one output for {count}; choose with --on-duplicate first or last: {listed}"
             )
 
     def _inputs(self) -> Iterator[dict[str, str]]:

@@ -190,7 +190,7 @@ def _nothing_selected(batches: Sequence[LoadedBatch], concern: str) -> str:
     concerns = sorted({
         case.concern_id for batch in batches for case in batch.batch.cases if case.concern_id is not None
     })  # fmt: skip
-    what = f"they hold {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "they hold no test cases at all"
+    what = f"what is there: {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "no test cases at all"
     names = named([batch.path.name for batch in batches], longest=MAX_ID_LENGTH)
     return f"no test case of --concern {visible(concern)} in {names}: {what}"
 

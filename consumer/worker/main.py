@@ -365,7 +365,9 @@ class Worker:
         """Ask the cluster again and again whether it answers, and what has happened to the topics."""
         specs = topic_specs(self._settings)
         counts = {specs[name].name: count for name, count in verified.partitions.items()}
-        watch = self._health.topics = TopicWatch(counts, may_grow=self._settings.input_topic)
+        watch = self._health.topics = TopicWatch(
+            counts, may_grow=self._settings.input_topic, keyless=self._settings.dead_letter_topic
+        )
         for round_ in count(1):
             await asyncio.sleep(_WATCH_SECONDS)
             gc.collect(1 if round_ % _MIDDLE_EVERY == 0 else 0)

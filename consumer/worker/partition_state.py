@@ -168,9 +168,9 @@ class PartitionState:
         for batch in self.batches.values():
             if batch.row is not None and batch.is_live and batch.row.cases != len(batch.fold):
                 raise Fatal(
-                    f"the state of batch {batch.key} has {len(batch.fold)} rows of {batch.row.cases}: the state topic "
-                    "was emptied or recreated; restore it, or start a new group on new topics, which scores everything "
-                    "again"
+                    f"the state of batch {batch.key} has only {len(batch.fold)} of its {batch.row.cases} rows: the "
+                    "state topic was emptied or recreated; restore it, or start a new group on new topics, which "
+                    "scores everything again"
                 )
 
     async def exported(self) -> dict[str, ExportedBatch]:

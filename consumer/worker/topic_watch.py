@@ -44,13 +44,15 @@ class _SeenTwice(Generic[T]):
 class TopicWatch:
     """Judges what the cluster says of the topics, answer by answer.
 
-    `partitions` are the counts at the start, by topic; the topic `may_grow` may get more.
+    `partitions` are the counts at the start, by topic; the topic `may_grow` may get more, and `keyless` is one whose
+    records may be in any partition.
     """
 
-    def __init__(self, partitions: Mapping[str, int], *, may_grow: str = "") -> None:
+    def __init__(self, partitions: Mapping[str, int], *, may_grow: str = "", keyless: str = "") -> None:
         self.trouble: str | None = None
         self._partitions = partitions
         self._may_grow = may_grow
+        self._keyless = keyless
         self._in_a_row: Counter[str] = Counter()
         self._ids: dict[str, str] = {}
         self._ids_seen: Mapping[str, str] = {}
@@ -90,8 +92,8 @@ class TopicWatch:
             )
         if gone_for_long:
             raise Fatal(
-                f"{', '.join(gone)} disappeared while in use, and its records are gone. See 'Starting over' in "
-                "docs/operate.md before you create it again"
+                f"{', '.join(gone)} disappeared while in use, and the records are gone. See 'Starting over' in "
+                "docs/operate.md before you create anything again"
             )
         self._check_ids(seen)
         self._note_brokers(seen)
@@ -112,8 +114,8 @@ class TopicWatch:
         self._ids_seen = seen.ids
         if self._lasts("created again", recreated):
             raise Fatal(
-                f"{', '.join(recreated)} was deleted and created again while in use: its records are gone, and "
-                "earlier offsets are not valid for it. See 'Starting over' in docs/operate.md"
+                f"deleted and created again while in use: {', '.join(recreated)}. The records are gone, and earlier "
+                "offsets are no longer valid. See 'Starting over' in docs/operate.md"
             )
 
     def _note_brokers(self, seen: TopicsSeen) -> None:
@@ -142,10 +144,13 @@ class TopicWatch:
         changed = {topic: (was, is_) for topic, (was, is_) in counts.items() if was != is_ and topic != self._may_grow}
         if self._lasts("another count", changed):
             topic, (was, is_) = next(iter(changed.items()))
-            raise Fatal(
-                f"{topic} now has {count_of(is_, 'partition')} instead of {was}: keys would no longer be in the "
-                "partition of their state; start a new group on new topics, as 'Starting over' in docs/operate.md says"
+            remedy = (
+                "keys would no longer be in the partition of their state; start a new group on new topics, as "
+                "'Starting over' in docs/operate.md says"
             )
+            if topic == self._keyless:
+                remedy = "start the worker again"
+            raise Fatal(f"{topic} now has {count_of(is_, 'partition')} instead of {was}: {remedy}")
 
 
 def _by_topic(topic_partitions: Iterable[_TopicPartition]) -> dict[str, list[int]]:

@@ -588,4 +588,4 @@ def test_a_state_topic_that_was_emptied_behind_a_running_worker_is_refused_by_wh
         worker.stop()
     again = site.spawn("again")
     assert again.wait() == EXIT_UNUSABLE
-    assert f"the state of batch {KEY} has 1 rows of 3" in again.log_text()
+    assert f"the state of batch {KEY} has only 1 of its 3 rows" in again.log_text()

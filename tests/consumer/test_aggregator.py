@@ -964,7 +964,7 @@ async def test_a_batch_that_may_not_be_reported_yet_may_not_be_forgotten_yet(clo
 
 async def test_a_changelog_that_has_lost_rows_is_refused(clock: Clock) -> None:
     rows = [case_row(scored("1", offset=0)), batch_row(cases=2), progress_row()]
-    with pytest.raises(Fatal, match="the state of batch S11/B has 1 rows of 2"):
+    with pytest.raises(Fatal, match="the state of batch S11/B has only 1 of its 2 rows"):
         await Site(clock, rows).restart()
 
 

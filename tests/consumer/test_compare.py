@@ -305,7 +305,7 @@ UNUSABLE: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     # two answers of one case
     (
         lambda d: d["results"].append(d["results"][1]),
-        "results[6].test_id T-2 is in results[1] too: which of them counts?",
+        "results[6].test_id T-2 is in results[1] too: write the report again with safe score",
     ),
     # a part taken away, or labels changed by hand
     (lambda d: d["results"].pop(), "contradicts itself: summary.total_cases is 6, results say 5"),

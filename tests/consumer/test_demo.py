@@ -136,7 +136,7 @@ def test_the_closing_names_missed_and_forbidden_terms_and_what_had_nothing_to_ch
     printed = finished[0].stdout
     assert "Missed most: door-to-needle time (2x), reversal agent (2x)" in printed
     assert "Forbidden terms used: negligence (1x)" in printed
-    assert "Scored 1.00 because nothing to check: AH in 1 case\nEmpty outputs: 1\n" in printed
+    assert "Scored 1.00 with nothing to check: AH in 1 case\nEmpty outputs: 1\n" in printed
     assert all(f"  {step}\n" in printed for step in NEXT_STEPS)
 
 

@@ -108,7 +108,7 @@ def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tm
 def test_files_without_any_output_are_refused(cases: Path, tmp_path: Path) -> None:
     outputs = write_report(tmp_path / "run.json")
 
-    with pytest.raises(ConfigurationError, match=r"run\.json: no outputs in it, so there is nothing to score"):
+    with pytest.raises(ConfigurationError, match=r"run\.json: no outputs, so there is nothing to score"):
         scored(cases, outputs)
 
 
@@ -183,7 +183,7 @@ def test_a_report_that_answers_a_case_twice_is_refused_with_the_ids(cases: Path,
     with pytest.raises(ConfigurationError) as caught:
         scored(cases, outputs, pattern="asthma_1")
 
-    assert str(caught.value) == "1 test_id answered more than once (choose with --on-duplicate first or last): A-2"
+    assert str(caught.value) == "more than one output for 1 test_id; choose with --on-duplicate first or last: A-2"
 
 
 CHOICES: list[tuple[OnDuplicate, str]] = [("first", "Fail"), ("last", "Pass")]
@@ -245,7 +245,7 @@ def test_two_reports_that_answer_the_same_case_are_two_answers(cases: Path, tmp_
     one = write_report(tmp_path / "a.json", answer("A-1", HARMFUL), answer("A-2"))
     other = write_report(tmp_path / "b.json", answer("A-1"))
 
-    with pytest.raises(ConfigurationError, match="1 test_id answered more than once"):
+    with pytest.raises(ConfigurationError, match="more than one output for 1 test_id"):
         scored(cases, one, other, pattern="asthma_1")
     assert labels(scored(cases, one, other, pattern="asthma_1", on_duplicate="first")[0])["A-1"] == "Fail"
     assert labels(scored(cases, one, other, pattern="asthma_1", on_duplicate="last")[0])["A-1"] == "Pass"
@@ -255,7 +255,7 @@ def test_a_report_and_an_event_that_answer_the_same_case_are_two_answers(cases: 
     one = write_report(tmp_path / "a.json", answer("A-1", HARMFUL))
     other = write_events(tmp_path / "b.jsonl", event("A-1", generated_at="2026-03-02T08:00:00Z"))
 
-    with pytest.raises(ConfigurationError, match="1 test_id answered more than once"):
+    with pytest.raises(ConfigurationError, match="more than one output for 1 test_id"):
         scored(cases, one, other, pattern="asthma_1")
     assert labels(scored(cases, one, other, pattern="asthma_1", on_duplicate="last")[0])["A-1"] == "Pass"
 

@@ -114,7 +114,7 @@ def test_what_cannot_be_kept_is_refused(review: Review, choice: Any, more: Any, 
 
 def test_a_file_that_holds_something_else_is_named(review: Review) -> None:
     (review.folder / "safe.decisions.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="is no file of decisions"):
+    with pytest.raises(ConfigurationError, match="is not a file of decisions"):
         review.refresh()
     (review.folder / "safe.decisions.json").write_text('{"safe_decisions": 7}', encoding="utf-8")
     with pytest.raises(ConfigurationError, match="another version"):

@@ -127,7 +127,7 @@ def test_a_topic_that_was_made_again_is_fatal_the_third_time_though_it_never_was
     watch.note(seen())  # an older broker does not tell
     for _ in range(2):
         watch.note(replace(seen(), ids={"scored": "another"}))
-    with pytest.raises(Fatal, match="scored was deleted and created again while in use"):
+    with pytest.raises(Fatal, match="deleted and created again while in use: scored"):
         watch.note(replace(seen(), ids={"scored": "another"}))
 
 
@@ -156,6 +156,15 @@ def test_the_input_may_grow_and_nothing_else(watch: TopicWatch) -> None:
         watch.note(seen(scored=9))
     with pytest.raises(Fatal, match="scored now has 9 partitions instead of 8"):
         watch.note(seen(scored=9))
+
+
+def test_a_topic_whose_records_may_be_anywhere_asks_for_a_restart_alone() -> None:
+    watch = TopicWatch(COUNTS, keyless="scored")
+    watch.note(seen(scored=9))
+    watch.note(seen(scored=9))
+    with pytest.raises(Fatal) as refused:
+        watch.note(seen(scored=9))
+    assert str(refused.value) == "scored now has 9 partitions instead of 8: start the worker again"
 
 
 def test_the_sentence_names_topic_and_partitions() -> None:

@@ -192,7 +192,7 @@ async def test_missing_topics_are_all_named_with_their_variables_and_the_remedy(
     del broker.topics["safe.v0.state"], broker.topics["safe.v0.dead-letter"]
     expected = (
         r"missing topics: safe\.v0\.state \(SAFE_V0_STATE_TOPIC\), safe\.v0\.dead-letter "
-        r"\(SAFE_V0_DEAD_LETTER_TOPIC\); create what is missing with `safe topics create`"
+        r"\(SAFE_V0_DEAD_LETTER_TOPIC\). Create new topics with `safe topics create`"
     )
     with pytest.raises(ConfigurationError, match=expected):
         await verify_topics(InMemoryCluster(broker), site, "all")

@@ -24,7 +24,7 @@ LABELS: Mapping[str, str] = {
     "outcome": "of records: `scored`, `dead_lettered`, `ignored`, `foreign`; "
     "of look-ups: `found`, `not_found`, `ambiguous`, `invalid`, `transient`",
     "partition": "the partition of the topic",
-    "reason": "why a record became a dead letter: [dead-letters.md](dead-letters.md) lists the reasons",
+    "reason": "why a record became a dead letter: [contract.md](contract.md#dead-letters) lists the reasons",
     "source": "`folder`, `http` or `topic`",
     "topic": "the topic",
     "version": "the version of SAFE",

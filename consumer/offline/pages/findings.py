@@ -97,7 +97,7 @@ def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
         labels = ", ".join(f"{count} {label}" for label, count in ceiling.by_label.items())
         yield f"  a verbatim copy of each narrative gets {labels}"
         terms = count_of(ceiling.terms, "required term")
-        yield f"  {ceiling.not_in_narrative} of {terms} not in the narrative of its case"
+        yield f"  {ceiling.not_in_narrative} of {terms} are not in the narrative of their case"
 
 
 def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:

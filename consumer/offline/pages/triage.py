@@ -27,8 +27,8 @@ _PILES: Final[dict[Verdict, str]] = {
     "output": "Outputs that contradict the narrative",
     "look": "To be looked at by a person",
 }
-SCORED_AGAIN: Final = "The step term is scored again with the replaced terms."
-BOUNDS: Final = "The steps prompt and output are upper bounds: they count their terms as found."
+SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
+BOUNDS: Final = 'Steps "prompt" and "output" are upper bounds: their missed terms count as found.'
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
