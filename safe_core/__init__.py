@@ -3,7 +3,7 @@
 from safe_core.batch_fold import BatchFold, BatchSnapshot, CaseRow, result_document
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
 from safe_core.ids import MAX_ID_LENGTH, id_problem
-from safe_core.judging import JudgedBy, is_of_concern, judged_by
+from safe_core.judges import JudgedBy, is_of_concern, judged_by
 from safe_core.matching_rule import RULE, normalise
 from safe_core.narratives import InvalidDigest, digest_of_narrative, do_inputs_match, narrative_of, stated_digest
 from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output

@@ -11,8 +11,8 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args
 
 from safe_core.exact import exact_mean, units
 from safe_core.expectations import Terms
+from safe_core.lowest import LowestNames
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
-from safe_core.ranking import LowestNames
 from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
 
 WORST_NAMED = 5

@@ -33,7 +33,7 @@ from typing_extensions import Buffer
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
 from consumer.kafka.header_names import TolerantBatch
 from consumer.kafka.protocol import TopicsMetadataRequest
-from consumer.kafka.reconnects import Reconnects
+from consumer.kafka.reconnect_pause import Reconnects
 
 T = TypeVar("T")
 

@@ -26,10 +26,10 @@ from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, c
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
+from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState, ReadState
 from consumer.worker.dead_letters import append_dead_letter
 from consumer.worker.forgetting import Forgetting
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
-from consumer.worker.partition_state import AggregatorSettings, LiveBatch, PartitionState, ReadState
 from consumer.worker.reporting import Reporting
 from consumer.worker.traces import SliceSpans
 

@@ -36,12 +36,12 @@ from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.times import now_ms
 from consumer.worker.aggregator import AggregatorPartition
+from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
-from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.role import PartitionLogic, Role, RoleName

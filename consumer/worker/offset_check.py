@@ -4,7 +4,7 @@ from consumer.errors import Contradiction, Fatal
 from consumer.kafka.group_offsets import Committed
 from consumer.text import count_of
 from consumer.wire.changelog import ProgressRow, transactions_of
-from consumer.worker.partition_state import AggregatorSettings
+from consumer.worker.aggregator_state import AggregatorSettings
 
 
 def check_same_topic(progress: ProgressRow, settings: AggregatorSettings) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from consumer.kafka.writer import Outgoing
 from consumer.wire.headers import ce_source, report_headers
 from consumer.wire.times import rfc_3339
-from consumer.worker.partition_state import AggregatorSettings, LiveBatch, PartitionState
+from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState
 from consumer.worker.report_size import fit_report
 from safe_core import build_report
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, dropwhile, islice, takewhile
 
 from safe_core.diagnosis.lexicon import PRIVATIONS, are_antonyms, are_opposites
-from safe_core.diagnosis.negation_scope import denials_beside, doubts, doubts_beside, is_grammar, is_negated
 from safe_core.diagnosis.passages import Match, Term
+from safe_core.diagnosis.same_claim import denials_beside, doubts, doubts_beside, is_grammar, is_negated
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 

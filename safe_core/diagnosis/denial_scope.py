@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from safe_core.diagnosis.lexicon import NOT_WORDS
-from safe_core.diagnosis.negation_scope import is_grammar
+from safe_core.diagnosis.same_claim import is_grammar
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 

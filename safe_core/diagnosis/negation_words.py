@@ -1,4 +1,4 @@
-"""Which words say that something is not so, or not sure to be so, and how far they reach."""
+"""Which words say that something is not so, or not sure to be so."""
 
 from collections.abc import Sequence
 

@@ -26,7 +26,7 @@ STAGE = "consumer/worker/role_lifecycle.py"
 PARTITION = "consumer/worker/partition_lifecycle.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
-STATE = "consumer/worker/partition_state.py"
+STATE = "consumer/worker/aggregator_state.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from consumer.worker import aggregator as aggregator_module
 from consumer.worker import forgetting as forgetting_module
 from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
+from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letters import DeadLetterTopic
-from consumer.worker.partition_state import AggregatorSettings
 from consumer.worker.scorer import scored_record
 from safe_core import (
     CaseScore,

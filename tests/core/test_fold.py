@@ -24,7 +24,7 @@ from safe_core import (
     prepare,
     score,
 )
-from safe_core.ranking import LowestNames
+from safe_core.lowest import LowestNames
 from tests.core.oracle import Arrival, Settings, oracle_aggregate, oracle_score, standing
 
 WEIGHTS = (0.1, 1.5, 0.7)  # composites that no decimal writes exactly

@@ -10,7 +10,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError
 
 from consumer.kafka.internals import pace_reconnects
-from consumer.kafka.reconnects import Reconnects
+from consumer.kafka.reconnect_pause import Reconnects
 from tests.support.kafka_broker import free_port
 
 
