@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.dashboard import DASHBOARD, VARIABLES, Query, dashboard, panels, queries
+from tests.support.dashboard import CHOSEN, DASHBOARD, Query, dashboard, panels, queries
 from tests.support.prometheus import CONFIG, run
 from tests.support.promql import GOLDEN_PAGE, OTHERS_METRICS, known_labels, known_metrics, labels_in, metrics_in
 
@@ -64,9 +64,11 @@ def test_what_is_shown_of_batches_is_shown_of_those_chosen(query: Query) -> None
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.panel} {query.ref}")
-def test_whatever_is_shown_is_of_the_chosen_namespace(query: Query) -> None:
+def test_whatever_is_shown_is_of_the_chosen_namespace_and_workers(query: Query) -> None:
     read = re.findall(r"\b(?:safe_\w+|ALERTS)\b", query.expression)
     assert query.expression.count('namespace=~"$namespace') == len(read)
+    of_workers = [name for name in read if name != "ALERTS"]
+    assert query.expression.count('job=~"$job", instance=~"$instance"') == len(of_workers)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.panel} {query.ref}")
@@ -126,20 +128,29 @@ def test_panels_have_ids_and_places_of_their_own() -> None:
         )
 
 
-def test_data_source_namespace_concern_and_batch_can_be_chosen() -> None:
+def test_installations_workers_concerns_and_batches_can_be_chosen() -> None:
     variables = {variable["name"]: variable for variable in dashboard()["templating"]["list"]}
-    assert list(variables) == ["datasource", "namespace", "concern", "batch"]
+    assert list(variables) == ["datasource", "namespace", "group", "job", "instance", "concern", "batch"]
     assert variables["datasource"]["query"] == "prometheus"
-    assert (
-        {f"${name}" for name in variables} - {"$datasource"} == {"$namespace", "$concern", "$batch"} <= VARIABLES.keys()
-    )
-    for name in ("namespace", "concern", "batch"):
+    assert [f"${name}" for name in variables if name != "datasource"] == list(CHOSEN)
+    for name in [name for name in variables if name != "datasource"]:
         [(metric, label)] = re.findall(r"^label_values\((\w+).*, (\w+)\)$", variables[name]["query"]["query"])
         assert metric in known_metrics()
         assert label in known_labels()
         assert variables[name]["multi"]
         assert variables[name]["includeAll"]
         assert variables[name]["datasource"] == DATA_SOURCE
+    # A group has no label of its own on other metrics: it is its workers that are chosen with it, so all of them are
+    # listed, and not written as .*
+    assert 'group=~"$group"' in variables["instance"]["query"]["query"]
+    assert "allValue" not in variables["instance"]
+
+
+def test_the_alerts_that_fire_are_listed() -> None:
+    [listed] = [panel for panel in dashboard()["panels"] if panel["type"] == "alertlist"]
+    assert listed["options"]["alertName"] == "Safe"
+    assert listed["options"]["stateFilter"]["firing"]
+    assert not listed["options"]["stateFilter"]["normal"]
 
 
 def test_grafana_is_told_of_one_data_source_and_of_the_folder_of_the_dashboard() -> None:
