@@ -21,7 +21,7 @@ from safe_core.policy import (
     Weights,
 )
 from safe_core.report import REPORT_TYPE, build_report
-from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous, score
+from safe_core.scoring import CaseScore, Details, Hits, Label, Passed, Scores, Vacuous, hits_in, score, score_of_hits
 from safe_core.testcases import (
     BadTestCase,
     Batch,
@@ -50,6 +50,7 @@ __all__ = [
     "Criterion",
     "Details",
     "Expectations",
+    "Hits",
     "InvalidBatch",
     "InvalidDigest",
     "InvalidExpectations",
@@ -73,6 +74,7 @@ __all__ = [
     "build_report",
     "digest_of_narrative",
     "do_inputs_match",
+    "hits_in",
     "id_problem",
     "is_of_concern",
     "judged_by",
@@ -84,5 +86,6 @@ __all__ = [
     "result_document",
     "scenario_archetype",
     "score",
+    "score_of_hits",
     "stated_digest",
 ]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args
+from typing import Any, NamedTuple, Self, TypeVar, get_args
 
 from safe_core.exact import exact_mean, units
 from safe_core.expectations import Terms
 from safe_core.lowest import LowestNames
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
+from safe_core.remembered import Remembered
 from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
 
 WORST_NAMED = 5
@@ -26,9 +27,15 @@ LABELS: tuple[Label, ...] = get_args(Label)
 T = TypeVar("T")
 
 _FEW = 2
-"""With more rows than this, aggregates are computed only when they are asked for."""
+"""With no more rows than this, nothing is kept but the rows: there may be very many such batches."""
 
-_VERSION = struct.Struct("<qqq")
+_MOST_MOVED = 1_000
+"""How many test cases may wait to be counted: to count them all at once holds up everything else for milliseconds."""
+
+_VERSION = struct.Struct(">QQQ")
+_LOWEST = 2**63
+"""Added to each number of a version, so that packed versions compare as the versions do."""
+
 _FLAWLESS = (1.0, 1.0, 1.0, 1.0)
 _MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
 
@@ -47,23 +54,21 @@ class Kind(NamedTuple):
     input_matches: bool | None
 
 
-_besides_the_label = attrgetter("run_id", "fingerprint", "expected", "vacuous", "empty_output", "input_matches")
+_besides_the_label = attrgetter("fingerprint", "vacuous", "empty_output", "input_matches")
 """What _Aggregates counts of a kind besides its archetype, its label and what it passed."""
 
 
-class _Pool(Generic[T]):
-    """Values met lately, so that equal ones are kept once; bounded by forgetting all."""
+class _Pool(Remembered[T, T]):
+    """Values met lately, so that equal ones are kept once."""
 
-    __slots__ = ("_met",)
-    limit = 16_384
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._met: dict[T, T] = {}
+        super().__init__(16_384)
 
     def share(self, value: T) -> T:
-        if len(self._met) >= self.limit:
-            self._met.clear()
-        return self._met.setdefault(value, value)
+        known = self.get(value)
+        return self.keep(value, value) if known is None else known
 
 
 # One pool for each type: a Terms of (1, 1, 1) equals a Passed of (True, True, True).
@@ -117,7 +122,12 @@ class CaseRow:
 
     @property
     def version(self) -> Version:
-        return _VERSION.unpack(self._version)
+        event_time, partition, offset = _VERSION.unpack(self._version)
+        return event_time - _LOWEST, partition - _LOWEST, offset - _LOWEST
+
+    def is_older_than(self, other: Self) -> bool:
+        """Tell whether the other one is the later result (contract.md, "Latest result")."""
+        return self._version < other._version
 
     @property
     def details(self) -> Details:
@@ -157,8 +167,9 @@ class CaseRow:
 
 
 def _packed(version: Version) -> bytes:
+    event_time, partition, offset = version
     try:
-        return _VERSION.pack(*version)
+        return _VERSION.pack(event_time + _LOWEST, partition + _LOWEST, offset + _LOWEST)
     except struct.error as error:
         raise ValueError("a version is three integers of 64 bits") from error
 
@@ -303,20 +314,18 @@ class _Aggregates:
     """Every aggregate of a report over some rows, moved row by row."""
 
     __slots__ = (
-        "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "expected",
-        "fingerprints", "input_mismatches", "runs", "total", "vacuous", "worst",
+        "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "fingerprints",
+        "input_mismatches", "total", "vacuous", "worst",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.total = _Tally()
         self.archetypes: dict[str, _Tally] = {}
         self.archetype_cases: dict[str, tuple[int, int]] = {}
-        self.runs = _Counts()
         self.fingerprints = _Counts()
         self.vacuous = [0, 0, 0, 0]
         self.empty_outputs = 0
         self.input_mismatches = 0
-        self.expected = 0
         self.worst = LowestNames()
         self.cr_misses = _TermCounts()
         self.ah_violations = _TermCounts()
@@ -335,8 +344,14 @@ class _Aggregates:
         self._move_counts(row, step)
         self._move_terms(row, step)
 
-    def replace(self, old: CaseRow, new: CaseRow) -> None:
-        """Count a row out and its successor in; what both have alike moves nothing."""
+    def replace(self, old: CaseRow | None, new: CaseRow | None) -> None:
+        """Count a row out and its successor in, None for no row; what both have alike moves nothing."""
+        if old is None or new is None:
+            if old is not None:
+                self.move(old, -1)
+            if new is not None:
+                self.move(new, 1)
+            return
         before, after = old.kind, new.kind
         if before.archetype != after.archetype:
             self._move_counts(old, -1)
@@ -357,10 +372,7 @@ class _Aggregates:
         self._move_kind(row.kind, step)
 
     def _move_kind(self, kind: Kind, step: int) -> None:
-        self.runs.move(kind.run_id or "", step)
         self.fingerprints.move(kind.fingerprint, step)
-        if kind.expected:
-            self.expected += step
         if kind.empty_output:
             self.empty_outputs += step
         if kind.input_matches is False:
@@ -394,22 +406,43 @@ class _Aggregates:
         self.archetype_cases[name] = tally.cases, tally.labels["Pass"]
 
 
+class _Standing:
+    """What is asked of a batch after each record: the labels, runs and expected test cases of the rows that stand."""
+
+    __slots__ = ("expected", "labels", "runs")
+
+    def __init__(self, rows: Iterable[CaseRow] = ()) -> None:
+        self.labels: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
+        self.runs = _Counts()
+        self.expected = 0
+        for row in rows:
+            self.move(row.kind, 1)
+
+    def move(self, kind: Kind, step: int) -> None:
+        """Count a row of this kind in (step 1) or out (step -1)."""
+        self.labels[kind.label] += step
+        self.runs.move(kind.run_id or "", step)
+        if kind.expected:
+            self.expected += step
+
+
 class BatchFold:
     """The latest row of each test case of a batch, and every aggregate of a report over them.
 
     In any order of offers, after any replacements and removals, all answers equal those of a fold from scratch over the
     rows that stand, to the last bit (contract.md, "Exact sums").
+
+    An offer moves only what is asked after each record. All else is moved when it is asked for, once for each test case
+    that was answered meanwhile, however often: `_moved` has the row of it that is still counted, None for none.
     """
 
-    __slots__ = ("_kept", "_rows")
+    __slots__ = ("_aggregates", "_moved", "_rows", "_standing")
 
     def __init__(self) -> None:
         self._rows: dict[str, CaseRow] = {}
-        self._kept: _Aggregates | None = None  # of a few rows none: there may be very many such batches
-
-    @property
-    def _aggregates(self) -> _Aggregates:
-        return _Aggregates.over(self._rows.values()) if self._kept is None else self._kept
+        self._standing: _Standing | None = None
+        self._aggregates: _Aggregates | None = None
+        self._moved: dict[str, CaseRow | None] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -425,29 +458,49 @@ class BatchFold:
 
         Of two rows of the very same source, the one offered later stands.
         """
-        standing = self._rows.get(test_id)
-        if standing is not None:
-            if row.version < standing.version:
-                return False
-            self._rows[test_id] = row
-            if self._kept is not None:
-                self._kept.replace(standing, row)
-                self._kept.worst.touch(test_id, self._rows)
-            return True
+        before = self._rows.get(test_id)
+        if before is not None and row.is_older_than(before):
+            return False
         self._rows[test_id] = row
-        self._move(test_id, row, 1)
+        self._note(test_id, before, row)
         return True
 
     def remove(self, test_id: str) -> None:
         """Forget a test case; raises KeyError for one that has no row."""
-        self._move(test_id, self._rows.pop(test_id), -1)
+        self._note(test_id, self._rows.pop(test_id), None)
 
-    def _move(self, test_id: str, row: CaseRow, step: int) -> None:
-        if self._kept is not None:
-            self._kept.move(row, step)
-            self._kept.worst.touch(test_id, self._rows)
-        elif len(self._rows) > _FEW:
-            self._kept = _Aggregates.over(self._rows.values())
+    def _note(self, test_id: str, before: CaseRow | None, after: CaseRow | None) -> None:
+        """Note that the row of a test case was replaced; None for no row."""
+        standing = self._standing
+        if standing is None:
+            if len(self._rows) > _FEW:
+                self._standing = _Standing(self._rows.values())
+                self._aggregates = _Aggregates.over(self._rows.values())
+            return
+        if before is None or after is None or before.kind is not after.kind:
+            if before is not None:
+                standing.move(before.kind, -1)
+            if after is not None:
+                standing.move(after.kind, 1)
+        if test_id not in self._moved:
+            self._moved[test_id] = before
+            if len(self._moved) > _MOST_MOVED:
+                self._settled()
+
+    def _settled(self) -> "_Aggregates":
+        """Give every aggregate over the rows that stand."""
+        if self._aggregates is None:
+            return _Aggregates.over(self._rows.values())
+        for test_id, counted in self._moved.items():
+            row = self._rows.get(test_id)
+            if row is not counted:
+                self._aggregates.replace(counted, row)
+                self._aggregates.worst.touch(test_id, self._rows)
+        self._moved.clear()
+        return self._aggregates
+
+    def _counted(self) -> _Standing:
+        return self._standing or _Standing(self._rows.values())
 
     def row(self, test_id: str) -> CaseRow:
         """Give the row that stands for a test case; raises KeyError for one that has none."""
@@ -456,57 +509,56 @@ class BatchFold:
     @property
     def mixed_runs(self) -> bool:
         """The rows come from more than one run."""
-        return len(self._aggregates.runs) > 1
+        return len(self._counted().runs) > 1
 
     @property
     def runs(self) -> dict[str, int]:
         """The cases of each run; a missing run counts as ""."""
-        return self._aggregates.runs.in_order()
+        return self._counted().runs.in_order()
 
     @property
     def fingerprints(self) -> dict[str, int]:
         """The cases scored under each fingerprint."""
-        return self._aggregates.fingerprints.in_order()
+        return self._settled().fingerprints.in_order()
 
     @property
     def expected_present(self) -> int:
         """How many rows are of test cases that the batch of that name holds."""
-        return self._aggregates.expected
+        return self._counted().expected
 
     @property
     def empty_outputs(self) -> int:
         """How many cases answered with three empty fields."""
-        return self._aggregates.empty_outputs
+        return self._settled().empty_outputs
 
     @property
     def input_mismatches(self) -> int:
         """How many cases have an output that was made from another narrative than their own."""
-        return self._aggregates.input_mismatches
+        return self._settled().input_mismatches
 
     def summary(self) -> dict[str, Any]:
         """Give the `summary` of a report."""
-        total = self._aggregates.total
-        labels = total.labels
+        labels, total = self._counted().labels, len(self._rows)
         return {
-            "total_cases": total.cases,
+            "total_cases": total,
             "pass": labels["Pass"],
             "review": labels["Review"],
             "fail": labels["Fail"],
-            "overall_pass_rate": _share(labels["Pass"], total.cases),
+            "overall_pass_rate": _share(labels["Pass"], total),
         }
 
     def by_archetype(self) -> dict[str, dict[str, Any]]:
         """Give the breakdown by archetype, by name; cases without an archetype are the group "Unknown"."""
-        archetypes = self._aggregates.archetypes
+        archetypes = self._settled().archetypes
         return {name: _breakdown(archetypes[name]) for name in sorted(archetypes)}
 
     def vacuous(self) -> dict[str, int]:
         """Count the cases whose criterion had nothing to check; `all`: whose three had nothing."""
-        return dict(zip((*CRITERIA, "all"), self._aggregates.vacuous, strict=True))
+        return dict(zip((*CRITERIA, "all"), self._settled().vacuous, strict=True))
 
     def failure_analysis(self) -> dict[str, list[dict[str, Any]]]:
         """Name the worst performers and the common misses (contract.md, "Ties")."""
-        rows, aggregates = self._rows, self._aggregates
+        rows, aggregates = self._rows, self._settled()
         worst = aggregates.worst.first(WORST_NAMED, rows, lambda test_id: (rows[test_id].scores.composite, test_id))
         return {
             "worst_performers": [result_document(name, rows[name].archetype, rows[name]) for name in worst],
@@ -517,7 +569,7 @@ class BatchFold:
 
     def snapshot(self) -> BatchSnapshot:
         """Give the numbers of this moment; what comes later does not change them."""
-        aggregates = self._aggregates
+        aggregates = self._settled()
         total = aggregates.total
         return BatchSnapshot(
             total_cases=total.cases,
@@ -526,7 +578,7 @@ class BatchFold:
             units=total.units,
             vacuous=tuple(aggregates.vacuous),
             empty_outputs=aggregates.empty_outputs,
-            expected_present=aggregates.expected,
+            expected_present=self.expected_present,
             archetypes=MappingProxyType(aggregates.archetype_cases.copy()),
         )
 

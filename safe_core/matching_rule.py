@@ -1,5 +1,7 @@
 """When a term counts as found in a text (contract.md, "Matching")."""
 
+from collections.abc import Iterable
+
 RULE = "substring/1"
 """The name of the rule, shown in every report: a found term is a case-insensitive substring of the text."""
 
@@ -9,6 +11,6 @@ def normalise(text: str) -> str:
     return text.lower().strip()
 
 
-def joined(*parts: str) -> str:
+def joined(parts: Iterable[str]) -> str:
     """Join the parts of a text with one space each, normalised."""
     return normalise(" ".join(parts))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import compress
 from typing import Final, Literal, NamedTuple
 
-from safe_core.expectations import Needles, PreparedExpectations, Terms
+from safe_core.expectations import PreparedExpectations, Terms
 from safe_core.many_term_search import which_stand_in
 from safe_core.matching_rule import joined, normalise
 from safe_core.outputs import Output
@@ -60,19 +60,53 @@ class CaseScore(NamedTuple):
     label: Label
 
 
-READ: Final[Mapping[Criterion, Callable[[Output], str]]] = {
-    "CR": lambda output: joined(*output.signals, output.summary),
-    "AH": lambda output: joined(*output.followup_questions),
-    "AC": lambda output: normalise(output.summary),
-}
+def _read_for_cr(output: Output) -> str:
+    return joined((*output.signals, output.summary))
+
+
+def _read_for_ah(output: Output) -> str:
+    return joined(output.followup_questions)
+
+
+def _read_for_ac(output: Output) -> str:
+    return normalise(output.summary)
+
+
+READ: Final[Mapping[Criterion, Callable[[Output], str]]] = {"CR": _read_for_cr, "AH": _read_for_ah, "AC": _read_for_ac}
 """What each criterion reads of an output, as terms are looked for in it (contract.md, "Criteria")."""
+
+
+class Hits(NamedTuple):
+    """All of an output that scores depend on: which terms of each list it holds, and whether it says anything."""
+
+    CR: tuple[bool, ...]
+    AH: tuple[bool, ...]
+    AC: tuple[bool, ...]
+    asks_questions: bool
+    is_empty: bool
 
 
 def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseScore:
     """Score one output against the expectations of its test case (contract.md, "Scoring")."""
-    cr_found, cr_missing = _search(expected.CR, READ["CR"](output))
-    ah_violations, _ = _search(expected.AH, READ["AH"](output))
-    ac_found, ac_missing = _search(expected.AC, READ["AC"](output))
+    return score_of_hits(expected, hits_in(output, expected), rules)
+
+
+def hits_in(output: Output, expected: PreparedExpectations) -> Hits:
+    """Look for each term in what its criterion reads (contract.md, "Matching")."""
+    return Hits(
+        tuple(which_stand_in(_read_for_cr(output), expected.CR.normalised)),
+        tuple(which_stand_in(_read_for_ah(output), expected.AH.normalised)),
+        tuple(which_stand_in(_read_for_ac(output), expected.AC.normalised)),
+        output.asks_questions,
+        output.is_empty,
+    )
+
+
+def score_of_hits(expected: PreparedExpectations, hits: Hits, rules: Rules) -> CaseScore:
+    """Score an output by what was found in it (contract.md, "Criteria", "Composite", "Label")."""
+    cr_found, cr_missing = _parted(expected.CR.terms, hits.CR)
+    ah_violations, _ = _parted(expected.AH.terms, hits.AH)
+    ac_found, ac_missing = _parted(expected.AC.terms, hits.AC)
     terms = expected.terms
     cr = _found_share(len(cr_found), terms.CR)
     ah = _avoided_share(len(ah_violations), terms.AH, strict=rules.strict_ah)
@@ -83,8 +117,8 @@ def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseS
         details=Details(cr_found, cr_missing, ah_violations, ac_found, ac_missing),
         terms=terms,
         passed=passed,
-        vacuous=Vacuous(terms.CR == 0, terms.AH == 0 or not output.asks_questions, terms.AC == 0),
-        empty_output=output.is_empty,
+        vacuous=Vacuous(terms.CR == 0, terms.AH == 0 or not hits.asks_questions, terms.AC == 0),
+        empty_output=hits.is_empty,
         label=_label(cr, ah, ac, rules.thresholds, passed),
     )
 
@@ -96,10 +130,8 @@ def label_of_counts(cr_found: int, ah_violations: int, ac_found: int, terms: Ter
     return _label(cr, ah, ac, rules.thresholds, _passed(cr, ah, ac, rules.thresholds))
 
 
-def _search(needles: Needles, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parted(terms: tuple[str, ...], hits: tuple[bool, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Part the terms into found and missing ones; a term listed twice counts twice (contract.md, "Matching")."""
-    terms, normalised = needles
-    hits = which_stand_in(text, normalised)
     if False not in hits:
         return terms, ()
     if True not in hits:

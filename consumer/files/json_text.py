@@ -3,7 +3,7 @@
 from typing import Final
 
 from consumer.errors import Poison
-from consumer.wire.input_event import NotJson, parse_json
+from consumer.wire.strict_json import NotJson, parse_json
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 

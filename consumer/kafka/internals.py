@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, partialmethod
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import aiokafka.record._crecords.default_records as compiled_records
@@ -16,8 +17,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import OAuthAuthenticator
 from aiokafka.consumer import fetcher as fetcher_module
-from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
+from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult, PartitionRecords
 from aiokafka.errors import (
+    CorruptRecordException,
     GroupCoordinatorNotAvailableError,
     KafkaConnectionError,
     KafkaError,
@@ -28,6 +30,7 @@ from aiokafka.protocol.group import SyncGroupRequest
 from aiokafka.record import default_records, legacy_records
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
+from msgspec import Struct
 from typing_extensions import Buffer
 
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
@@ -154,7 +157,8 @@ async def coordinator_link(consumer: AIOKafkaConsumer) -> CoordinatorLink:
 
 
 def bound_memory(decompression: Decompression) -> None:
-    """Limit what every client of this process decompresses, and hand over fetched records in parts.
+    """Limit what every client of this process decompresses, hand over fetched records in parts, and free them with the
+    last reference to them.
 
     The client's own functions decompress anything, and hand over all records of a fetch at once.
     """
@@ -163,6 +167,7 @@ def bound_memory(decompression: Decompression) -> None:
             name = f"{codec}_decode"
             if hasattr(module, name):
                 setattr(module, name, partial(decompression.decompress, codec))
+    fetcher_module.PartitionRecords = _Fetch
     FetchResult.getall = partialmethod(_take, decompression)
 
 
@@ -200,30 +205,109 @@ def _decompress(codec: int, packed: memoryview) -> Buffer:
     return decode(packed)
 
 
-class _Acyclic:
-    """Replaces the client's PartitionRecords, which is in a reference cycle with its own iterator; this is not.
+class FetchedRecord(Struct, gc=False):
+    """A record as clients hand it over: the client's own ConsumerRecord takes several times as long to make.
 
-    An unfinished batch in such a cycle, once in the oldest generation, would never be collected, and count as open.
+    Nothing in it can refer to it, so that the garbage collector need not look at thousands of them again and again.
     """
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        self._inner = PartitionRecords(*arguments, **named)
-        self._records: Generator[Any, None, None] = self._inner._records_iterator
-
-    @property
-    def next_fetch_offset(self) -> int:
-        return int(self._inner.next_fetch_offset)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._records
-
-    def __del__(self) -> None:
-        self._records.close()
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
 
 
-def break_cycles() -> None:
-    """Make every client of this process free what it has fetched with the last reference to it."""
-    fetcher_module.PartitionRecords = _Acyclic
+class _LargeRecord(FetchedRecord, gc=True, weakref=True):
+    """A record so large that it counts until its last reference is gone."""
+
+
+class Taken(list[FetchedRecord]):
+    """Records, and about how many bytes each of them takes up."""
+
+    __slots__ = ("sizes",)
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+
+class _Fetch(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
+    """Replaces the client's own: what a fetch has brought of a partition, from which records are taken in parts.
+
+    The client's is in a reference cycle with its iterator. An unfinished batch in such a cycle, once in the oldest
+    generation, would never be collected, and count as open. This one has no iterator but that of the current batch.
+    """
+
+    next_fetch_offset: int
+
+    def _unpack_records(self) -> None:
+        self._batch: Any = None
+        self._unread: Iterator[Any] = iter(())
+        self._last_headers: Sequence[tuple[str, bytes | None]] = ()
+
+    def take(self, taken: Taken, max_records: int | None, decompression: Decompression) -> bool:
+        """Add the next records, until they are as many or as large as is allowed; False if there are no more.
+
+        This is done for each record of both roles: hence one loop, and nothing called in it that can be spared.
+        """
+        topic, partition = self._tp
+        left, most = TAKE_BYTES, max_records or sys.maxsize
+        headers = self._last_headers
+        while left > 0 and len(taken) < most:
+            record = next(self._unread, None)
+            if record is None:
+                if not self._go_to_next_batch():
+                    return False
+                continue
+            offset = record.offset
+            if offset < self.next_fetch_offset:
+                continue  # a batch also holds records before the position
+            key, value = record.key, record.value
+            if record.headers != headers:  # mostly those of the record before, which are then kept once
+                headers = self._last_headers = record.headers or ()
+            size = _size(key, value, headers)
+            if size > _LARGE_RECORD_BYTES:
+                large = _LargeRecord(topic, partition, offset, record.timestamp, key, value, headers)
+                decompression.note_open(large, size)
+                taken.append(large)
+            else:
+                taken.append(FetchedRecord(topic, partition, offset, record.timestamp, key, value, headers))
+            taken.sizes.append(size)
+            left -= size
+            self.next_fetch_offset = offset + 1
+        return True
+
+    def _go_to_next_batch(self) -> bool:
+        """Begin the next batch whose records are to be delivered; False if there is none."""
+        self._leave_batch()
+        while self._records.has_next():
+            batch = self._records.next_batch()
+            if self._check_crcs and not batch.validate_crc():
+                raise CorruptRecordException(f"a batch of {self._tp.topic}/{self._tp.partition} fails its checksum")
+            self._batch = batch
+            if self._is_delivered(batch):
+                self._unread = iter(batch)
+                return True
+            self._leave_batch()
+        return False
+
+    def _leave_batch(self) -> None:
+        """Continue behind the batch, which after a compaction may be further than behind its last record."""
+        if self._batch is not None:
+            self.next_fetch_offset = self._batch.next_offset
+            self._batch, self._unread = None, iter(())
+
+    def _is_delivered(self, batch: Any) -> bool:
+        """Whether a reader may see the records of a batch: they are neither markers nor of an aborted transaction."""
+        if self._isolation_level == READ_COMMITTED and batch.producer_id is not None:
+            self._consume_aborted_up_to(batch.base_offset)
+            if batch.is_control_batch and self._contains_abort_marker(batch):
+                self._aborted_producers.discard(batch.producer_id)
+            if batch.is_transactional and batch.producer_id in self._aborted_producers:
+                return False
+        return not batch.is_control_batch
 
 
 def replace_batches() -> None:
@@ -285,15 +369,6 @@ def see_refused_tokens() -> None:
     conn_module.OAuthAuthenticator = _OAuth
 
 
-class Taken(list[Any]):
-    """Records, and about how many bytes each of them takes up."""
-
-    __slots__ = ("sizes",)
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-
 def _take(result: Any, decompression: Decompression, max_records: int | None = None) -> Taken:
     """The next records of a partition's fetch, also those before a batch that cannot be read.
 
@@ -302,19 +377,11 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
     taken = Taken()
     if not result.has_more() or not result.check_assignment(result._topic_partition):
         return taken
+    fetch: _Fetch = result._partition_records
     failure: KafkaError | None = None
-    left = TAKE_BYTES
+    is_over = True
     try:
-        for record in result._partition_records:
-            size = size_of(record)
-            taken.append(record)
-            taken.sizes.append(size)
-            left -= size
-            if size > _LARGE_RECORD_BYTES:
-                decompression.note_open(record, size)
-            if left <= 0 or len(taken) == max_records:
-                result._update_position()
-                return taken
+        is_over = not fetch.take(taken, max_records, decompression)
     except KafkaError as error:
         # Its frames, and those of its causes, refer to records, and to batches that are half read.
         error.__context__ = error.__cause__ = None
@@ -322,7 +389,8 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
     except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and only its partition must wait
         failure = UndecodableBatch(f"a batch cannot be read ({type(error).__name__})")
     result._update_position()
-    result._partition_records = None
+    if is_over:
+        result._partition_records = None
     if failure is not None and not taken:
         try:
             raise failure
@@ -333,9 +401,13 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
 
 def size_of(record: Any) -> int:
     """About how many bytes a record takes up: key, value and headers."""
-    size = len(record.value or b"") + len(record.key or b"")
-    for name, value in record.headers:  # three times as fast as sum(), and this is done for each record
-        size += _HEADER_BYTES + len(name) + len(value or b"")
+    return _size(record.key, record.value, record.headers)
+
+
+def _size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
+    size = len(value or b"") + len(key or b"")
+    for name, content in headers:  # three times as fast as sum(), and this is done for each record
+        size += _HEADER_BYTES + len(name) + len(content or b"")
     return size
 
 
@@ -404,11 +476,35 @@ def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) 
     client._on_connection_closed = noted
 
 
-def compressed_batch(producer: AIOKafkaProducer, batch_bytes: int) -> BatchBuilder:
-    """A batch like those of `producer.create_batch()`, but compressed with zstd, whatever the producer's setting."""
+class Batch(BatchBuilder):  # type: ignore[misc]  # aiokafka ships no types
+    """A batch of records to be sent; `add` does what the client's `append` does, in half the time."""
+
+    _closed: bool
+
+    def add(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+    ) -> bool:
+        """Add a record with a timestamp in ms; False if the batch is full, which ends it."""
+        if self._closed or self._builder.append(self._relative_offset, timestamp, key, value, headers) is None:
+            self._closed = True
+            return False
+        self._relative_offset += 1
+        return True
+
+
+Codec = Literal["none", "lz4", "zstd"]
+_CODEC_NUMBERS: Mapping[Codec, int] = {
+    "none": DefaultRecordBatch.CODEC_NONE,
+    "lz4": DefaultRecordBatch.CODEC_LZ4,
+    "zstd": DefaultRecordBatch.CODEC_ZSTD,
+}
+
+
+def new_batch(producer: AIOKafkaProducer, batch_bytes: int, codec: Codec = "none") -> Batch:
+    """A batch like those of `producer.create_batch()`, of any size and codec."""
     manager: Any = producer._txn_manager
     transactional = manager is not None and manager.transactional_id is not None
-    return BatchBuilder(batch_bytes, DefaultRecordBatch.CODEC_ZSTD, is_transactional=transactional)
+    return Batch(batch_bytes, _CODEC_NUMBERS[codec], is_transactional=transactional)
 
 
 def identity_of(producer: AIOKafkaProducer) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from consumer.kafka.decompression import Decompression
 from consumer.kafka.internals import (
     bound_memory,
-    break_cycles,
     pace_reconnects,
     replace_batches,
     see_refused_tokens,
@@ -20,6 +19,5 @@ def install_patches(settings: Settings) -> None:
     """
     bound_memory(Decompression(settings.max_batch_bytes))
     replace_batches()
-    break_cycles()
     pace_reconnects()
     see_refused_tokens()

@@ -25,7 +25,7 @@ from typing_extensions import override
 from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
-from consumer.kafka.internals import compressed_batch, dispose, identity_of, note_lost_connections
+from consumer.kafka.internals import Batch, dispose, identity_of, new_batch, note_lost_connections
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Outgoing:
     def __init__(self, producer: AIOKafkaProducer, now_ms: int, share: float = 1.0) -> None:
         self._producer = producer
         self._now_ms = now_ms
-        self._batches: dict[tuple[str, int], list[Any]] = {}
+        self._batches: dict[tuple[str, int], list[Batch]] = {}
         self._left = int(_FULL_BYTES * share)
         self.share = share
 
@@ -80,12 +80,11 @@ class Outgoing:
         where = (topic, partition)  # a plain pair for speed: this runs four times for each input
         batches = self._batches.get(where)
         if batches is None:
-            batches = self._batches[where] = [self._producer.create_batch()]
+            batches = self._batches[where] = [new_batch(self._producer, MAX_BATCH_BYTES)]
         headers = headers if type(headers) is list else list(headers)  # the client takes nothing else
-        if batches[-1].append(timestamp=self._now_ms, key=key, value=value, headers=headers) is None:
-            fresh = self._producer.create_batch()
-            fresh.append(timestamp=self._now_ms, key=key, value=value, headers=headers)
-            batches.append(fresh)
+        if not batches[-1].add(self._now_ms, key, value, headers):
+            batches.append(new_batch(self._producer, MAX_BATCH_BYTES))
+            batches[-1].add(self._now_ms, key, value, headers)
         if value is not None:
             self._left -= len(value)
 
@@ -95,10 +94,11 @@ class Outgoing:
         """Add one large record in a compressed batch of its own; False if this is still over the topic's limit."""
         if len(value) > _COMPRESSIBLE_BYTES or len(zstd_encode(value)) > max_bytes:
             return False
-        batch = compressed_batch(self._producer, MAX_BATCH_BYTES)
-        batch.append(timestamp=self._now_ms, key=key, value=value, headers=list(headers))
+        batch = new_batch(self._producer, MAX_BATCH_BYTES, "zstd")
+        batch.add(self._now_ms, key, value, list(headers))
         # The next record must not be added to it.
-        self._batches.setdefault((topic, partition), []).extend((batch, self._producer.create_batch()))
+        fresh = new_batch(self._producer, MAX_BATCH_BYTES)
+        self._batches.setdefault((topic, partition), []).extend((batch, fresh))
         self._left -= len(value)
         return True
 
@@ -118,7 +118,7 @@ class Outgoing:
                     if (topic == last) is is_last:
                         sending.create_task(self._send_in_order(topic, partition, batches))
 
-    async def _send_in_order(self, topic: str, partition: int, batches: list[Any]) -> None:
+    async def _send_in_order(self, topic: str, partition: int, batches: list[Batch]) -> None:
         for batch in batches:
             if batch.record_count() == 0:
                 continue

@@ -4,29 +4,20 @@ The first check that fails names the reason: empty_value, too_large, unsupported
 parser meets, not_object, invalid_event, invalid_id. No message repeats a byte of the input.
 """
 
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isinf
 from typing import Any, NamedTuple
-
-import orjson
 
 from consumer.errors import Poison
 from consumer.text import is_utf8
 from consumer.wire.record import Record
+from consumer.wire.strict_json import parse_json
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
+from safe_core.remembered import Remembered
 
-DEPTH_LIMIT = 64
-"""How deep objects and arrays may nest; the top-level object is depth 1."""
-
-_TOO_LONG_FOR_AN_INT = 19
-_INTEGER_BEYOND_INT64 = 2**64
 _STRUCTURED_CONTENT_TYPE = b"application/cloudevents+json"
 _SPEC_VERSION = "1.0"
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 class InputEvent(NamedTuple):
@@ -102,145 +93,6 @@ def _refuse_unless_excluded(value: bytes, rules: InputRules, *, structured: bool
     raise Poison("not_utf8", "the name of a header is not UTF-8")
 
 
-# --- JSON -------------------------------------------------------------------------------------------------------------
-
-
-class NotJson(Poison):
-    """A text that is no JSON; `position` is in characters from 0."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__("invalid_json", f"not valid JSON at character {position}")
-        self.position = position
-
-
-def parse_json(value: bytes) -> object:
-    """Parse strict JSON: no duplicate keys, no NaN, no lone surrogates, at most DEPTH_LIMIT deep; raises Poison."""
-    document = _parsed_quickly(value)
-    return _parsed_with_care(value) if document is None else document
-
-
-def _parsed_quickly(value: bytes) -> dict[str, object] | None:
-    """Parse what is surely strict JSON, several times faster; None for all else, whatever it is.
-
-    A fast parser keeps the last of several equal keys. So the keys and strings that it gives are counted: where no
-    quote is escaped, the text has twice as many quotes, or something was dropped.
-    """
-    if b"\\" in value and b'\\"' in value:
-        return None
-    try:
-        document = orjson.loads(value)
-        if type(document) is dict and 2 * _count_texts(document, DEPTH_LIMIT) == value.count(b'"'):
-            return document
-    except (orjson.JSONDecodeError, _Unproven):
-        pass
-    return None
-
-
-_SHORTER_THAN_19_DIGITS = 10**17
-
-
-class _Unproven(Exception):
-    """What the fast parser gives may be another value than the text has."""
-
-
-def _count_texts(part: dict[str, Any] | list[Any], depth: int) -> int:
-    """Count all keys and strings; raises _Unproven at a number that may be rounded, or below the depth."""
-    if depth == 0:
-        raise _Unproven
-    count = 0
-    members: Iterable[Any] = part
-    if type(part) is dict:
-        count, members = len(part), part.values()
-    for each in members:
-        kind = type(each)
-        if kind is str:
-            count += 1
-        elif kind is dict or kind is list:
-            count += _count_texts(each, depth - 1)
-        elif kind is float or (kind is int and not -_SHORTER_THAN_19_DIGITS < each < _SHORTER_THAN_19_DIGITS):
-            raise _Unproven
-    return count
-
-
-def _parsed_with_care(value: bytes) -> object:
-    try:
-        text = value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Poison("not_utf8", f"byte {error.start} is not UTF-8") from None
-    if text.startswith(_BYTE_ORDER_MARK):
-        raise Poison("invalid_json", "the value begins with a byte order mark")
-    # Counting brackets is quick and can only overstate the depth: nearly every document needs no closer look.
-    if text.count("{") + text.count("[") > DEPTH_LIMIT:
-        _check_depth(text)
-    try:
-        document = _parsed(text)
-    except json.JSONDecodeError as error:
-        raise NotJson(error.pos) from None
-    # One character is looked for far quicker than three, and few texts hold it.
-    if "\\" in text and ("\\ud" in text or "\\uD" in text):
-        _check_surrogates(document)
-    return document
-
-
-# A string that is never closed counts to its end: to look for brackets inside it again and again would take for ever.
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for token in _STRING_OR_BRACKET.finditer(text):
-        symbol = token.group()
-        if symbol in "[{":
-            depth += 1
-            if depth > DEPTH_LIMIT:
-                raise Poison("too_deep", f"nested deeper than {DEPTH_LIMIT} at character {token.start()}")
-        elif symbol in "]}":
-            depth -= 1
-
-
-def _check_surrogates(document: object) -> None:
-    """Python's parser lets `\\ud800` alone pass; no such text can be written as UTF-8 again."""
-    try:
-        json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise Poison("invalid_json", "an escape names a lone surrogate") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise Poison("duplicate_key", "a key appears twice in one object")
-    return members
-
-
-def _float(digits: str) -> float:
-    number = float(digits)
-    if isinf(number):
-        raise Poison("invalid_number", "a number is beyond binary64")
-    return number
-
-
-def _integer(digits: str) -> int:
-    # No number of an event is ever read: only its being a number counts, and 5,000 digits are not worth converting.
-    return int(digits) if len(digits) < _TOO_LONG_FOR_AN_INT else _INTEGER_BEYOND_INT64
-
-
-def _constant(_name: str) -> float:
-    raise Poison("invalid_json", "NaN and Infinity are not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant)
-
-
-def _parsed(text: str) -> object:
-    # raw_decode is decode without its care for white space around the document, which few producers write.
-    if text.startswith("{"):
-        document, end = _DECODER.raw_decode(text)
-        if end == len(text):
-            return document
-    return _DECODER.decode(text)
-
-
 # --- CloudEvents ------------------------------------------------------------------------------------------------------
 
 
@@ -303,34 +155,52 @@ _IDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id")
 _REQUIRED_IDS = 2
 """How many of _IDS, from the left, must be there."""
 
+_good_ids: Remembered[str | None, None] = Remembered(16_384)
+"""Ids met lately that are good ones, and None for one that is not there."""
+
 
 def _event(document: dict[str, Any], record_timestamp: int, event_id: str | None) -> InputEvent:
     get = document.get
     ids = (get("test_id"), get("batch_id"), get("concern_id"), get("archetype"), get("metric_id"), get("run_id"))
-    for position, identifier in enumerate(ids):
-        if type(identifier) is not str and (identifier is not None or position < _REQUIRED_IDS):
-            raise Poison("invalid_event", f"{_IDS[position]} is missing or not a string")
+    test_id, batch_id, concern_id, archetype, metric_id, run_id = ids
+    if type(test_id) is not str or type(batch_id) is not str:
+        raise _not_a_string(ids)
+    for identifier in ids:
+        if type(identifier) is not str and identifier is not None:
+            raise _not_a_string(ids)
     if "output" not in document:
         raise Poison("invalid_event", "output is missing")
+    output = document["output"]
     try:
-        output = Output.parse(document["output"])
-        narrative = narrative_read(document, document["output"])
+        parsed = Output.parse(output)
+        narrative = narrative_read(document, output)
     except (InvalidOutput, InvalidDigest) as error:
         what = "input_digest " if isinstance(error, InvalidDigest) else ""
         raise Poison("invalid_event", f"{what}{error}") from None
     generated_at = get("generated_at")
     event_time = record_timestamp if generated_at is None else milliseconds_of(generated_at)
-    for position, identifier in enumerate(ids):
-        if identifier is not None:
-            problem = id_problem(identifier)
-            if problem is not None:
-                raise Poison("invalid_id", f"{_IDS[position]} {problem}")
-    test_id, batch_id, concern_id, archetype, metric_id, run_id = ids
-    assert isinstance(test_id, str)
-    assert isinstance(batch_id, str)
+    for identifier in ids:
+        if identifier not in _good_ids:
+            _check_ids(ids)
     return InputEvent(
-        test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, output, narrative, event_id
+        test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, parsed, narrative, event_id
     )
+
+
+def _not_a_string(ids: Sequence[object]) -> Poison:
+    wrong = next(
+        position
+        for position, identifier in enumerate(ids)
+        if type(identifier) is not str and (identifier is not None or position < _REQUIRED_IDS)
+    )
+    return Poison("invalid_event", f"{_IDS[wrong]} is missing or not a string")
+
+
+def _check_ids(ids: Sequence[str | None]) -> None:
+    for name, identifier in zip(_IDS, ids, strict=True):
+        if identifier is not None and (problem := id_problem(identifier)):
+            raise Poison("invalid_id", f"{name} {problem}")
+        _good_ids.keep(identifier, None)
 
 
 def narrative_read(event: Mapping[str, object], output: object) -> str | None:
@@ -339,6 +209,6 @@ def narrative_read(event: Mapping[str, object], output: object) -> str | None:
     None where neither tells; raises InvalidDigest.
     """
     stated = stated_digest(event.get("input_digest"))
-    if isinstance(output, Mapping) and "raw_input" in output:
+    if isinstance(output, (dict, Mapping)) and "raw_input" in output:  # dict first: that is asked more quickly
         return digest_of_narrative(output["raw_input"]) or stated
     return stated

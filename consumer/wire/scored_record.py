@@ -12,6 +12,7 @@ from msgspec import Meta, Raw, Struct
 from consumer.wire.headers import RESULT_TYPE, KafkaHeaders, Undecodable, cloudevent
 from consumer.wire.times import rfc_3339
 from safe_core import CaseRow, CaseScore, Details, Passed, Scores, Terms, Vacuous
+from safe_core.remembered import Remembered
 
 Score = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -141,7 +142,12 @@ def result_of(test_id: str, archetype: str | None, case: CaseScore) -> ResultSha
     )
 
 
-def encode_scored(scored: ScoredRecord[ResultShape]) -> bytes:
+def encode_result_of(test_id: str, archetype: str | None, case: CaseScore) -> Raw:
+    """The scores of one case as a scored record and its result event have them."""
+    return Raw(_ENCODER.encode(result_of(test_id, archetype, case)))
+
+
+def encode_scored(scored: ScoredRecord[Any]) -> bytes:
     """One scored case as the repartition topic and the changelog hold it."""
     return _ENCODER.encode(scored)
 
@@ -189,9 +195,8 @@ class ToFold(NamedTuple):
     row: CaseRow
 
 
-_MOST_REMEMBERED = 8_192
 _LONGEST_REMEMBERED = 4_096  # bytes
-_remembered: dict[tuple[object, ...], tuple[str, CaseRow]] = {}
+_remembered: Remembered[tuple[object, ...], tuple[str, CaseRow]] = Remembered(8_192)
 """What the fold keeps of results met lately, by their bytes and all else that it is made of but the version."""
 
 
@@ -217,35 +222,41 @@ def decode_to_fold(value: bytes | None) -> ToFold:
     whole = decode_scored(value)
     row = row_of(whole)
     if len(result) <= _LONGEST_REMEMBERED:
-        if len(_remembered) >= _MOST_REMEMBERED:
-            _remembered.clear()
-        _remembered[key] = whole.result.test_id, row
+        _remembered.keep(key, (whole.result.test_id, row))
     return ToFold(scored, whole.result.test_id, row)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
+class _ResultEvent(Struct):
+    """The data of a result event, in the order of its members."""
+
+    concern_id: str
+    batch_id: str
+    timestamp: str
+    summary: dict[str, Any]
+    expected_cases: int | None
+    complete: bool
+    run_id: str | None
+    input_matches: bool | None
+    mixed_runs: bool
+    result: Any
+    source: SourceShape
+    scorer: ScoredBy
+    expectations_digest: str
+    output_digest: str
+
+
 def encode_result(scored: ScoredRecord[Any], summary: dict[str, Any], *, complete: bool, mixed_runs: bool) -> bytes:
     """The result event of a scored case, with its batch's summary as of that case."""
     return _ENCODER.encode(
-        {
-            "concern_id": scored.concern_id,
-            "batch_id": scored.batch_id,
-            "timestamp": rfc_3339(scored.scored_at),
-            "summary": summary,
-            "expected_cases": scored.expected_cases,
-            "complete": complete,
-            "run_id": scored.run_id,
-            "input_matches": scored.input_matches,
-            "mixed_runs": mixed_runs,
-            "result": scored.result,
-            "source": scored.source,
-            "scorer": scored.scorer,
-            "expectations_digest": scored.expectations_digest,
-            "output_digest": scored.output_digest,
-        }
-    )
+        _ResultEvent(
+            scored.concern_id, scored.batch_id, rfc_3339(scored.scored_at), summary, scored.expected_cases, complete,
+            scored.run_id, scored.input_matches, mixed_runs, scored.result, scored.source, scored.scorer,
+            scored.expectations_digest, scored.output_digest,
+        )
+    )  # fmt: skip
 
 
 _FINGERPRINT_DIGITS = slice(len("sha256:"), len("sha256:") + 16)

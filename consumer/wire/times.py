@@ -24,9 +24,12 @@ def milliseconds_of(text: object) -> int:
     """Milliseconds since 1970 of an RFC 3339 time with a zone, fractions cut (contract.md, "Times")."""
     if not isinstance(text, str) or _RFC_3339.fullmatch(text) is None:
         raise Poison("invalid_event", "generated_at is not an RFC 3339 time with a zone")
-    leap_ms = 1_000 if ":60" in text else 0  # Python reads neither leap seconds nor small letters
+    leap_ms = 0
+    if ":60" in text or not text.isupper():  # Python reads neither leap seconds nor small letters
+        leap_ms = 1_000 if ":60" in text else 0
+        text = text.upper().replace(":60", ":59")
     try:
-        moment = datetime.fromisoformat(text.upper().replace(":60", ":59"))
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise Poison("invalid_event", "generated_at names a day that does not exist") from None
     return (moment - _EPOCH) // _MILLISECOND + leap_ms

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from msgspec import Raw
+
 from consumer.errors import Poison, Transient
 from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.kafka.group_offsets import Committed
@@ -21,12 +23,13 @@ from consumer.wire.headers import caused_by, own_headers, traced
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ResultShape, ScoredBy, ScoredRecord, SourceShape, encode_scored, result_of
+from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
+from consumer.worker.outcomes import Outcome, Outcomes
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
 from consumer.worker.traces import SliceSpans
 from consumer.worker.waiting import unless
-from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by, score
+from safe_core import JudgedBy, Policy, do_inputs_match, judged_by
 
 _LARGE_BYTES = 64 * 1024
 
@@ -70,8 +73,10 @@ class ScorerPartition:
         metrics: Metrics,
         now_ms: Callable[[], int],
         spans: SliceSpans | None = None,
+        outcomes: Outcomes | None = None,
     ) -> None:
         self._spans = spans or SliceSpans()
+        self._outcomes = outcomes or Outcomes(settings.policy)
         self._partition = partition
         self._settings = settings
         self._source = source
@@ -240,11 +245,12 @@ class ScorerPartition:
         if concern_id is None:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
         started = time.perf_counter()
-        case = self._scored(event, found, by)
+        outcome = self._outcome(event, found, by)
+        case = outcome.case
         input_matches = do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
-                record, event, concern_id, by.archetype, found, case,
+                record, event, concern_id, found, outcome,
                 input_matches=input_matches, scored_by=self._scored_by, scored_at=self._now_ms(),
             )
         )  # fmt: skip
@@ -265,9 +271,9 @@ class ScorerPartition:
         if input_matches is False:
             counts["safe_input_mismatches", concern_id] += 1
 
-    def _scored(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> CaseScore:
+    def _outcome(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> Outcome:
         try:
-            return score(found.prepared, event.output, self._settings.policy.rules_for(by.metric_id, by.archetype))
+            return self._outcomes.of(event.test_id, by, found.prepared, event.output)
         except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 
@@ -316,20 +322,20 @@ def scored_record(
     record: Record,
     event: InputEvent,
     concern_id: str,
-    archetype: str | None,
     found: FoundExpectations,
-    case: CaseScore,
+    outcome: Outcome,
     *,
     input_matches: bool | None,
     scored_by: ScoredBy,
     scored_at: int,
-) -> ScoredRecord[ResultShape]:
+) -> ScoredRecord[Raw]:
     """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
+    case = outcome.case
     return ScoredRecord(
         concern_id=concern_id,
         batch_id=event.batch_id,
         run_id=event.run_id,
-        result=result_of(event.test_id, archetype, case),
+        result=outcome.result,
         source=SourceShape(record.topic, record.partition, record.offset, event.event_time),
         scorer=scored_by,
         expectations_digest=found.prepared.digest,

@@ -29,13 +29,14 @@ from consumer.wire.headers import SCHEMA, own_headers
 from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, parts_of
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ScoredBy, encode_scored
+from consumer.wire.scored_record import ScoredBy, encode_result_of, encode_scored
 from consumer.worker import aggregator as aggregator_module
 from consumer.worker import forgetting as forgetting_module
 from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.outcomes import Outcome
 from consumer.worker.scorer import scored_record
 from safe_core import (
     CaseScore,
@@ -208,9 +209,8 @@ def scored(
             Fetched(None, b"{}", (), offset, NOW - 250, "input", 0),
             InputEvent(test_id, batch, concern, None, None, run, at, Output()),
             concern,
-            None,
             replace(FOUND, expected_cases=expected),
-            case_of(label),
+            Outcome(case_of(label), encode_result_of(test_id, None, case_of(label))),
             input_matches=None,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,

@@ -22,7 +22,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.consumer import fetcher as fetcher_module
-from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
+from aiokafka.consumer.fetcher import Fetcher, FetchResult
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -309,6 +309,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> Decompression:
             if hasattr(module, f"{codec}_decode"):
                 monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
     monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
+    monkeypatch.setattr(fetcher_module, "PartitionRecords", fetcher_module.PartitionRecords)
     internals.bound_memory(decompression)
     return decompression
 
@@ -326,9 +327,8 @@ def batch_of(values: Sequence[bytes], first_offset: int = 0, codec: int = 0) -> 
 
 
 @pytest.fixture
-def uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """As while a worker runs: what is held in a circle may be held for ever."""
-    monkeypatch.setattr(fetcher_module, "PartitionRecords", PartitionRecords)
     gc.disable()
     yield
     gc.enable()
@@ -469,7 +469,7 @@ async def test_a_time_that_the_broker_has_set_holds_for_such_a_record_too(fetchi
     batch = encode_batch([replace(message(b"odd", ODD), timestamp=STAMP - 5), message(b"x")], now_ms=STAMP)
     put(fetching, with_codec_number(batch, 8))  # no codec, and the bit that says so
     taken = await internals.take(fetching, WHERE)
-    assert [(each.timestamp, each.timestamp_type) for each in taken] == [(STAMP, 1)] * 2
+    assert [each.timestamp for each in taken] == [STAMP] * 2
 
 
 @pytest.mark.usefixtures("tolerant")
@@ -483,7 +483,7 @@ async def test_the_room_for_such_a_batch_is_taken_once(fetching: Any, monkeypatc
     sizes = []
     for _ in messages:
         (record,) = await internals.take(fetching, WHERE)
-        sizes.append(len(record.value))
+        sizes.append(len(record.value or b""))
         assert wide.open_bytes < 4 * LIMIT
         del record
     assert sizes == [1_200_000, 3, 1_800_000]
@@ -570,28 +570,38 @@ async def test_a_large_record_counts_as_open_until_nobody_holds_it(
     assert bounded.open_bytes == 0
 
 
-@pytest.mark.usefixtures("bounded", "uncollected")
-async def test_a_batch_that_must_wait_lets_go_of_what_was_read_before_it(
-    fetching: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def two_large(fetching: Any, monkeypatch: pytest.MonkeyPatch) -> Decompression:
+    """A fetch of two batches with one record each, of which only one may be open."""
     wide = Decompression(4 * LIMIT)
     internals.bound_memory(wide)
-    internals.break_cycles()
     monkeypatch.setattr(internals, "TAKE_BYTES", 1)
     monkeypatch.setattr(internals, "_LARGE_RECORD_BYTES", 1_000)
     zstd = CODEC_NUMBERS["zstd"]
     put(fetching, batch_of([b"x" * 3 * LIMIT], codec=zstd), batch_of([b"y" * 3 * LIMIT], first_offset=1, codec=zstd))
+    return wide
+
+
+@pytest.mark.usefixtures("bounded", "uncollected")
+async def test_what_was_read_before_a_batch_is_let_go_of_before_it(fetching: Any, two_large: Decompression) -> None:
+    for offset in (0, 1):
+        assert [record.offset for record in await internals.take(fetching, WHERE)] == [offset]
+    assert await internals.take(fetching, WHERE) == []
+    assert two_large.open_bytes == 0
+
+
+@pytest.mark.usefixtures("bounded", "uncollected")
+async def test_a_batch_that_must_wait_holds_nothing(fetching: Any, two_large: Decompression) -> None:
     records = await internals.take(fetching, WHERE)
-    assert [record.offset for record in records] == [0]
-    records.clear()
     failure: weakref.ref[Exception] | None = None
     try:
         await internals.take(fetching, WHERE)
     except BatchesInTheWay as error:
         failure = weakref.ref(error)
-    assert failure is not None, "what is read last is held until the next is read"
+    assert failure is not None, "two large batches are open at once"
     assert failure() is None, "it and the frame that raised it hold each other"
-    assert wide.open_bytes == 0, "it would be in its own way for as long as the garbage is not collected"
+    records.clear()
+    assert two_large.open_bytes == 0, "it would be in its own way for as long as the garbage is not collected"
 
 
 @pytest.mark.usefixtures("bounded")
@@ -764,7 +774,7 @@ CODEC, ZSTD, TRANSACTIONAL = 0x07, 0x04, 0x10
 @pytest.mark.parametrize("transactional_id", [None, "g:input:0"])
 async def test_a_compressed_batch_is_one_of_the_producers_own_but_for_the_codec(transactional_id: str | None) -> None:
     made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id=transactional_id)
-    own, compressed = attributes(made.create_batch()), attributes(internals.compressed_batch(made, 1_000))
+    own, compressed = attributes(made.create_batch()), attributes(internals.new_batch(made, 1_000, "zstd"))
     made._closed = True
     assert compressed & CODEC == ZSTD, "large dead letters would be left out"
     assert own & CODEC == 0
@@ -832,7 +842,6 @@ async def test_what_a_fetch_has_brought_is_freed_with_its_last_reference(
 ) -> None:
     wide = Decompression(8 * LIMIT)
     internals.bound_memory(wide)
-    internals.break_cycles()
     monkeypatch.setattr(internals, "TAKE_BYTES", 1)
     put(fetching, batch_of([b"x" * LIMIT] * 3, codec=CODEC_NUMBERS["zstd"]))
     assert [record.offset for record in await internals.take(fetching, WHERE)] == [0], "it is read half"

@@ -23,6 +23,7 @@ from consumer.wire.scored_record import (
     encode_scored,
     row_of,
 )
+from safe_core.remembered import Remembered
 
 few = st.sampled_from
 flags = st.tuples(st.booleans(), st.booleans(), st.booleans())
@@ -83,8 +84,7 @@ def test_what_is_no_scored_record_is_refused(value: bytes | None) -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scored_record, "_remembered", {})
-    monkeypatch.setattr(scored_record, "_MOST_REMEMBERED", 3)
+    monkeypatch.setattr(scored_record, "_remembered", Remembered(3))
     for number in range(10):
         decode_to_fold(encode_scored(a_record(test_id=f"T{number}")))
         assert 1 <= len(scored_record._remembered) <= 3

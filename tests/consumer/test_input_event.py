@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from consumer.errors import REASONS, Poison
 from consumer.wire import input_event as decode_module
-from consumer.wire.input_event import DEPTH_LIMIT, InputEvent, InputRules, decode, parse_json
+from consumer.wire import strict_json
+from consumer.wire.input_event import InputEvent, InputRules, decode
+from consumer.wire.strict_json import DEPTH_LIMIT, parse_json
 from safe_core import EMPTY_OUTPUT, Output
 
 RULES = InputRules()
@@ -481,10 +483,11 @@ def test_a_byte_order_mark_is_named() -> None:
 MEMBERS = (
     "test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id", "generated_at", "output", "data", "type"
 )  # fmt: skip
+WIRE = (Path(decode_module.__file__), Path(strict_json.__file__))
 RULE_BOOK = (Path(decode_module.__file__).parents[2] / "safe_core").glob("*.py")
 # Every word that decode and the rule book can say; the input may hold them too without having been repeated.
 VOCABULARY = " ".join(
-    [path.read_text(encoding="utf-8") for path in (Path(decode_module.__file__), *sorted(RULE_BOOK))]
+    [path.read_text(encoding="utf-8") for path in (*WIRE, *sorted(RULE_BOOK))]
     + [f"{member} {verb} " for member in MEMBERS for verb in ("is", "has", "holds")]
 )
 

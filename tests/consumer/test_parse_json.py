@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from consumer.errors import Poison
-from consumer.wire import input_event
-from consumer.wire.input_event import DEPTH_LIMIT, parse_json
+from consumer.wire import strict_json
+from consumer.wire.strict_json import DEPTH_LIMIT, parse_json
 
 spaces = st.sampled_from(["", "", "", " ", "\n", "\t", " \r\n"])
 strings = st.one_of(
@@ -71,12 +71,12 @@ def said(parse: object, value: bytes) -> object:
 @example("{} x")
 def test_both_say_the_same_of_any_text(text: str) -> None:
     value = text.encode(errors="surrogatepass")
-    assert said(parse_json, value) == said(input_event._parsed_with_care, value)
+    assert said(parse_json, value) == said(strict_json._parsed_with_care, value)
 
 
 @given(value=st.binary(max_size=40))
 def test_both_say_the_same_of_any_bytes(value: bytes) -> None:
-    assert said(parse_json, value) == said(input_event._parsed_with_care, value)
+    assert said(parse_json, value) == said(strict_json._parsed_with_care, value)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,28 @@ def test_both_say_the_same_of_any_bytes(value: bytes) -> None:
         '{"test_id":"A","output":{"signals":["a:b","c"],"summary":"x\\ny"},"n":7,"ok":true,"none":null}',
         "{}",
         '{"a" : "b"}',
+        '{"a":"\\"","b":0.5}',
+        '{"a":1234567890123456789}',
+        '{"a" : 1E2, "b": "\\u00e9"}',
+        '{"a":' + "[" * 7 + "]" * 7 + "}",
     ],
 )
 def test_the_usual_is_parsed_quickly(text: str) -> None:
-    assert input_event._parsed_quickly(text.encode()) == json.loads(text)
+    assert strict_json._parsed_quickly(text.encode()) == json.loads(text)
 
 
-@pytest.mark.parametrize("text", ['{"a":1,"a":1}', '{"a":"\\""}', '{"a":0.5}', '{"a":1234567890123456789}', "[]", "x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}',
+        '{"a": "\\""}',
+        '{"a" : "\\u0022"}',
+        '{"a":1e999}',
+        '{"a":18446744073709551616}',
+        '{"a":' + "[" * 8 + "]" * 8 + "}",
+        "[]",
+        "x",
+    ],
+)
 def test_what_is_not_proved_is_left_to_the_careful_one(text: str) -> None:
-    assert input_event._parsed_quickly(text.encode()) is None
+    assert strict_json._parsed_quickly(text.encode()) is None

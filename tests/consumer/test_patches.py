@@ -53,7 +53,7 @@ def limit_in_force() -> int | None:
     """How much a batch may hold, decompressed; None unless all that must be changed in the client has been."""
     patched = (
         fetcher_module.MemoryRecords is internals._Batches
-        and fetcher_module.PartitionRecords is internals._Acyclic
+        and fetcher_module.PartitionRecords is internals._Fetch
         and AIOKafkaClient._get_conn is not internals._connect
         and AIOKafkaClient.bootstrap is not internals._bootstrap
         and conn_module.OAuthAuthenticator is internals._OAuth

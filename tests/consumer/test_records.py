@@ -31,9 +31,18 @@ from consumer.wire.headers import (
 )
 from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, batch_key, case_key, parts_of
-from consumer.wire.scored_record import ScoredBy, decode_scored, encode_result, encode_scored, result_headers, row_of
+from consumer.wire.scored_record import (
+    ScoredBy,
+    decode_scored,
+    encode_result,
+    encode_result_of,
+    encode_scored,
+    result_headers,
+    row_of,
+)
 from consumer.wire.times import rfc_3339
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
+from consumer.worker.outcomes import Outcome
 from consumer.worker.scorer import scored_record
 from safe_core import (
     CaseScore,
@@ -115,7 +124,7 @@ def scored_value(
 ) -> bytes:
     return encode_scored(
         scored_record(
-            Fetched(**record), event, "I25", archetype, FOUND, case,
+            Fetched(**record), event, "I25", FOUND, Outcome(case, encode_result_of(event.test_id, archetype, case)),
             input_matches=None, scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
         )
     )  # fmt: skip

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.consumer.fetcher import Fetcher, FetchError, FetchResult, PartitionRecords
+from aiokafka.consumer import fetcher as fetcher_module
+from aiokafka.consumer.fetcher import Fetcher, FetchError, FetchResult
 from aiokafka.errors import OffsetOutOfRangeError, TopicAuthorizationFailedError
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
@@ -62,7 +63,7 @@ class Group:
         """A fetch has brought these batches."""
         where, assignment = TopicPartition("input", partition), self.consumer._subscription.subscription.assignment
         position = assignment.state_value(where).position
-        records = PartitionRecords(
+        records = fetcher_module.PartitionRecords(
             where, MemoryRecords(b"".join(batches)), [], position, None, None, check_crcs=True, isolation_level=1
         )
         self._arrived(where, FetchResult(where, assignment=assignment, partition_records=records, backoff=0.0))
@@ -97,6 +98,7 @@ async def group(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
             if hasattr(module, f"{codec}_decode"):
                 monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
     monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
+    monkeypatch.setattr(fetcher_module, "PartitionRecords", fetcher_module.PartitionRecords)
     made = Group()
     internals.bound_memory(made.decompression)
     yield made

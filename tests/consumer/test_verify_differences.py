@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.offline.verify_differences import ABSENT, Difference, differences
-from consumer.wire.input_event import DEPTH_LIMIT
+from consumer.wire.strict_json import DEPTH_LIMIT
 from safe_core import EMPTY_OUTPUT, Expectations, Output
 from tests.support.scored_runs import SMALL, Sample, nasty_samples, scored_run
 
