@@ -93,10 +93,11 @@ def score(expected: PreparedExpectations, output: Output, rules: Rules) -> CaseS
 
 def hits_in(output: Output, expected: PreparedExpectations) -> Hits:
     """Look for each term in what its criterion reads (contract.md, "Matching")."""
+    cr, ah, ac = expected.CR.normalised, expected.AH.normalised, expected.AC.normalised
     return Hits(
-        tuple(which_stand_in(_read_for_cr(output), expected.CR.normalised)),
-        tuple(which_stand_in(_read_for_ah(output), expected.AH.normalised)),
-        tuple(which_stand_in(_read_for_ac(output), expected.AC.normalised)),
+        tuple(which_stand_in(_read_for_cr(output), cr)) if cr else (),
+        tuple(which_stand_in(_read_for_ah(output), ah)) if ah else (),
+        tuple(which_stand_in(_read_for_ac(output), ac)) if ac else (),
         output.asks_questions,
         output.is_empty,
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.kafka_broker import BrokerUnavailableError, ForeignBroker, KafkaBroker, kafka_libs
 from tests.support.outside import Outside
 
 # How long an example takes is measured in bench/; on a busy machine it says nothing.
-settings.register_profile("safe", deadline=None)
+settings.register_profile("safe", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("safe")
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from msgspec import Raw
 
@@ -29,7 +30,7 @@ from consumer.worker.outcomes import Outcome, Outcomes
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
 from consumer.worker.traces import SliceSpans
 from consumer.worker.waiting import unless
-from safe_core import JudgedBy, Policy, do_inputs_match, judged_by
+from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by
 
 _LARGE_BYTES = 64 * 1024
 
@@ -59,7 +60,11 @@ class ScorerSettings:
 _Decoded = InputEvent | Poison | None
 """What a record holds, or why it holds nothing that can be scored; None for one that is ignored."""
 
-_Found = Mapping[ExpectationsKey, FoundExpectations | Poison]
+_Found = Mapping[Any, FoundExpectations | Poison]
+"""By batch_id and test_id: an ExpectationsKey, or the plain pair, which is equal to it and made more quickly."""
+
+_Answer = FoundExpectations | Poison | None
+"""The test case of a decoded record, or why it becomes a dead letter; None for one that is ignored."""
 
 
 class ScorerPartition:
@@ -84,11 +89,12 @@ class ScorerPartition:
         self._now_ms = now_ms
         self._scored_by = ScoredBy(settings.version, settings.policy.fingerprint)
         self._headers = own_headers(settings.group)
-        self._missing_since: dict[ExpectationsKey, float] = {}
+        self._missing_since: dict[tuple[str, str], float] = {}
         self._most_records = _ALL
         self._hidden = asyncio.Event()
         self._watch = self._trial_watch = PoisonWatch(settings.poison_limits)
         self._begun_at = inf
+        self._scored_at = 0
         self._dead_letter_warning = RateLimitedWarning(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
@@ -143,9 +149,9 @@ class ScorerPartition:
         self._spans.begin(records)
         events = await self._decode(records)
         self._spans.reached("decode")
-        found = await self._find(events)
+        answers = await self._find(events)
         self._spans.reached("expectations")
-        taken = await self._publish(records, events, found, outgoing)
+        taken = await self._publish(records, events, answers, outgoing)
         self._spans.reached("score")
         return taken
 
@@ -162,16 +168,20 @@ class ScorerPartition:
                 await turns.next()
         return decoded
 
-    async def _find(self, events: Sequence[_Decoded]) -> _Found:
+    async def _find(self, events: Sequence[_Decoded]) -> list[_Answer]:
         """Look up a slice; after a failure the next one is smaller, so that a slow source lets some pass."""
-        keys = {ExpectationsKey(event.batch_id, event.test_id) for event in events if isinstance(event, InputEvent)}
+        asked = [(event.batch_id, event.test_id) if isinstance(event, InputEvent) else None for event in events]
+        keys = [ExpectationsKey(*key) for key in set(asked) if key is not None]
         try:
-            found = await self._look_up(list(keys)) if keys else {}
+            found = await self._look_up(keys) if keys else {}
         except Transient:
             self._most_records = max(1, len(events) // 2)
             raise
         self._wait_for_missing(found)
-        return found
+        return [
+            found[key] if key is not None else event if isinstance(event, Poison) else None
+            for key, event in zip(asked, events, strict=True)
+        ]
 
     async def _look_up(self, keys: Sequence[ExpectationsKey]) -> _Found:
         try:
@@ -200,16 +210,17 @@ class ScorerPartition:
             )
 
     async def _publish(
-        self, records: Sequence[Record], events: Sequence[_Decoded], found: _Found, outgoing: Outgoing
+        self, records: Sequence[Record], events: Sequence[_Decoded], answers: Sequence[_Answer], outgoing: Outgoing
     ) -> int:
         """Score and publish as far as one transaction can hold; returns how many records were taken."""
         turns = Turns()
-        for taken, (record, event) in enumerate(zip(records, events, strict=True), start=1):
+        self._scored_at = self._now_ms()
+        for taken, (record, event, answer) in enumerate(zip(records, events, answers, strict=True), start=1):
             try:
                 if _is_large(record):
-                    await asyncio.to_thread(self._process_one, record, event, found, outgoing)
+                    await asyncio.to_thread(self._publish_one, record, event, answer, outgoing)
                 else:
-                    self._process_one(record, event, found, outgoing)
+                    self._publish_one(record, event, answer, outgoing)
             except Transient:  # the next dead letter would be one too many: what came before it is taken
                 if taken == 1:
                     raise
@@ -222,22 +233,19 @@ class ScorerPartition:
         self._most_records = min(_ALL, self._most_records * 2)
         return len(records)
 
-    def _process_one(self, record: Record, event: _Decoded, found: _Found, outgoing: Outgoing) -> None:
-        if event is None:
-            self._counts["safe_records", "ignored"] += 1
-            return
-        answer = event if isinstance(event, Poison) else found[ExpectationsKey(event.batch_id, event.test_id)]
-        if isinstance(answer, Poison):
+    def _publish_one(self, record: Record, event: _Decoded, answer: _Answer, outgoing: Outgoing) -> None:
+        if isinstance(event, InputEvent) and isinstance(answer, FoundExpectations):
+            try:
+                self._score(record, event, answer, outgoing)
+            except Poison as poison:
+                self._add_dead_letter(record, poison, outgoing)
+            else:
+                self._trial_watch.note(is_dead_letter=False)
+        elif isinstance(answer, Poison):
             # Not raised again: its traceback would keep this frame, and so the record, in memory for ever.
             self._add_dead_letter(record, answer, outgoing)
-            return
-        assert isinstance(event, InputEvent)
-        try:
-            self._score(record, event, answer, outgoing)
-        except Poison as poison:
-            self._add_dead_letter(record, poison, outgoing)
         else:
-            self._trial_watch.note(is_dead_letter=False)
+            self._counts["safe_records", "ignored"] += 1
 
     def _score(self, record: Record, event: InputEvent, found: FoundExpectations, outgoing: Outgoing) -> None:
         by = judged_by(found, event)
@@ -246,12 +254,11 @@ class ScorerPartition:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
         started = time.perf_counter()
         outcome = self._outcome(event, found, by)
-        case = outcome.case
         input_matches = do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
                 record, event, concern_id, found, outcome,
-                input_matches=input_matches, scored_by=self._scored_by, scored_at=self._now_ms(),
+                input_matches=input_matches, scored_by=self._scored_by, scored_at=self._scored_at,
             )
         )  # fmt: skip
         self._scoring_seconds.append(time.perf_counter() - started)
@@ -259,10 +266,13 @@ class ScorerPartition:
             raise Poison("result_too_large", f"the scored record has {len(value)} bytes")
         partition = partition_for(batch_key(concern_id, event.batch_id), self._settings.scored_partitions)
         key = case_key(concern_id, event.batch_id, event.test_id).encode()
-        headers = traced(self._headers, record.headers) if record.headers else self._headers
-        if event.event_id is not None:
-            headers = caused_by(headers, event.event_id)
+        headers = self._headers
+        if record.headers:
+            headers = caused_by(traced(headers, record.headers), event.event_id)
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
+        self._count(concern_id, outcome.case, input_matches=input_matches)
+
+    def _count(self, concern_id: str, case: CaseScore, *, input_matches: bool | None) -> None:
         counts = self._counts
         counts["safe_records", "scored"] += 1
         counts["safe_cases", concern_id, case.label] += 1

@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from consumer.errors import REASONS, Poison
 from consumer.wire.input_event import InputEvent
 from consumer.wire.input_event import decode as real_decode
+from consumer.wire.scored_record import encode_result_of
 from consumer.worker import scorer as scorer_module
 from consumer.worker.dead_letters import append_dead_letter
-from safe_core import CaseScore
-from safe_core import score as real_score
+from consumer.worker.outcomes import Outcome, Outcomes
+from safe_core import DEFAULT_POLICY, CaseScore, JudgedBy, Output, PreparedExpectations, score
 from tests.support.drawing import cases
 from tests.support.fuzzing import CANARY, NOW, Case, Examiner, Finding
 from tests.support.mutation import Mutator, seeds
@@ -163,7 +164,11 @@ WRONG_SCORES: list[tuple[Callable[[CaseScore], CaseScore], str]] = [
 def test_a_defect_of_scoring_is_found(
     examiner: Examiner, monkeypatch: pytest.MonkeyPatch, defect: Callable[[CaseScore], CaseScore], finding: str
 ) -> None:
-    monkeypatch.setattr(scorer_module, "score", lambda *given: defect(real_score(*given)))
+    def of(_self: Outcomes, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output) -> Outcome:
+        case = defect(score(expected, output, DEFAULT_POLICY.rules_for(by.metric_id, by.archetype)))
+        return Outcome(case, encode_result_of(test_id, by.archetype, case))
+
+    monkeypatch.setattr(Outcomes, "of", of)
     with pytest.raises(Finding, match=finding):
         examiner.examine(GOOD)
 
