@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typing_extensions import override
 
-from consumer.cli.kafka_client import NoKafkaClient, is_missing
+from consumer.cli.missing_libraries import NoKafkaClient, is_missing
 from consumer.errors import REASONS
 
 Role = Literal["scorer", "aggregator", "all"]

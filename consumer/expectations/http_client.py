@@ -23,7 +23,7 @@ import yarl
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import parse_document, poison
-from consumer.expectations.http_answers import SERVICE, Outage, failure, refusal
+from consumer.expectations.http_outages import SERVICE, Outage, failure, refusal
 from consumer.expectations.source import Answer, ExpectationsKey, FoundExpectations
 from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 

@@ -19,8 +19,8 @@ from typing_extensions import override
 from consumer.backoff import Backoff
 from consumer.errors import Poison, Transient
 from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
-from consumer.expectations.http_answers import Outage
 from consumer.expectations.http_client import CaseClient, HttpOptions, Reply
+from consumer.expectations.http_outages import Outage
 from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.loop_budget import Turns
 

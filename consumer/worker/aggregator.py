@@ -22,16 +22,18 @@ from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.changelog import BatchRow, ProgressRow
-from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of, passed_on
+from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
-from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState, ReadState
+from consumer.wire.trace_headers import passed_on
+from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState
 from consumer.worker.dead_letters import append_dead_letter
 from consumer.worker.forgetting import Forgetting
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
 from consumer.worker.reporting import Reporting
-from consumer.worker.traces import SliceSpans
+from consumer.worker.restore import ReadState, Restore
+from consumer.worker.spans import SliceSpans
 
 _log = structlog.get_logger("safe.aggregator")
 
@@ -55,7 +57,8 @@ class AggregatorPartition:
         self._spans = spans or SliceSpans()
         self._partition = partition
         self._settings = settings
-        self._state = PartitionState(partition, settings, read_state)
+        self._state = PartitionState(partition, settings)
+        self._read_state = read_state
         self._reporting = Reporting(partition, settings, self._state, now_ms)
         self._forgetting = Forgetting(settings, self._state, now_ms)
         self._gauges = gauges
@@ -86,13 +89,14 @@ class AggregatorPartition:
         Raises Transient, PartitionLost or Fatal.
         """
         mark = await writer.mark(self._settings.state_topic, self._partition, MARK_KEY, self._state.headers)
+        restore = Restore(self._state, self._partition, self._settings.group, self._read_state)
         try:
-            await self._state.restore(end=mark + 1)
+            await restore.run(end=mark + 1)
         except Transient:
             self._metrics.count("safe_restore_failures")
             raise
         if self._settings.exactly_once:  # in at_least_once two owners at once may leave rows that neither has counted
-            self._state.check_counts()
+            restore.check_counts()
         self._reporting.resume()
         self._restored = await self._state.exported()
 

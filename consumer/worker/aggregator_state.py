@@ -1,28 +1,19 @@
-"""What the aggregator remembers of one partition, and how it is rebuilt from `safe.v0.state` (contract.md, "State").
+"""What the aggregator remembers of one partition, and how it writes that to `safe.v0.state` (contract.md, "State")."""
 
-The changelog holds the latest row of each case, a row for each batch, and the partition's progress row. A tombstone
-removes a row; a batch's row says whether it is live, being forgotten, or forgotten.
-"""
-
-import logging
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
 
-from consumer.errors import Fatal
 from consumer.kafka.writer import Outgoing
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow
-from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of, own_headers
-from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
+from consumer.wire.headers import own_headers
+from consumer.wire.keys import batch_key
 from consumer.wire.record import Record
-from consumer.wire.scored_record import decode_scored, row_of
 from consumer.worker.dead_letters import DeadLetterTopic
 from safe_core import BatchFold
 
@@ -92,7 +83,7 @@ class PartitionState:
     follows in the changelog, by key; `touched` the batches whose rows change with the next commit.
     """
 
-    def __init__(self, partition: int, settings: AggregatorSettings, read: ReadState) -> None:
+    def __init__(self, partition: int, settings: AggregatorSettings) -> None:
         self.batches: dict[str, LiveBatch] = {}
         self.forgotten: dict[str, BatchRow] = {}
         self.progress: ProgressRow | None = None
@@ -100,11 +91,7 @@ class PartitionState:
         self.touched: dict[str, None] = {}
         self.headers = own_headers(settings.group)
         self._partition = partition
-        self._group = settings.group
         self._topic = settings.state_topic
-        self._read = read
-        self._end = 0
-        self._losers: set[bytes] = set()
 
     def batch(self, concern_id: str, batch_id: str) -> LiveBatch:
         """The batch of that name, made if it is new."""
@@ -134,45 +121,6 @@ class PartitionState:
             row = replace(row, cases=len(batch.fold) if batch is not None else 0)
             self.put(outgoing, key.encode(), row.encode())
 
-    # --- restore ------------------------------------------------------------------------------------------------------
-
-    async def restore(self, end: int) -> None:
-        """Fold the changelog's rows before the offset `end`: the latest output of each test case wins.
-
-        Raises Transient, and Fatal for a row that cannot be understood.
-        """
-        self._end = end
-        started, rows = time.monotonic(), 0
-        async for records in self._slices():
-            for record in records:
-                self._restore(record)
-            if rows // _LOG_EVERY_ROWS != (rows + len(records)) // _LOG_EVERY_ROWS:
-                _log.info("restoring", partition=self._partition, rows=rows, seconds=_since(started))
-            rows += len(records)
-        if self._losers:
-            await self._find_winners()
-        self._put_in_order()
-        cases = sum(len(batch.fold) for batch in self.batches.values())
-        _log.log(
-            logging.INFO if rows else logging.DEBUG,
-            "restored",
-            partition=self._partition,
-            rows=rows,
-            batches=len(self.batches),
-            cases=cases,
-            seconds=_since(started),
-        )
-
-    def check_counts(self) -> None:
-        """Raise Fatal where a batch does not have as many rows as its own row says: the topic has lost some."""
-        for batch in self.batches.values():
-            if batch.row is not None and batch.is_live and batch.row.cases != len(batch.fold):
-                raise Fatal(
-                    f"the state of batch {batch.key} has only {len(batch.fold)} of its {batch.row.cases} rows: the "
-                    "state topic was emptied or recreated; restore it, or start a new group on new topics, which "
-                    "scores everything again"
-                )
-
     async def exported(self) -> dict[str, ExportedBatch]:
         """What the gauges show of every live batch."""
         exported = {}
@@ -183,84 +131,3 @@ class PartitionState:
             if turns.is_over:
                 await turns.next()
         return exported
-
-    async def _slices(self) -> AsyncIterator[Sequence[Record]]:
-        # A generator that is left half-way must close its client now, not when it happens to be collected as garbage.
-        reading = cast("AsyncGenerator[Sequence[Record], None]", self._read(self._partition, self._end))
-        async with aclosing(reading) as slices:
-            async for records in slices:
-                yield records
-
-    def _restore(self, record: Record) -> None:
-        self._check_writer(record)
-        try:
-            check_schema(record.headers)
-            self._restore_row(parts_of(record.key or b""), record)
-        except (Undecodable, NewerSchema, ValueError) as error:
-            raise Fatal(
-                f"row {record.offset} of {record.topic}/{record.partition} cannot be read ({error}): run the version "
-                "of SAFE that wrote it, or start a new group on new topics"
-            ) from error
-
-    def _restore_row(self, parts: tuple[str, ...], record: Record) -> None:
-        match parts:
-            case (_,):
-                if record.key == PROGRESS_KEY and record.value is not None:
-                    self.progress = ProgressRow.decode(record.value)
-            case (concern_id, batch_id):
-                self._restore_batch(concern_id, batch_id, record)
-            case (concern_id, batch_id, test_id):
-                self._restore_case(concern_id, batch_id, test_id, record)
-            case _:
-                raise Undecodable("its key has too many parts")
-
-    def _check_writer(self, record: Record) -> None:
-        group = group_of(record.headers)
-        if group != self._group:
-            raise Fatal(
-                f"{record.topic} belongs to group {group or 'unknown'}, this is group {self._group}: "
-                "two groups cannot share it; set SAFE_V0_KAFKA_GROUP_ID or SAFE_V0_STATE_TOPIC"
-            )
-
-    def _restore_batch(self, concern_id: str, batch_id: str, record: Record) -> None:
-        if record.value is None:
-            self.batches.pop(batch_key(concern_id, batch_id), None)
-            return
-        batch, row = self.batch(concern_id, batch_id), BatchRow.decode(record.value)
-        # A late row of a former owner (possible in `at_least_once`) must not replace a newer one.
-        if batch.row is None or row.moved >= batch.row.moved:
-            batch.row = row
-
-    def _restore_case(self, concern_id: str, batch_id: str, test_id: str, record: Record) -> None:
-        fold = self.batch(concern_id, batch_id).fold
-        assert record.key is not None
-        if record.value is None:
-            self._losers.discard(record.key)
-            if test_id in fold:
-                fold.remove(test_id)
-        elif fold.offer(test_id, row_of(decode_scored(record.value))):
-            self._losers.discard(record.key)
-        else:
-            self._losers.add(record.key)  # compaction would keep this losing row
-
-    async def _find_winners(self) -> None:
-        """Note the winning rows that a losing row follows, as two owners in `at_least_once` may leave them."""
-        async for records in self._slices():
-            for record in records:
-                if record.key in self._losers and record.value is not None:
-                    scored = decode_scored(record.value)
-                    fold = self.batch(scored.concern_id, scored.batch_id).fold
-                    test_id = scored.result.test_id
-                    if test_id in fold and fold.row(test_id).version == row_of(scored).version:
-                        self.rewrite[record.key] = record.value
-        self._losers.clear()
-
-    def _put_in_order(self) -> None:
-        rows = {key: batch.row for key, batch in self.batches.items() if batch.row is not None}
-        in_order = sorted(rows, key=lambda key: rows[key].last_scored_at)
-        self.forgotten = {key: rows[key] for key in in_order if rows[key].stage == "forgotten"}
-        self.batches = {key: self.batches[key] for key in in_order if key not in self.forgotten}
-
-
-def _since(started: float) -> float:
-    return round(time.monotonic() - started, 3)

@@ -21,7 +21,7 @@ class Health:
     """The parts of a worker that exist so far; the worker sets them, probes and scrapes read them."""
 
     def __init__(self) -> None:
-        self.stages: Sequence[RoleLifecycle] = ()
+        self.lifecycles: Sequence[RoleLifecycle] = ()
         self.source: ExpectationsSource | None = None
         self.topics = TopicWatch({})
         self.startup_wait: StartupWait | None = None
@@ -54,9 +54,9 @@ class Health:
         source_trouble = self.source.trouble() if self.source is not None else None
         if source_trouble is not None:
             troubles.append(f"expectations: {source_trouble}")
-        if not self.stages and not troubles:
+        if not self.lifecycles and not troubles:
             return ["starting: reading the test cases" if self.is_reading else "starting"]
-        troubles += [trouble for stage in self.stages for trouble in stage.troubles()]
+        troubles += [trouble for lifecycle in self.lifecycles for trouble in lifecycle.troubles()]
         missing = self.topics.missing_brokers()
         return (
             [missing, *troubles] if troubles and missing is not None else troubles
@@ -65,7 +65,7 @@ class Health:
     def _leaderless(self) -> list[str]:
         """The partitions without a leader that ours need."""
         concerned = {
-            topic: {at for at in self.topics.leaderless(topic) if any(s.needs(topic, at) for s in self.stages)}
+            topic: {at for at in self.topics.leaderless(topic) if any(s.needs(topic, at) for s in self.lifecycles)}
             for topic in self.topics.topics
         }
         return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
@@ -76,21 +76,23 @@ class Health:
             return []
         now = time.monotonic()
         return [
-            f"{stage.role.name}: no poll for {now - stage.polled_at:.0f} s"
-            for stage in self.stages
-            if now - stage.polled_at > _POLL_STALLED_SECONDS
+            f"{lifecycle.role.name}: no poll for {now - lifecycle.polled_at:.0f} s"
+            for lifecycle in self.lifecycles
+            if now - lifecycle.polled_at > _POLL_STALLED_SECONDS
         ]
 
     def aggregator_is_surely_ours(self) -> bool:
         """Whether the group still takes this worker for a member, so that its aggregates are current."""
         return any(
-            stage.subscription is not None and stage.subscription.heartbeat_is_fresh()
-            for stage in self.stages
-            if stage.role.name == "aggregator"
+            lifecycle.subscription is not None and lifecycle.subscription.heartbeat_is_fresh()
+            for lifecycle in self.lifecycles
+            if lifecycle.role.name == "aggregator"
         )
 
     def _by_partition(self, ask: Callable[[RoleLifecycle], Mapping[int, T]]) -> dict[tuple[str, int], T]:
-        return {(stage.role.topic, at): answer for stage in self.stages for at, answer in ask(stage).items()}
+        return {
+            (lifecycle.role.topic, at): answer for lifecycle in self.lifecycles for at, answer in ask(lifecycle).items()
+        }
 
     def connect(self, metrics: Metrics) -> None:
         """Give the gauges what they show."""

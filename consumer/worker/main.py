@@ -48,9 +48,9 @@ from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.role import PartitionLogic, Role, RoleName
 from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
-from consumer.worker.traces import open_traces
 from consumer.worker.waiting import unless
 
 _log = structlog.get_logger("safe.worker")
@@ -136,7 +136,7 @@ class Worker:
             self._health.is_reading = False
         if self._stopping.is_set():
             return
-        self._health.stages = self._make_stages(verified)
+        self._health.lifecycles = self._make_lifecycles(verified)
         self._announce(verified, address)
         gc.freeze()  # what is loaded by now stays: it need not be examined again
         self._health.note_answer()  # it was not asked while test cases were read
@@ -183,12 +183,12 @@ class Worker:
                     tasks.create_task(self._watch_ends(), name="watch ends"),
                     tasks.create_task(self._watch_readiness(), name="watch readiness"),
                 ]
-                stages = [tasks.create_task(stage.run(), name=stage.role.name) for stage in self._health.stages]
+                running = [tasks.create_task(each.run(), name=each.role.name) for each in self._health.lifecycles]
                 stopping = tasks.create_task(self._stopping.wait(), name="stop")
-                await asyncio.wait([*stages, stopping], return_when=asyncio.FIRST_COMPLETED)
-                for stage in self._health.stages:
-                    stage.stop()
-                await asyncio.wait(stages)
+                await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+                for lifecycle in self._health.lifecycles:
+                    lifecycle.stop()
+                await asyncio.wait(running)
                 for task in (*watches, stopping):
                     task.cancel()
         except* Fatal as group:
@@ -228,7 +228,7 @@ class Worker:
 
     # --- the object graph ---------------------------------------------------------------------------------------------
 
-    def _make_stages(self, verified: Verified) -> list[RoleLifecycle]:
+    def _make_lifecycles(self, verified: Verified) -> list[RoleLifecycle]:
         makers = {"scorer": self._scorer, "aggregator": self._aggregator}
         chosen = makers.values() if self._role == "all" else [makers[self._role]]
         seconds = self._settings.shutdown_seconds
@@ -382,14 +382,14 @@ class Worker:
                 continue
             self._health.note_answer()
             watch.note(seen)
-            for stage in self._health.stages:
-                stage.leaderless = watch.leaderless(stage.role.topic)
+            for lifecycle in self._health.lifecycles:
+                lifecycle.leaderless = watch.leaderless(lifecycle.role.topic)
 
     async def _watch_ends(self) -> None:
         """Ask where partitions end that are not fetched; apart, since one without an answer takes long."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            await asyncio.gather(*(stage.note_ends() for stage in self._health.stages))
+            await asyncio.gather(*(lifecycle.note_ends() for lifecycle in self._health.lifecycles))
 
     async def _watch_readiness(self) -> None:
         """Log when the worker stops being ready, and when it is ready again."""

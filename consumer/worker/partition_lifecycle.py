@@ -8,9 +8,10 @@
 |             |                         |                                    | after a failure BACKING_OFF         |
 | BACKING_OFF | nothing                 | a pause, longer each time          | TAKING_UP                           |
 
-The stage says in any state whether the group says "yours" (`suspend`, `keep`). In any state the task may also be
-cancelled, because the partition went to another member or the worker ends: then all that is held is let go. What a poll
-returns counts only while SERVING; the path of a slice, from records to a commit, is `PartitionLifecycle._write`.
+The life cycle of the role says in any state whether the group says "yours" (`suspend`, `keep`). In any state the task
+may also be cancelled, because the partition went to another member or the worker ends: then all that is held is let go.
+What a poll returns counts only while SERVING; the path of a slice, from records to a commit, is
+`PartitionLifecycle._write`.
 
 Why a partition is taken up in this order:
 
@@ -131,7 +132,7 @@ class PartitionLifecycle:
         self._beyond_at = 0.0
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
 
-    # --- called by the stage, never waiting ---------------------------------------------------------------------------
+    # --- called by the role's life cycle, never waiting --------------------------------------------------------------
 
     @property
     def is_serving(self) -> bool:

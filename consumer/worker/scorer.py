@@ -20,15 +20,16 @@ from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
-from consumer.wire.headers import caused_by, own_headers, traced
+from consumer.wire.headers import own_headers
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
+from consumer.wire.trace_headers import caused_by, traced
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
 from consumer.worker.outcomes import Outcome, Outcomes
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
-from consumer.worker.traces import SliceSpans
+from consumer.worker.spans import SliceSpans
 from consumer.worker.waiting import unless
 from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by
 

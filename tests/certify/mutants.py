@@ -26,7 +26,7 @@ STAGE = "consumer/worker/role_lifecycle.py"
 PARTITION = "consumer/worker/partition_lifecycle.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
-STATE = "consumer/worker/aggregator_state.py"
+RESTORE = "consumer/worker/restore.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ MUTANTS = (
         "restore_without_end", "consumer/kafka/reader.py",
         "elif now - moved_at > silent_seconds:", "elif False:", "test_reader",
     ),
-    Mutant("restore_one_short", AGGREGATOR, "restore(end=mark + 1)", "restore(end=mark)", "test_aggregator"),
+    Mutant("restore_one_short", AGGREGATOR, "restore.run(end=mark + 1)", "restore.run(end=mark)", "test_aggregator"),
     Mutant(
         "older_state_taken", AGGREGATOR,
         "            check_same_transaction(progress, committed, where, state_topic)\n", "            pass\n",
@@ -203,10 +203,10 @@ MUTANTS = (
     ),
     Mutant(
         "missing_rows_not_counted", AGGREGATOR,
-        "            self._state.check_counts()\n", "            pass\n", "test_aggregator",
+        "            restore.check_counts()\n", "            pass\n", "test_aggregator",
     ),
     Mutant(
-        "late_row_of_a_batch_wins", STATE,
+        "late_row_of_a_batch_wins", RESTORE,
         "if batch.row is None or row.moved >= batch.row.moved:", "if True:", "test_aggregator",
     ),
 )  # fmt: skip

@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode
 
 from consumer.errors import ConfigurationError
-from consumer.worker import traces as module
-from consumer.worker.traces import SliceSpans, Traces, _ExportedTraces, open_traces
+from consumer.worker import spans as module
+from consumer.worker.spans import SliceSpans, Traces, _ExportedTraces, open_traces
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"

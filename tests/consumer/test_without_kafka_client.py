@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.cli.kafka_client import LIBRARIES
+from consumer.cli.missing_libraries import LIBRARIES
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

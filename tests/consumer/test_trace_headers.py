@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from consumer.wire.event_schemas import event_schema
-from consumer.wire.headers import own_headers, traced
+from consumer.wire.headers import own_headers
+from consumer.wire.trace_headers import traced
 from tests.support.cases import event_stream, make_batches
 from tests.support.chain import Chain, Headers, Written, inputs_of, with_headers
 

@@ -15,8 +15,8 @@ import structlog
 from typing_extensions import override
 
 from consumer.errors import ConfigurationError
-from consumer.wire.headers import traced
 from consumer.wire.record import Record
+from consumer.wire.trace_headers import traced
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

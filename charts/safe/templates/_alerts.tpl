@@ -1,0 +1,52 @@
+{{- /* The groups of config/alerts-settings.yml with the values in their places: its first group once for each team. */ -}}
+{{- define "safe.settings" -}}
+{{- $settings := .Files.Get "files/alerts-settings.yml" | fromYaml -}}
+{{- $measures := dict "pass_ratio" "passRatio" "mean_CR" "meanCR" "mean_AC" "meanAC" -}}
+{{- $owners := dict -}}
+{{- range $group := $settings.groups -}}
+{{- $rules := list -}}
+{{- range $team := ternary ($.Values.prometheusRule.quality | default (list dict)) (list dict) (eq $group.name "safe-settings-quality") -}}
+{{- if hasKey $owners ($team.owner | default "") }}{{ fail (printf "prometheusRule.quality names the owner %s twice; give each its own" $team.owner) }}{{ end -}}
+{{- with $team.owner }}{{ $_ := set $owners . true }}{{ end -}}
+{{- range $rule := $group.rules -}}
+{{- $rule = deepCopy $rule -}}
+{{- with $team.owner }}{{ $_ := set $rule.labels "owner" . }}{{ end -}}
+{{- if eq $rule.record "safe:quality_watch" -}}
+{{- $_ := set $rule "expr" (replace "batch_id=~\"\"" (printf "batch_id=~%q" ($team.batches | default "")) $rule.expr) -}}
+{{- with $team.concerns }}{{ $_ := set $rule "expr" (replace "concern_id=~\".*\"" (printf "concern_id=~%q" .) $rule.expr) }}{{ end -}}
+{{- with $team.severity }}{{ $_ := set $rule.labels "severity" . }}{{ end -}}
+{{- else if eq $rule.record "safe:quality_floor" -}}
+{{- $_ := set $rule "expr" (printf "vector(%v)" (get $team (get $measures $rule.labels.measure) | default 0)) -}}
+{{- else if eq $rule.record "safe:traffic_expected" -}}
+{{- $_ := set $rule "expr" $.Values.prometheusRule.trafficExpected -}}
+{{- end -}}
+{{- $rules = append $rules $rule -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $group "rules" $rules -}}
+{{- end -}}
+{{- toYaml $settings.groups -}}
+{{- end }}
+
+{{- /* The groups of one file of alerts; an address before the runbooks makes links of them. */ -}}
+{{- define "safe.alerts" -}}
+{{- $alerts := .context.Files.Get .file | fromYaml -}}
+{{- range $group := $alerts.groups }}{{ range $rule := $group.rules -}}
+{{- if and $rule.annotations $.context.Values.prometheusRule.runbooks -}}
+{{- $_ := set $rule.annotations "runbook_url" (printf "%s/%s" (trimSuffix "/" $.context.Values.prometheusRule.runbooks) $rule.annotations.runbook_url) -}}
+{{- end -}}
+{{- end }}{{ end -}}
+{{- toYaml $alerts.groups -}}
+{{- end }}
+
+{{- /* What both kinds of monitors say of a scrape. */ -}}
+{{- define "safe.endpoint" -}}
+- port: http
+  path: /metrics
+  interval: {{ .interval }}
+  relabelings:
+    # The name by which the alerts and the dashboard know it.
+    - action: replace
+      targetLabel: job
+      replacement: safe
+{{- end }}
