@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
@@ -29,9 +29,11 @@ def message_console() -> Console:
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
-def print_message(sentence: str) -> None:
-    """Print a message about a command, which is not its result, to standard error."""
-    print(f"safe: {printable(sentence)}", file=sys.stderr)
+def print_message(*sentences: str) -> None:
+    """Print what is worth knowing but no result to standard error; that nobody can read it changes no verdict."""
+    for sentence in sentences:
+        with suppress(OSError, ValueError):
+            print(f"safe: {printable(sentence)}", file=sys.stderr)
 
 
 class Bar:

@@ -15,8 +15,7 @@ from consumer.cli.app import app, load, load_for_kafka, test_folder
 from consumer.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from consumer.offline.conditions import Bound
-    from consumer.offline.gate import Gate
+    from consumer.offline.gate import Bound, Gate
 
 
 @app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
@@ -85,9 +84,8 @@ def score_(
 def _gate(
     min_pass_rate: float | None, fail_on: options.FailOn | None, confidence: float | None, bounds: "Sequence[Bound]"
 ) -> "Gate | None":
-    """Read the options of a gate; `bounds` are the values of consumer.offline.conditions.OPTIONS, in their order."""
-    from consumer.offline.conditions import conditions
-    from consumer.offline.gate import Gate
+    """Read the options of a gate; `bounds` are the values of consumer.offline.gate.OPTIONS, in their order."""
+    from consumer.offline.gate import Gate, conditions
 
     return Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
 
@@ -218,11 +216,11 @@ def triage(
       safe triage -i run.json -t ./test-cases --write-cases ./better-cases -o triage.html
     """
     from consumer.offline.triage import TriageRequest
-    from consumer.offline.triage_command import TriageCommand, triage_command
+    from consumer.offline.triage_command import triage_command
 
     loaded = load(config=config_file)
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
-    return triage_command(loaded.policy, TriageCommand(request, outputs, format_, output or [], write_cases, force))
+    return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
 
 
 @app.command(cls=options.Once, short_help="Decide on misses and proposals, on a page in the browser.")
@@ -253,15 +251,15 @@ def review(
     import getpass
 
     from consumer.files.outputs import open_all
-    from consumer.offline.report_commands import print_remarks
     from consumer.offline.review import opened
     from consumer.offline.review_server import serve
     from consumer.offline.triage import TriageRequest
+    from consumer.terminal import print_message
 
     loaded = load(config=config_file)
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
     found = opened(loaded.policy, request, open_all(outputs))
-    print_remarks(found.remarks)
+    print_message(*found.remarks)
     return serve(found, by=by or getpass.getuser(), port=port)
 
 
@@ -378,8 +376,8 @@ def compare_(
       safe compare main.json branch.json -o comparison.md --fail-on-regression
       safe compare main.json branch.json --format json | jq .worse
     """
-    from consumer.offline.compare_gate import ComparisonGate
-    from consumer.offline.report_commands import CompareRequest, compare_command
+    from consumer.offline.gate import ComparisonGate
+    from consumer.offline.report_commands import compare_command
 
     asked = ComparisonGate.asked(
         on_regression=fail_on_regression,
@@ -387,7 +385,7 @@ def compare_(
         allow_lost=allow_lost,
         max_drop=fail_on_score_drop,
     )
-    return compare_command(CompareRequest(base, new, format_, output or [], asked, force))
+    return compare_command(base, new, asked, format_, output or [], force=force)
 
 
 @app.command(cls=options.Once, name="history", short_help="Show how runs developed, case by case.")
@@ -421,14 +419,9 @@ def history_(
       safe history reports/
       safe history reports/ --group "prompt 7=run_7_*" -o history.html
     """
-    from consumer.offline.history import history
-    from consumer.offline.pages.history import RENDERED, headline
-    from consumer.offline.rendering import rendering
+    from consumer.offline.report_commands import history_command
 
-    pages = rendering(RENDERED, format_, output or [], reports, force=force)
-    found = history(reports, groups or [], as_given=as_given)
-    pages.give(found, headline(found))
-    return 0
+    return history_command(reports, groups or [], format_, output or [], as_given=as_given, force=force)
 
 
 @app.command(cls=options.Once, short_help="Recompute a report from its inputs.")

@@ -97,7 +97,7 @@ Confidence = Annotated[
         help="Confidence level, such as 0.95: the lower end of the rate's interval must reach --min-pass-rate.",
     ),
 ]
-# The further conditions of a gate, read by consumer.offline.conditions.
+# The further conditions of a gate, read by consumer.offline.gate.
 MaxViolations = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many AH violations.")]
 MaxMissing = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases without an output.")

@@ -18,7 +18,6 @@ from consumer.files.batches import Batches, batch_names, load_batch, load_batche
 from consumer.files.outputs import OnDuplicate, open_all
 from consumer.offline.pages.explained_cases import ExplainedCase, ExplainFormat, written
 from consumer.offline.pages.explanation import print_explanation
-from consumer.offline.report_commands import print_remarks
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import ANY_CONCERN, Selection, select_batches, selections
@@ -72,7 +71,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
             )  # fmt: skip
             runs.append(run)
             if not request.test_ids:
-                print_remarks(remarks)
+                print_message(*remarks)
     explained = [
         ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
     ]

@@ -15,7 +15,6 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.pages.causes import why_missed
 from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
 from consumer.offline.pages.report_content import (
@@ -25,6 +24,7 @@ from consumer.offline.pages.report_content import (
     score_of,
     terms_of,
     why,
+    why_missed,
     worth_knowing,
 )
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun

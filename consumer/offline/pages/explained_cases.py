@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer.offline.explanations import misses_documents
-from consumer.offline.pages.csv_table import cell
+from consumer.offline.pages.csv_tables import cell
 from consumer.offline.pages.markdown_parts import literal
 from consumer.offline.pages.misses import KIND_LABELS, reason
 from consumer.offline.pages.report_content import about_output, score_of

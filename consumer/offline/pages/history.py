@@ -1,25 +1,18 @@
 """What `safe history` prints: the runs, the matrix of cases, what changed, and the noise of groups."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import orjson
-
+from consumer.files.json_text import json_text
+from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
-from consumer.offline.pages.html_parts import block, ours, policy, template
-from consumer.offline.pages.markdown_parts import literal, table_head, table_row
+from consumer.offline.pages.html_parts import page
+from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
 from safe_core import Label
-
-MARK: Final = "<!-- SAFE v0 history -->"
-HTML_MARK: Final = '<meta name="generator" content="SAFE v0 history">'
-FIRST_LINE: Final[re.Pattern[str]] = re.compile(r"SAFE v0 history: \d+ runs?, \d+ cases?\n")
-JSON_MARK: Final[re.Pattern[str]] = re.compile(r'\{\s*"runs":\s*\[\s*\{\s*"name":')
-"""How pages of each format begin: SAFE recognises its own by it."""
 
 LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, no change"
 
@@ -41,7 +34,7 @@ def runs(history: History) -> Table:
     """Give the runs with their numbers."""
     headings = ("Run", "Name", "Time", "Answered", *LABELS, "Pass rate")
     rows = [(str(number), *_run(run)) for number, run in enumerate(history.runs, 1)]
-    return Table("Runs", headings, rows, texts=3)
+    return Table("Runs", headings, rows, texts=3, from_outside=(1,))
 
 
 def _run(run: Run) -> tuple[str, ...]:
@@ -89,16 +82,10 @@ def _named_runs(numbers: Sequence[int]) -> str:
 
 def groups(history: History) -> Table:
     """Give what differs between repeats of one prompt."""
-    headings = (
-        "Group",
-        "Runs",
-        "Cases",
-        "In every run (pass^k)",
-        "In any (pass@k)",
-        "Changing",
-        "Pass rate, low to high",
-    )
-    return Table("Repeats of one prompt", headings, [_group(each) for each in history.groups], texts=1)
+    shares = ("In every run (pass^k)", "In any (pass@k)", "Changing")
+    headings = ("Group", "Runs", "Cases", *shares, "Pass rate, low to high")
+    rows = [_group(each) for each in history.groups]
+    return Table("Repeats of one prompt", headings, rows, texts=1, from_outside=(0,))
 
 
 def _group(group: Group) -> tuple[str, ...]:
@@ -167,19 +154,14 @@ def _changed(change: Change) -> Iterator[str]:
 
 
 def _noise(history: History) -> Iterator[str]:
-    table = groups(history)
-    yield table.caption
-    for row in table.rows:
+    repeats = groups(history)
+    yield repeats.caption
+    for row in repeats.rows:
         yield f"  {printable(row[0])}"
-        yield from (f"    {heading}: {value}" for heading, value in zip(table.headings[1:], row[1:], strict=True))
+        yield from (f"    {heading}: {value}" for heading, value in zip(repeats.headings[1:], row[1:], strict=True))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
-
-
-def history_json(history: History) -> str:
-    """Give the document as text, indented, with a line feed at its end."""
-    return orjson.dumps(history.document(), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def history_markdown(history: History) -> str:
@@ -188,31 +170,19 @@ def history_markdown(history: History) -> str:
 
 
 def _blocks(history: History) -> Iterator[str]:
-    yield f"{MARK}\n# {headline(history)}\n"
-    yield from (_table(table, literal_column=column) for table, column in ((runs(history), 1), (groups(history), 0)))
+    yield f"{mark('history')}\n# {headline(history)}\n"
+    yield from (table(runs(history)), table(groups(history)))
     yield f"{LEGEND}. {BRACKETS} {confidentiality('page')}\n"
     numbers = [str(number) for number in range(1, len(history.runs) + 1)]
-    rows = (
-        table_row(
-            literal(case.test_id), *(cell(case, number).replace("*", r"\*") for number in range(len(history.runs)))
-        )
+    rows = [
+        (case.test_id, *(cell(case, number).replace("*", r"\*") for number in range(len(history.runs))))
         for case in history.cases
-    )
-    yield table_head("Case", *numbers, texts=len(numbers) + 1) + "".join(rows)
+    ]
+    yield table(Table("Cases", ("Case", *numbers), rows, texts=len(numbers) + 1, from_outside=(0,)))
     for change in changes(history):
         if change.lines:
             items = (f"- {literal(what)}" + (f" {literal(more)}" if more else "") for what, more in change.lines)
             yield f"## {change.heading} ({len(change.lines)})\n\n" + "\n".join(items) + "\n"
-
-
-def _table(table: Table, *, literal_column: int) -> str:
-    if not table.rows:
-        return ""
-    rows = (
-        table_row(*(literal(text) if column == literal_column else text for column, text in enumerate(row)))
-        for row in table.rows
-    )
-    return table_head(*table.headings, texts=table.texts) + "".join(rows)
 
 
 class Point(NamedTuple):
@@ -250,11 +220,10 @@ def points(history: History) -> list[Point]:
 
 def history_html(history: History) -> str:
     """Give the HTML page, with a heat map of the cases and the line of the pass rate; it loads nothing."""
-    style = block("report.css") + block("history.css")
-    return template("history.html.j2").render(
-        mark=ours(HTML_MARK),
-        policy=ours(policy(style)),
-        style=ours(style),
+    return page(
+        "history.html.j2",
+        "history",
+        ["report.css", "history.css"],
         headline=headline(history),
         history=history,
         tables=[runs(history), groups(history)],
@@ -268,9 +237,9 @@ def history_html(history: History) -> str:
     )
 
 
-RENDERED: Final[dict[str, Callable[[History], str]]] = {
+RENDERED: Final[Mapping[Format, Callable[[History], str]]] = {
     "console": history_text,
-    "json": history_json,
+    "json": lambda history: json_text(history.document()),
     "markdown": history_markdown,
     "html": history_html,
 }

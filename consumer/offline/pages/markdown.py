@@ -4,8 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from consumer.offline.pages.causes import why_missed
-from consumer.offline.pages.markdown_parts import Part, Section, fitted, left_out, literal, table_head, table_row
+from consumer.offline.pages.markdown_parts import (
+    Part,
+    Section,
+    fitted,
+    left_out,
+    literal,
+    mark,
+    table_head,
+    table_row,
+    table_rows,
+)
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.pages.report_content import (
     Sentence,
@@ -19,14 +28,12 @@ from consumer.offline.pages.report_content import (
     lost_terms,
     most_frequent_terms,
     score_of,
+    why_missed,
     worth_knowing,
 )
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of
 from safe_core import Label
-
-MARK: Final = "<!-- SAFE v0 report -->"
-"""The first line of each such page: SAFE recognises its own pages by it."""
 
 
 def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
@@ -37,7 +44,7 @@ def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
     top, sections = _top(run), list(_sections(run))
     if max_bytes is None:
         return fitted(top, sections)
-    pages = fitted(top, sections, max_bytes), top + left_out(["all else"]), f"{MARK}\n{_verdict(run)}\n"
+    pages = fitted(top, sections, max_bytes), top + left_out(["all else"]), f"{mark('report')}\n{_verdict(run)}\n"
     return next((page for page in pages if len(page.encode()) <= max_bytes), "")
 
 
@@ -71,7 +78,7 @@ def _top(run: ScoredRun) -> str:
     report, summary = run.report, run.report["summary"]
     total, counts = summary["total_cases"], [summary[label.lower()] for label in LABELS]
     parts = [
-        f"{MARK}\n# SAFE v0: concern {literal(report['concern_id'])}, batch {literal(report['batch_id'])}\n",
+        f"{mark('report')}\n# SAFE v0: concern {literal(report['concern_id'])}, batch {literal(report['batch_id'])}\n",
         f"{_verdict(run)}\n",
         *([f"Gate: {literal(run.decision)}\n"] if run.decision is not None else []),
         table_head("Cases", "Pass", "Review", "Fail", texts=0)
@@ -92,7 +99,10 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
     """Yield the sections in the order of the page."""
     report = run.report
     table = criteria(report)
-    yield Section(f"\n## Criteria\n\n{_headings(table)}", [Part(_Kind.CRITERIA, "".join(_rows(table)))])
+    yield Section(
+        f"\n## Criteria\n\n{table_head(*table.headings, texts=table.texts)}",
+        [Part(_Kind.CRITERIA, "".join(table_rows(table)))],
+    )
     yield _tabled("\n## By archetype\n", archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
     for heading, label, kind, terms_kind in _LISTED:
         parts = []
@@ -110,20 +120,13 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
 def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = None) -> Section:
     """Give a table as a section whose parts are its rows; those beyond the first hundred have the kind `further`."""
     kinds = (kind if further is None or number < _FURTHER else further for number in range(len(table.rows)))
-    return Section(f"{heading}\n{_headings(table)}", [*map(Part, kinds, _rows(table))])
+    return Section(
+        f"{heading}\n{table_head(*table.headings, texts=table.texts)}", [*map(Part, kinds, table_rows(table))]
+    )
 
 
 def _bullets(heading: str, sentences: Iterable[Sentence], kind: _Kind) -> Section:
     return Section(f"\n## {heading}\n\n", [Part(kind, f"- {each.written(literal)}\n") for each in sentences])
-
-
-def _headings(table: Table) -> str:
-    return table_head(*table.headings, texts=table.texts)
-
-
-def _rows(table: Table) -> Iterator[str]:
-    for row in table.rows:
-        yield table_row(*(literal(cell) if n in table.from_outside else cell for n, cell in enumerate(row)))
 
 
 _LISTED: Final[tuple[tuple[str, Label, _Kind, _Kind], ...]] = (

@@ -11,8 +11,7 @@ from consumer.offline.mutate import MutateRequest, Mutation, ScoredMutant, mutat
 from consumer.offline.pages.console_layout import BOLD, Layout, Line
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import MarkedText, around
-from consumer.offline.report_commands import print_remarks
-from consumer.terminal import message_console, progress_bar, result_console
+from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import count_of, printable, quoted
 from safe_core import Policy
 from safe_core.diagnosis import Passage
@@ -27,7 +26,7 @@ def mutate_command(
     """Alter the narratives, print what survived, and give the exit code; raises ConfigurationError."""
     with progress_bar(message_console(), "altering", None) as bar:
         mutation = mutate(policy, request, bar)
-    print_remarks([*mutation.remarks()])
+    print_message(*mutation.remarks())
     if format_ == "json":
         # Escaped throughout: the encoding of the output may lack characters that the narratives hold.
         print(json.dumps(mutation.document(with_caught=with_caught), indent=2))

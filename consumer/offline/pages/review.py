@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from consumer.offline.pages.html_parts import block, ours, script_and_style_policy, template
+from consumer.offline.pages.html_parts import page, served_policy
 from consumer.offline.pages.report_content import about_output, score_of
 from consumer.offline.review import Review
 
+_STYLES, _SCRIPT = ("report.css", "review.css"), "review.js"
 _KEYS: Final = (
     ("j", "next term, then next case"),
     ("k", "back"),
@@ -39,7 +40,4 @@ def review_case_page(review: Review, number: int) -> tuple[str, str]:
 
 
 def _rendered(name: str, **shown: object) -> tuple[str, str]:
-    style, script = block("report.css") + block("review.css"), block("review.js")
-    policy = script_and_style_policy(style, script)
-    text = template(name).render(style=ours(style), script=ours(script), **shown)
-    return text, policy
+    return page(name, None, _STYLES, _SCRIPT, **shown), served_policy(_STYLES, _SCRIPT)
