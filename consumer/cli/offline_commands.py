@@ -251,14 +251,14 @@ def review(
     import getpass
 
     from consumer.files.outputs import open_all
-    from consumer.offline.review import opened
+    from consumer.offline.review import Review
     from consumer.offline.review_server import serve
     from consumer.offline.triage import TriageRequest
     from consumer.terminal import print_message
 
     loaded = load(config=config_file)
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
-    found = opened(loaded.policy, request, open_all(outputs))
+    found = Review(loaded.policy, request, open_all(outputs))
     print_message(*found.remarks)
     return serve(found, by=by or getpass.getuser(), port=port)
 
@@ -336,12 +336,11 @@ def mutate(
       safe mutate --test-dir ./test-cases
       safe mutate --test-dir ./test-cases --batch "I25_batch_*" --format json | jq .by_kind
     """
-    from consumer.offline.mutate import MutateRequest
     from consumer.offline.pages.mutants import mutate_command
 
     loaded = load(config=config_file)
-    request = MutateRequest(test_folder(test_dir, loaded), concern, batch)
-    return mutate_command(loaded.policy, request, format_=format_, with_caught=everything)
+    folder = test_folder(test_dir, loaded)
+    return mutate_command(loaded.policy, folder, batch, concern, format_=format_, with_caught=everything)
 
 
 @app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from safe_core.expectations import PLACES, Expectations
-from safe_core.policy import Criterion
+from consumer.files.batches import LoadedBatch, read_again
+from safe_core import Criterion, Expectations, TestCase
+from safe_core.expectations import PLACES
 
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -32,6 +33,21 @@ class _Literal(NamedTuple):
 
     start: int
     end: int
+
+
+def edited(batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes:
+    """Give the content of a batch file with the changed terms of its test cases replaced.
+
+    Raises ConfigurationError if the file has changed since the batch was loaded.
+    """
+    raw, _ = read_again(batch)
+    places = {
+        TermPlace(position, criterion, at): terms
+        for position, case in enumerate(batch.batch.cases)
+        if isinstance(case, TestCase)
+        for criterion, at, terms in changes.get((case.test_id, case.expectations), ())
+    }
+    return with_terms_replaced(raw, places)
 
 
 def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[str]]) -> bytes:

@@ -14,7 +14,7 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
-from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
+from consumer.files.batches import Batches, batch_names, load_batches, narratives_of, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
 from consumer.offline.pages.explained_cases import ExplainedCase, ExplainFormat, written
 from consumer.offline.pages.explanation import print_explanation
@@ -66,8 +66,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         for selection in _selections(request):
             run, remarks = score_files(
                 selection, files, policy, generated_at="", on_duplicate=request.on_duplicate,
-                explain="with text" if shows_text else "without text", explained_labels=labels, read=bar,
-                explaining=bar.explaining,
+                explain="with text" if shows_text else "without text", explained_labels=labels, bar=bar,
             )  # fmt: skip
             runs.append(run)
             if not request.test_ids:
@@ -220,11 +219,5 @@ def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
 def _narrative(event: InputEvent, test_dir: Path) -> str | None:
     """The narrative of the case in its own batch, else in the first that has one."""
     names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
-    for name in names:
-        try:
-            narrative = narratives_of(load_batch(test_dir, name)).get(event.test_id)
-        except ConfigurationError:  # a batch that cannot be used has no narrative to tell
-            continue
-        if narrative is not None:
-            return narrative
-    return None
+    told = (narratives_of(batch).get(event.test_id) for batch in usable_batches(test_dir, names))
+    return next((narrative for narrative in told if narrative is not None), None)

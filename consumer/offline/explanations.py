@@ -1,7 +1,7 @@
 """Explanations beside scores: never a score moves by them (contract.md, "Matching")."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from consumer.offline.many_diagnoses import Question, diagnoses
 from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import LABELS, Explanation, ScoredRun
 from consumer.offline.selection import Selection
+from consumer.terminal import NO_BAR, Bar
 from safe_core import EMPTY_OUTPUT, Label, Output
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, miss_document
 from safe_core.lint import NarratedCase, ceiling
@@ -27,8 +28,7 @@ def explained(
     *,
     include_text: bool = False,
     labels: Collection[Label] = LABELS,
-    explaining: Callable[[int], None] = lambda _total: None,
-    done: Callable[[int], None] = lambda _count: None,
+    bar: Bar = NO_BAR,
 ) -> ScoredRun:
     """Diagnose every missed term of a run, or of its cases with certain labels.
 
@@ -37,7 +37,7 @@ def explained(
     """
     explanations: dict[str, Explanation] = {}
     asked = [case for case in run.cases if case.label in labels]
-    explaining(len(asked))
+    bar.explaining(len(asked))
     questions = [
         Question(
             selection.cases[case.test_id].test_case.expectations,
@@ -50,9 +50,8 @@ def explained(
     for case, question, diagnosis in zip(asked, questions, diagnoses(questions), strict=True):
         told = decisions.of_case(case.test_id, digest_of_narrative(question.narrative))
         explanations[case.test_id] = Explanation(diagnosis, question.output, question.narrative, told)
-        done(1)
-    reasoned = (case for case in run.cases if case.answered and case.input_matches is not False)
-    judged = [explanations[case.test_id] for case in reasoned if case.test_id in explanations]
+        bar(1)
+    judged = [explanations[case.test_id] for case in asked if case.has_reasons]
     report = _with_misses(run.report, explanations, judged, include_text=include_text)
     narrated = (
         NarratedCase(selection.cases[case.test_id].prepared, narratives.get(case.test_id), case.rules)

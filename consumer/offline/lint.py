@@ -17,7 +17,7 @@ from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.outputs import is_own_report, open_all
 from consumer.offline.decisions import Decisions
 from consumer.offline.lint_baseline import Baseline
-from consumer.offline.narratives import nearest_in
+from consumer.offline.pages.quotes import nearest_in
 from consumer.text import count_of, named, visible
 from safe_core import (
     CRITERIA,

@@ -1,7 +1,7 @@
 """`safe mutate`: which dangerous errors the expectations of test cases would let through."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,22 +9,12 @@ from typing import Any
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import verdict
-from consumer.files.batches import LoadedBatch, has_wildcard, load_batches, narratives_of
+from consumer.files.batches import LoadedBatch, batch_names, load_batches, narratives_of, no_batch
+from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
 from safe_core import Expectations, Policy, TestCase, is_of_concern, judged_by, prepare
 from safe_core.lint import NarratedCase
 from safe_core.mutation import KINDS, MOST_MUTANTS, Mutant, MutantKind, MutatedCase
-
-_NAMED = 20
-
-
-@dataclass(frozen=True, slots=True)
-class MutateRequest:
-    """Which test cases are asked for: of a folder, by a glob over the names of batches, of one concern or of all."""
-
-    test_dir: Path
-    concern: str | None = None
-    batch: str = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,59 +92,45 @@ class Mutation:
             yield f"only the first {MOST_MUTANTS} dangerous places were altered in {named(cut)}"
 
 
-def mutate(policy: Policy, request: MutateRequest, done: Callable[[int], None] = lambda _count: None) -> Mutation:
-    """Alter each narrative in each dangerous place and score it; raises ConfigurationError.
-
-    `done` is told of each case.
-    """
-    tests, without = narrated_tests(policy, request)
-    if not tests:
-        raise ConfigurationError(f"no selected test case in {visible(str(request.test_dir))} has a narrative to alter")
+def mutate(policy: Policy, test_dir: Path, batch: str, concern: str | None, bar: Bar = NO_BAR) -> Mutation:
+    """Alter each narrative in each dangerous place and score it; raises ConfigurationError."""
+    tests = narrated_tests(policy, test_dir, batch, concern)
+    told = [test for test in tests if test.case.narrative is not None]
+    if not told:
+        raise ConfigurationError(f"no selected test case in {visible(str(test_dir))} has a narrative to alter")
     mutants: list[ScoredMutant] = []
-    for test in tests:
-        mutants.extend(mutants_of(test))
-        done(1)
-    return Mutation(tests, mutants, without)
+    for test in told:
+        mutated = MutatedCase(test.case)
+        for mutant in mutated.mutants():
+            suggestion = mutated.suggestion(mutant.alteration) if mutant.survived else None
+            mutants.append(ScoredMutant(test, mutant, suggestion))
+        bar(1)
+    return Mutation(told, mutants, len(tests) - len(told))
 
 
-def mutants_of(test: NarratedTest) -> Iterator[ScoredMutant]:
-    """Give the mutants of one test case."""
-    mutated = MutatedCase(test.case)
-    for mutant in mutated.mutants():
-        yield ScoredMutant(test, mutant, mutated.suggestion(mutant.alteration) if mutant.survived else None)
-
-
-def narrated_tests(policy: Policy, request: MutateRequest) -> tuple[list[NarratedTest], int]:
-    """Select the test cases that have a narrative, each once, and count the others.
+def narrated_tests(policy: Policy, test_dir: Path, pattern: str, concern: str | None) -> list[NarratedTest]:
+    """Select test cases, each once, with a narrative if any of its batches tells one.
 
     Raises ConfigurationError naming what cannot be used, or where nothing is selected.
     """
+    batches = load_batches(test_dir, pattern).all
+    if not batches:
+        raise no_batch(test_dir, pattern, batch_names(test_dir))
     held: dict[tuple[str, Expectations], NarratedTest] = {}
-    for batch in _batches(request):
+    for batch in batches:
         narratives = narratives_of(batch)
-        for test_case in _of_concern(batch, request.concern):
+        for test_case in _of_concern(batch, concern):
             key = test_case.test_id, test_case.expectations
             narrative = narratives.get(test_case.test_id)
             if key not in held or (held[key].case.narrative is None and narrative is not None):
-                by = judged_by(test_case, concern_id=request.concern)
+                by = judged_by(test_case, concern_id=concern)
                 rules = policy.rules_for(by.metric_id, by.archetype)
                 case = NarratedCase(prepare(test_case.expectations), narrative, rules)
                 held[key] = NarratedTest(batch.name, test_case.test_id, case)
     if not held:
-        raise ConfigurationError(_nothing_selected(request))
-    told = [test for test in held.values() if test.case.narrative is not None]
-    return told, len(held) - len(told)
-
-
-def _batches(request: MutateRequest) -> Sequence[LoadedBatch]:
-    batches = load_batches(request.test_dir, request.batch).all
-    if batches:
-        return batches
-    names = [batch.name for batch in load_batches(request.test_dir).all]
-    held = named(names, _NAMED) if names else "no batch files (<batch_id>.json)"
-    what = "no batch matches" if has_wildcard(request.batch) else "there is no batch"
-    place = visible(str(request.test_dir))
-    raise ConfigurationError(f"{what} --batch {visible(request.batch)} in {place}: it holds {held}")
+        of_concern = "" if concern is None else f" of --concern {visible(concern)}"
+        raise ConfigurationError(f"no test case{of_concern} in the batches that match --batch {visible(pattern)}")
+    return [*held.values()]
 
 
 def _of_concern(batch: LoadedBatch, concern: str | None) -> Iterator[TestCase]:
@@ -165,8 +141,3 @@ def _of_concern(batch: LoadedBatch, concern: str | None) -> Iterator[TestCase]:
             raise ConfigurationError(f"{visible(test_id)}: {case.detail}; safe lint shows all that is wrong")
         if concern is None or is_of_concern(concern, case):
             yield case
-
-
-def _nothing_selected(request: MutateRequest) -> str:
-    of_concern = "" if request.concern is None else f" of --concern {visible(request.concern)}"
-    return f"no test case{of_concern} in the batches that match --batch {visible(request.batch)}"

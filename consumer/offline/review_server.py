@@ -158,7 +158,7 @@ class _Server:
             number, sent.item, sent.choice, by=self._by, at=at, seen=sent.seen, comment=sent.comment.strip(),
             replacement=sent.replacement,
         )  # fmt: skip
-        decision = self._review.case(number).items[sent.item].decision
+        decision = self._review.cases[number].items[sent.item].decision
         words = "" if decision is None else decision.in_words()
         return web.json_response({"seen": at, "words": words, "to_apply": self._review.to_apply})
 

@@ -84,8 +84,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
             on_duplicate=request.on_duplicate,
             explain=request.explain,
             allow_empty=request.allow_empty,
-            read=bar,
-            explaining=bar.explaining,
+            bar=bar,
         )
     print_message(*remarks, *_without_text(run, asked))
     passed = None

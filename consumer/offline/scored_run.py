@@ -3,7 +3,8 @@
 Every format is made from this alone, so that all of them say the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +16,12 @@ LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
 Outcome = Literal["found", "missing", "used"]
 RANKS: Mapping[Label, int] = {label: rank for rank, label in enumerate(reversed(LABELS))}
 """Labels in the order in which they rise: the worst is 0."""
+
+
+def labels_of(labels: Iterable[Label]) -> dict[Label, int]:
+    """Count how often there is each label."""
+    counts = Counter(labels)
+    return {label: counts[label] for label in LABELS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,19 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.batches import LoadedBatch
+from consumer.files.batches import narratives_of
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
-from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.offline.unanswering import Unanswering
+from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
@@ -46,6 +45,7 @@ Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
 
 _LISTED: Final = 50
+_NAMED: Final = 3
 
 
 class Origin(NamedTuple):
@@ -68,6 +68,50 @@ class _Candidates:
     by_rank: dict[int, tuple[int, Entry]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Unanswering:
+    """How many outputs answer no selected test case, and a few names: memory stays bounded however many come."""
+
+    elsewhere: int = 0  # those whose case is in a batch of the folder that was not selected
+    unknown: int = 0
+    test_ids: dict[str, None] = field(default_factory=dict)  # of the unknown ones
+    concerns: dict[str, None] = field(default_factory=dict)
+
+    def note(self, entry: Entry, *, is_elsewhere: bool) -> None:
+        """Count one."""
+        if is_elsewhere:
+            self.elsewhere += 1
+        else:
+            self.unknown += 1
+            self._remember(self.test_ids, entry.test_id)
+        self._remember(self.concerns, entry.concern_id)
+
+    def _remember(self, names: dict[str, None], name: str | None) -> None:
+        if name is not None and len(names) < _NAMED:
+            names[name] = None
+
+    def remarks(self) -> Iterator[str]:
+        """Say how many outputs are ignored, and why."""
+        if self.elsewhere:
+            what = "for a test case" if self.elsewhere == 1 else "for test cases"
+            yield f"{count_of(self.elsewhere, 'output')} ignored: {what} of the folder that is not selected"
+        if self.unknown:
+            its = "its" if self.unknown == 1 else "their"
+            more = " …" if self.unknown > len(self.test_ids) else ""
+            listed = named(self.test_ids, _NAMED, MAX_ID_LENGTH)
+            yield f"{count_of(self.unknown, 'output')} ignored, no test case has {its} test_id: {listed}{more}"
+
+    def refusal(self, concern_id: str) -> str:
+        """Say that nothing at all answers the selected test cases, and what the outputs are about."""
+        concerns = f"concern {named(self.concerns, _NAMED, MAX_ID_LENGTH)}" if self.concerns else "no concern"
+        ids = f", test_ids such as {named(self.test_ids, _NAMED, MAX_ID_LENGTH)}" if self.test_ids else ""
+        return (
+            f"no output answers any selected test case of concern {visible(concern_id)}: the outputs "
+            f"({self.elsewhere + self.unknown} in all) name {concerns}{ids}. Is --outputs the right file, and are "
+            "--concern and --batch the right choice? To score all cases as empty, give --allow-empty"
+        )
+
+
 class Scoring:
     """The rolling state of one run; add_file() for each file in order, then finish()."""
 
@@ -79,7 +123,7 @@ class Scoring:
         self._policy = policy
         self._on_duplicate = on_duplicate
         self._answers = Answers(selection)
-        self._narratives = Narratives(selection)
+        self._told = {batch.name: narratives_of(batch) for batch in selection.batches}
         self._doubtful: dict[str, tuple[DoubtfulHit, ...]] = {}
         self._fold = BatchFold()
         self._rules: dict[str, Rules] = {}
@@ -88,8 +132,8 @@ class Scoring:
         self._passed_over: dict[str, None] = {}
         self._failed: dict[str, str] = {}
         self._files: list[OutputFile] = []
-        self.unanswering = Unanswering()
-        self.outputs = 0
+        self._unanswering = _Unanswering()
+        self._outputs = 0
         self.kept: dict[str, Output] | None = {} if keep else None
         self._outdated = 0
         self._set_aside = 0
@@ -97,42 +141,42 @@ class Scoring:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def add_file(self, file: OutputFile, read: Callable[[int], None] = lambda _count: None) -> None:
-        """Score a file's entries, telling `read` of each; raises ConfigurationError for one that cannot be used."""
-        place = len(self._files)
+    def add_file(self, file: OutputFile, bar: Bar) -> None:
+        """Score a file's entries, telling the bar of each; raises ConfigurationError for one that cannot be used."""
         self._files.append(file)
         if file.kind == "events":
-            self._add_events(file, place, read)
+            self._add_events(file, bar)
         else:
-            self._add_report(file, place, read)
+            self._add_report(file, bar)
 
-    def _entries(self, file: OutputFile, read: Callable[[int], None]) -> Iterator[tuple[int, Entry, tuple[int, ...]]]:
+    def _entries(self, file: OutputFile, bar: Bar) -> Iterator[tuple[int, Entry, tuple[int, ...]]]:
         """Each entry that answers a case, with its number and the ranks of the case's batches that it answers."""
         for number, entry in enumerate(file.entries()):
-            self.outputs += 1
-            read(1)
+            self._outputs += 1
+            bar(1)
             ranks = self._answers.ranks(entry)
             if ranks and entry.failure is not None:
                 self._failed[entry.test_id] = entry.failure
             elif ranks:
                 yield number, entry, ranks
             else:
-                self.unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
+                self._unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
 
-    def _add_events(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
+    def _add_events(self, file: OutputFile, bar: Bar) -> None:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
-        for number, entry, ranks in self._entries(file, read):
+        place = len(self._files) - 1
+        for number, entry, ranks in self._entries(file, bar):
             version = (_event_time(file, entry), place, number)
             self._offer(entry, Origin(0, min(ranks), place, is_event=True), version)
 
-    def _add_report(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
+    def _add_report(self, file: OutputFile, bar: Bar) -> None:
         """In a report, two entries may not answer the same case, unless it is said which of them counts.
 
         Before that, an entry that was made from the case's own narrative goes before others (contract.md, "The right
         patient").
         """
         candidates: dict[str, _Candidates] = {}
-        for number, entry, ranks in self._entries(file, read):
+        for number, entry, ranks in self._entries(file, bar):
             standing = entry.standing(self._answers.narratives(entry, min(ranks)))
             best = self._best(candidates, entry, standing)
             if best is None:
@@ -142,6 +186,7 @@ class Scoring:
                     self._twice.setdefault(entry.test_id, set()).add(standing)
                 if rank not in best.by_rank or self._on_duplicate == "last":
                     best.by_rank[rank] = number, entry
+        place = len(self._files) - 1
         offered: set[int] = set()
         for best in candidates.values():
             for rank, (number, entry) in best.by_rank.items():
@@ -186,14 +231,19 @@ class Scoring:
 
     def _doubts(self, entry: Entry, row: CaseRow) -> tuple[DoubtfulHit, ...]:
         """Find the found terms that the text may not mean; another patient's narrative settles nothing."""
-        batch = self._batch_of(entry.test_id)
-        narrative = None if row.input_matches is False else self._narratives.of(entry.test_id, batch)
+        narrative = None if row.input_matches is False else self._narrative(entry.test_id)
         return doubtful_hits(entry.output, narrative, row.details)
 
-    def _batch_of(self, test_id: str) -> LoadedBatch | None:
-        """Give the batch that the standing answer answers; of one for a batch that was not selected, the first."""
+    def _narrative(self, test_id: str) -> str | None:
+        """Give the narrative of a case: of the batch that was answered, else of the first that tells any.
+
+        Batches that repeat a case may tell its story in other words. An answer for a batch that was not selected counts
+        as one for the first.
+        """
         origin, held = self._origins.get(test_id), self._selection.cases[test_id].batches
-        return None if origin is None else held[origin.rank if origin.rank < len(held) else 0]
+        answered = held[origin.rank] if origin is not None and origin.rank < len(held) else held[0]
+        narratives = (self._told[batch.name].get(test_id) for batch in (answered, *held))
+        return next((text for text in narratives if text is not None), None)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -229,13 +279,13 @@ class Scoring:
 
     def narratives(self) -> dict[str, str | None]:
         """What each selected case tells, by test_id."""
-        return {test_id: self._narratives.of(test_id, self._batch_of(test_id)) for test_id in self._selection.cases}
+        return {test_id: self._narrative(test_id) for test_id in self._selection.cases}
 
     # --- what a person must know --------------------------------------------------------------------------------------
 
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
-        yield from self.unanswering.remarks()
+        yield from self._unanswering.remarks()
         yield from self._remarks_on_narratives()
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
@@ -300,11 +350,11 @@ class Scoring:
         Raises ConfigurationError where a case is answered twice, or none at all is though that is not allowed.
         """
         self._refuse_twice()
-        if not self.outputs:
+        if not self._outputs:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
         if not (self._origins or self._failed or allow_empty):
-            raise ConfigurationError(self.unanswering.refusal(self._selection.concern_id))
+            raise ConfigurationError(self._unanswering.refusal(self._selection.concern_id))
         missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
         self._missing = len(missing)
         for test_id in missing:
@@ -412,25 +462,23 @@ def score_files(
     explain: Explain | None = None,
     explained_labels: Collection[Label] = LABELS,
     allow_empty: bool = True,
-    read: Callable[[int], None] = lambda _count: None,
-    explaining: Callable[[int], None] = lambda _total: None,
+    bar: Bar = NO_BAR,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
     Where it is to be explained, the outputs that stand are kept in memory; `explained_labels` are those of the cases
-    that are explained. `read` is told of each entry that is read; then `explaining` is told how many cases will be
-    explained, and `read` of each of them. Raises ConfigurationError for what cannot be used, or where nothing answers
-    any case and that is not allowed.
+    that are explained. The bar is told of each entry that is read, then of each case that is explained. Raises
+    ConfigurationError for what cannot be used, or where nothing answers any case and that is not allowed.
     """
     scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
     for file in files:
-        scoring.add_file(file, read)
+        scoring.add_file(file, bar)
     run = scoring.finish(generated_at, allow_empty=allow_empty)
     if explain is not None and scoring.kept is not None:
         with_text = explain == "with text"
         run = explained(
             run, scoring.kept, selection, scoring.narratives(),
-            include_text=with_text, labels=explained_labels, explaining=explaining, done=read,
+            include_text=with_text, labels=explained_labels, bar=bar,
         )  # fmt: skip
     return run, [*selection.remarks, *scoring.remarks()]
 

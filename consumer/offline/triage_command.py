@@ -32,7 +32,7 @@ def triage_command(
         check_folder(write_to, request.test_dir)
     files = [open_outputs(path) for path in paths]
     with progress_bar(message_console(), "reading", None) as bar:
-        found, remarks = triage(policy, request, files, bar, bar.explaining)
+        found, remarks = triage(policy, request, files, bar)
     print_message(*remarks)
     if write_to is not None:
         written = write_cases(write_to, request.test_dir, request.batch, found.changes, files, force=force)

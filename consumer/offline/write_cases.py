@@ -1,14 +1,13 @@
 """Batch files with replaced terms, in a folder of their own; all else in them stays as it is, byte for byte."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from consumer.errors import ConfigurationError
-from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, read_document
-from consumer.files.outputs import OutputFile, unusable
-from consumer.files.term_edits import EditedCase, Replacement, TermPlace, with_terms_replaced
+from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, usable_batches
+from consumer.files.outputs import OutputFile
+from consumer.files.term_edits import EditedCase, Replacement, edited
 from consumer.offline.whole_files import write_whole
 from consumer.text import visible
 from safe_core import TestCase
@@ -38,7 +37,7 @@ def write_cases(
     if a file is there already with other content, unless it may be replaced.
     """
     texts = {
-        folder / batch.path.name: _rewritten(batch, changes)
+        folder / batch.path.name: edited(batch, changes)
         for batch in _batches(test_dir, pattern, changes.keys(), outputs)
     }
     for path, content in texts.items():
@@ -61,7 +60,7 @@ def _batches(
     names = batch_names(test_dir)
     selected = [load_batch(test_dir, name) for name in chosen(pattern, names)]
     yield from selected
-    others = _usable(test_dir, set(names) - {batch.name for batch in selected})
+    others = usable_batches(test_dir, sorted(set(names) - {batch.name for batch in selected}))
     keys = set(changed)
     held = {test_id for batch in selected for test_id in batch.rows}
     deciding = {(entry.test_id, entry.batch_index, entry.batch_id) for file in outputs for entry in file.entries()}
@@ -74,23 +73,3 @@ def _batches(
         )
         if repeats or decides:
             yield batch
-
-
-def _usable(test_dir: Path, names: Iterable[str]) -> Iterator[LoadedBatch]:
-    for name in sorted(names):
-        try:
-            yield load_batch(test_dir, name)
-        except ConfigurationError:  # one that cannot be used decides nothing
-            continue
-
-
-def _rewritten(batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes:
-    raw, _ = read_document(batch.path)
-    if hashlib.sha256(raw).hexdigest() != batch.sha256:
-        raise unusable(batch.path, "has changed while it was being read; try again when nothing writes to it")
-    places: dict[TermPlace, Sequence[str]] = {}
-    for position, case in enumerate(batch.batch.cases):
-        if isinstance(case, TestCase):
-            for criterion, at, terms in changes.get((case.test_id, case.expectations), ()):
-                places[TermPlace(position, criterion, at)] = terms
-    return with_terms_replaced(raw, places)

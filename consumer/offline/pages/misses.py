@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.narratives import nearest_in
 from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
@@ -249,7 +248,7 @@ def _in_narrative(term: str, narrative: str | None) -> Sequence[quotes.MarkedTex
     """Quote how the narrative words a term, if at all."""
     if narrative is None:
         return ()
-    nearest = nearest_in(narrative, [term]).get(term)
+    nearest = quotes.nearest_in(narrative, [term]).get(term)
     return quotes.marked_texts(NOTHING_LIKE_IT) if nearest is None else quotes.around(narrative, nearest)
 
 

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final, Literal
 
 from rich.text import Text
 
-from consumer.offline.mutate import MutateRequest, Mutation, ScoredMutant, mutate
+from consumer.offline.mutate import Mutation, ScoredMutant, mutate
 from consumer.offline.pages.console_layout import BOLD, Layout, Line
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import MarkedText, around
@@ -21,11 +22,17 @@ _FURTHER: Final = Text(" " * 8)
 
 
 def mutate_command(
-    policy: Policy, request: MutateRequest, *, format_: Literal["table", "json"] = "table", with_caught: bool = False
+    policy: Policy,
+    test_dir: Path,
+    batch: str,
+    concern: str | None,
+    *,
+    format_: Literal["table", "json"],
+    with_caught: bool,
 ) -> int:
     """Alter the narratives, print what survived, and give the exit code; raises ConfigurationError."""
     with progress_bar(message_console(), "altering", None) as bar:
-        mutation = mutate(policy, request, bar)
+        mutation = mutate(policy, test_dir, batch, concern, bar)
     print_message(*mutation.remarks())
     if format_ == "json":
         # Escaped throughout: the encoding of the output may lack characters that the narratives hold.

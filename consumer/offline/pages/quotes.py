@@ -2,15 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 from unicodedata import category
 
 from rapidfuzz.distance import Indel
 
 from consumer.text import escaped
-from safe_core import Output
-from safe_core.diagnosis import Passage
+from safe_core import Expectations, Output
+from safe_core.diagnosis import Passage, diagnose
 
 Stretch = tuple[int, int]
 """Start and end of a part of a text, in characters; the end is not included."""
@@ -37,6 +37,13 @@ def index_of(passage: Passage) -> str:
 def place_of(passage: Passage) -> str:
     """Say where a passage is, as "signals[1], characters 0 to 19"."""
     return f"{passage.field}{index_of(passage)}, characters {passage.start} to {passage.end}"
+
+
+def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
+    """Find the places where a narrative has terms, or comes closest to them, if it has anything like them."""
+    asked = diagnose(Expectations(tuple(terms), (), ()), Output((narrative,), "", ()), None)
+    near = {miss.term: miss.passage for miss in asked.misses if miss.kind != "absent" and miss.passage is not None}
+    return near | {found.term: found.passage for found in asked.occurrences}
 
 
 def with_punctuation_of(term: str, text: str, passage: Passage) -> str:

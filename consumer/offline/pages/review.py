@@ -31,7 +31,7 @@ def review_case_page(review: Review, number: int) -> tuple[str, str]:
         "review_case.html.j2",
         review=review,
         number=number,
-        case=review.case(number),
+        case=review.cases[number],
         last=len(review.cases) - 1,
         keys=_KEYS,
         score_of=score_of,

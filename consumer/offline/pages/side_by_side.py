@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from consumer.offline.narratives import nearest_in
-from consumer.offline.pages.quotes import MarkedText, Stretch, marked_texts
+from consumer.offline.pages.quotes import MarkedText, Stretch, marked_texts, nearest_in
 from consumer.offline.scored_run import Explanation
 from safe_core.diagnosis import DoubtfulHit, Passage
 

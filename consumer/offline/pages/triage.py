@@ -91,7 +91,7 @@ def _lines(each: Priced) -> Iterator[str]:
     yield f"  {case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
     for phrase in each.proposal.replacement:
         yield f"      -> {quoted(phrase)}"
-    if not each.proposal.replacement and each.proposal.instruction is None and each.proposal.verdict == "look":
+    if each.proposal.verdict == "look":
         yield f"      {each.proposal.change}"
 
 
