@@ -16,8 +16,7 @@ from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, batch_names, load_batches, narratives_of, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
-from consumer.offline.pages.explained_cases import ExplainedCase, ExplainFormat, written
-from consumer.offline.pages.explanation import print_explanation
+from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import ANY_CONCERN, Selection, select_batches, selections
