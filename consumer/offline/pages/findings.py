@@ -46,7 +46,7 @@ def lint_command(
         print(json.dumps(lint.document(), indent=2))
     else:
         print_table(lint, result_console())
-    return 0 if lint.passes(None if fail_on == "never" else fail_on) else 1
+    return 0 if fail_on == "never" or lint.passes(fail_on) else 1
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
