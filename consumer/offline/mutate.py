@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import verdict
@@ -17,9 +16,8 @@ from safe_core.lint import NarratedCase
 from safe_core.mutation import KINDS, MOST_MUTANTS, Mutant, MutantKind, MutatedCase
 
 
-@dataclass(frozen=True, slots=True)
-class NarratedTest:
-    """A test case that can be mutated, with its name; a case that stands in several batches is the first one's."""
+class NarratedTest(NamedTuple):
+    """A test case with its name; one that stands in several batches is the first one's."""
 
     batch_id: str
     test_id: str
@@ -27,59 +25,68 @@ class NarratedTest:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredMutant:
-    """A mutant of a test case; `suggestion` is a phrase that would catch it, None where it is caught or none would."""
+class MutatedTest:
+    """A test case and its mutants."""
 
     test: NarratedTest
-    mutant: Mutant
-    suggestion: str | None
+    mutants: Sequence[Mutant]
 
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON; offsets are into the narrative, in code points."""
-        alteration = self.mutant.alteration
-        return {
-            "test_id": self.test.test_id,
-            "batch_id": self.test.batch_id,
-            "kind": alteration.kind,
-            "start": alteration.start,
-            "end": alteration.end,
-            "before": self.mutant.before,
-            "after": alteration.after,
-            "suggestion": self.suggestion,
-        }
+    @property
+    def survivors(self) -> list[Mutant]:
+        """The mutants that still pass."""
+        return [each for each in self.mutants if each.survived]
+
+    def documents(self, *, survived: bool) -> Iterator[dict[str, Any]]:
+        """Give the entries of its mutants in the JSON; offsets are into the narrative, in code points."""
+        for mutant in self.mutants:
+            if mutant.survived is survived:
+                yield {
+                    "test_id": self.test.test_id,
+                    "batch_id": self.test.batch_id,
+                    "kind": mutant.alteration.kind,
+                    "start": mutant.alteration.start,
+                    "end": mutant.alteration.end,
+                    "before": mutant.before,
+                    "after": mutant.alteration.after,
+                    "suggestion": mutant.suggestion,
+                }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mutation:
-    """What came of it: every mutant, in the order of the cases; `without_narrative` counts the cases that have none."""
+    """What came of it, in the order of the cases; `without_narrative` counts the cases that have none."""
 
-    tests: Sequence[NarratedTest]
-    mutants: Sequence[ScoredMutant]
+    tests: Sequence[MutatedTest]
     without_narrative: int
 
-    @cached_property
-    def survivors(self) -> list[ScoredMutant]:
-        """The mutants that still pass."""
-        return [each for each in self.mutants if each.mutant.survived]
+    @property
+    def mutants(self) -> list[Mutant]:
+        """The mutants of all cases."""
+        return [mutant for test in self.tests for mutant in test.mutants]
+
+    @property
+    def survived(self) -> int:
+        """How many mutants still pass."""
+        return sum(mutant.survived for mutant in self.mutants)
 
     @property
     def by_kind(self) -> Mapping[MutantKind, tuple[int, int]]:
         """How many mutants there are of each kind, and how many of them survived."""
-        made = Counter(each.mutant.alteration.kind for each in self.mutants)
-        survived = Counter(each.mutant.alteration.kind for each in self.survivors)
+        made = Counter(mutant.alteration.kind for mutant in self.mutants)
+        survived = Counter(mutant.alteration.kind for mutant in self.mutants if mutant.survived)
         return {kind: (made[kind], survived[kind]) for kind in KINDS}
 
-    def document(self, *, with_caught: bool = False) -> dict[str, Any]:
+    def document(self, *, with_caught: bool) -> dict[str, Any]:
         """Give what `--format json` prints."""
-        caught = [each.document() for each in self.mutants if not each.mutant.survived] if with_caught else None
+        caught = {"caught": [each for test in self.tests for each in test.documents(survived=False)]}
         return {
             "cases": len(self.tests),
             "without_narrative": self.without_narrative,
             "mutants": len(self.mutants),
-            "survived": len(self.survivors),
+            "survived": self.survived,
             "by_kind": {kind: {"mutants": made, "survived": left} for kind, (made, left) in self.by_kind.items()},
-            "survivors": [each.document() for each in self.survivors],
-            **({} if caught is None else {"caught": caught}),
+            "survivors": [each for test in self.tests for each in test.documents(survived=True)],
+            **(caught if with_caught else {}),
         }
 
     def remarks(self) -> Iterator[str]:
@@ -87,32 +94,25 @@ class Mutation:
         if self.without_narrative:
             cases = count_of(self.without_narrative, "test case")
             yield f"{cases} not looked at: without a narrative there is nothing to alter"
-        counts = Counter(each.test.test_id for each in self.mutants)
-        if cut := [test_id for test_id, count in counts.items() if count >= MOST_MUTANTS]:
+        if cut := [each.test.test_id for each in self.tests if len(each.mutants) >= MOST_MUTANTS]:
             yield f"only the first {MOST_MUTANTS} dangerous places were altered in {named(cut)}"
 
 
 def mutate(policy: Policy, test_dir: Path, batch: str, concern: str | None, bar: Bar = NO_BAR) -> Mutation:
     """Alter each narrative in each dangerous place and score it; raises ConfigurationError."""
-    tests = narrated_tests(policy, test_dir, batch, concern)
+    tests = _narrated_tests(policy, test_dir, batch, concern)
     told = [test for test in tests if test.case.narrative is not None]
     if not told:
         raise ConfigurationError(f"no selected test case in {visible(str(test_dir))} has a narrative to alter")
-    mutants: list[ScoredMutant] = []
+    mutated: list[MutatedTest] = []
     for test in told:
-        mutated = MutatedCase(test.case)
-        for mutant in mutated.mutants():
-            suggestion = mutated.suggestion(mutant.alteration) if mutant.survived else None
-            mutants.append(ScoredMutant(test, mutant, suggestion))
+        mutated.append(MutatedTest(test, [*MutatedCase(test.case).mutants()]))
         bar(1)
-    return Mutation(told, mutants, len(tests) - len(told))
+    return Mutation(mutated, len(tests) - len(told))
 
 
-def narrated_tests(policy: Policy, test_dir: Path, pattern: str, concern: str | None) -> list[NarratedTest]:
-    """Select test cases, each once, with a narrative if any of its batches tells one.
-
-    Raises ConfigurationError naming what cannot be used, or where nothing is selected.
-    """
+def _narrated_tests(policy: Policy, test_dir: Path, pattern: str, concern: str | None) -> list[NarratedTest]:
+    """Select test cases, each once, with a narrative if any of its batches tells one."""
     batches = load_batches(test_dir, pattern).all
     if not batches:
         raise no_batch(test_dir, pattern, batch_names(test_dir))

@@ -60,6 +60,15 @@ class Origin(NamedTuple):
     is_event: bool
 
 
+class _Answer(NamedTuple):
+    """The answer that stands for a case; its output is kept only where it will be explained."""
+
+    origin: Origin
+    rules: Rules
+    doubtful: tuple[DoubtfulHit, ...]
+    output: Output | None
+
+
 @dataclass(slots=True)
 class _Candidates:
     """The entries of one report that answer a case and have the best standing so far, by the rank of its batches."""
@@ -115,29 +124,20 @@ class _Unanswering:
 class Scoring:
     """The rolling state of one run; add_file() for each file in order, then finish()."""
 
-    def __init__(
-        self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None = None, *, keep: bool = False
-    ) -> None:
-        self._judged_by: set[JudgedBy] = set()
-        self._selection = selection
-        self._policy = policy
-        self._on_duplicate = on_duplicate
+    def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None, *, keep: bool) -> None:
+        self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
         self._answers = Answers(selection)
         self._told = {batch.name: narratives_of(batch) for batch in selection.batches}
-        self._doubtful: dict[str, tuple[DoubtfulHit, ...]] = {}
         self._fold = BatchFold()
-        self._rules: dict[str, Rules] = {}
-        self._origins: dict[str, Origin] = {}
+        self._standing: dict[str, _Answer] = {}
+        self._files: list[OutputFile] = []
+        # what remarks() tells
+        self._judged_by: set[JudgedBy] = set()
         self._twice: dict[str, set[int]] = {}
         self._passed_over: dict[str, None] = {}
         self._failed: dict[str, str] = {}
-        self._files: list[OutputFile] = []
         self._unanswering = _Unanswering()
-        self._outputs = 0
-        self.kept: dict[str, Output] | None = {} if keep else None
-        self._outdated = 0
-        self._set_aside = 0
-        self._missing = 0
+        self._outputs = self._outdated = self._set_aside = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -213,34 +213,31 @@ class Scoring:
 
     def _offer(self, entry: Entry, origin: Origin, version: tuple[int, int, int]) -> None:
         """Score an answer, unless another one stands for its case before it."""
-        standing = self._origins.get(entry.test_id)
-        if standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event:
+        answer = self._standing.get(entry.test_id)
+        standing = None if answer is None else answer.origin
+        is_stream = standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event
+        if is_stream:
             self._outdated += 1  # whichever of the two it is
         if standing is not None and standing != origin:
             if not self._replaces(entry, origin, standing):
                 return
-            if not (standing.rank == origin.rank and standing.is_event and origin.is_event):
+            if not is_stream:
                 self._fold.remove(entry.test_id)  # else the fold itself knows which is the later event
         narratives = self._answers.narratives(entry, origin.rank)
         row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
-            self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
-            self._doubtful[entry.test_id] = self._doubts(entry, row)
-            if self.kept is not None:
-                self.kept[entry.test_id] = entry.output
+            # Another patient's narrative settles nothing.
+            narrative = None if row.input_matches is False else self._narrative(entry.test_id, origin)
+            doubtful = doubtful_hits(entry.output, narrative, row.details)
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, entry.output if self._keep else None)
 
-    def _doubts(self, entry: Entry, row: CaseRow) -> tuple[DoubtfulHit, ...]:
-        """Find the found terms that the text may not mean; another patient's narrative settles nothing."""
-        narrative = None if row.input_matches is False else self._narrative(entry.test_id)
-        return doubtful_hits(entry.output, narrative, row.details)
-
-    def _narrative(self, test_id: str) -> str | None:
+    def _narrative(self, test_id: str, origin: Origin | None) -> str | None:
         """Give the narrative of a case: of the batch that was answered, else of the first that tells any.
 
         Batches that repeat a case may tell its story in other words. An answer for a batch that was not selected counts
         as one for the first.
         """
-        origin, held = self._origins.get(test_id), self._selection.cases[test_id].batches
+        held = self._selection.cases[test_id].batches
         answered = held[origin.rank] if origin is not None and origin.rank < len(held) else held[0]
         narratives = (self._told[batch.name].get(test_id) for batch in (answered, *held))
         return next((text for text in narratives if text is not None), None)
@@ -277,9 +274,12 @@ class Scoring:
         self._judged_by.add(by)
         return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
-    def narratives(self) -> dict[str, str | None]:
-        """What each selected case tells, by test_id."""
-        return {test_id: self._narrative(test_id) for test_id in self._selection.cases}
+    def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
+        """Explain the run that finish() has given."""
+        outputs = {test_id: answer.output or EMPTY_OUTPUT for test_id, answer in self._standing.items()}
+        origins = {test_id: answer.origin for test_id, answer in self._standing.items()}
+        narratives = {test_id: self._narrative(test_id, origins.get(test_id)) for test_id in self._selection.cases}
+        return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
 
     # --- what a person must know --------------------------------------------------------------------------------------
 
@@ -302,20 +302,24 @@ class Scoring:
         if len(self._failed) > _LISTED:
             yield f"{len(self._failed) - _LISTED} more generations failed"
         yield from self._remarks_on_overrides()
-        if not self._origins:
+        if not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
-        elif self._missing:
+        elif missing := len(self._selection.cases) - len(self._standing):
             cases = count_of(len(self._selection.cases), "test case")
-            yield f"{self._missing} of {cases} without an output, scored as an empty one"
+            yield f"{missing} of {cases} without an output, scored as an empty one"
 
     def _answered_twice(self) -> list[str]:
         """The cases that two answers of the same standing answer, none of a better one."""
-        return [test_id for test_id, standings in self._twice.items() if self._origins[test_id].standing in standings]
+        return [
+            test_id
+            for test_id, standings in self._twice.items()
+            if self._standing[test_id].origin.standing in standings
+        ]
 
     def _remarks_on_narratives(self) -> Iterator[str]:
         if self._passed_over:
             yield passed_over_line(self._passed_over)
-        others = [test_id for test_id in self._origins if self._fold.row(test_id).input_matches is False]
+        others = [test_id for test_id in self._standing if self._fold.row(test_id).input_matches is False]
         if others:
             listed = named(others, _LISTED, MAX_ID_LENGTH)
             are = "1 test case is" if len(others) == 1 else f"{len(others)} test cases are"
@@ -323,28 +327,24 @@ class Scoring:
 
     def _remarks_on_overrides(self) -> Iterator[str]:
         """Name the overrides that judge no selected case: a name may be spelled wrongly."""
-        judging: dict[str, Collection[str | None]] = {
-            "metric_id": {by.metric_id for by in self._judged_by},
-            "archetype": {by.archetype or UNKNOWN_ARCHETYPE for by in self._judged_by},
-        }
-        overrides: dict[str, Collection[str]] = {
-            "metric_id": self._policy.metric_id,
-            "archetype": self._policy.archetype,
-        }
-        for kind, names in overrides.items():
-            if unused := [name for name in names if name not in judging[kind]]:
+        judging = (
+            ("metric_id", self._policy.metric_id, {by.metric_id for by in self._judged_by}),
+            ("archetype", self._policy.archetype, {by.archetype or UNKNOWN_ARCHETYPE for by in self._judged_by}),
+        )
+        for kind, overrides, known in judging:
+            if unused := [name for name in overrides if name not in known]:
                 listed = named(unused, _LISTED, MAX_ID_LENGTH)
                 yield f"no selected test case has the {kind} of {count_of(len(unused), 'override')}: {listed}"
 
     def _remarks_on_runs(self) -> Iterator[str]:
-        runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._origins)
+        runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._standing)
         if len(runs) > 1:
             cases = [f"{run or 'no run_id'} ({count_of(cases, 'case')})" for run, cases in sorted(runs.items())]
             yield f"the outputs come from {len(runs)} runs: {named(cases, longest=MAX_ID_LENGTH + 20)}"
 
     # --- the report ---------------------------------------------------------------------------------------------------
 
-    def finish(self, generated_at: str, *, allow_empty: bool = True) -> ScoredRun:
+    def finish(self, generated_at: str, *, allow_empty: bool) -> ScoredRun:
         """Score the cases without an output, and report.
 
         Raises ConfigurationError where a case is answered twice, or none at all is though that is not allowed.
@@ -353,14 +353,10 @@ class Scoring:
         if not self._outputs:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
-        if not (self._origins or self._failed or allow_empty):
+        if not (self._standing or self._failed or allow_empty):
             raise ConfigurationError(self._unanswering.refusal(self._selection.concern_id))
-        missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
-        self._missing = len(missing)
-        for test_id in missing:
-            row, self._rules[test_id] = self._row(self._selection.cases[test_id], None)
-            self._fold.offer(test_id, row)
         cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
+        missing = [case.test_id for case in cases if not case.answered]
         report = build_report(
             self._fold,
             concern_id=self._selection.concern_id,
@@ -378,14 +374,23 @@ class Scoring:
         more = {
             "doubtful_hits": sum(len(case.doubtful) for case in cases),
             "missing_test_ids": missing,
-            "selection": self._described(),
+            # what `safe verify` needs to know to make the same selection again
+            "selection": {
+                "concern_id": self._selection.concern_id,
+                "batches": [batch.name for batch in self._selection.batches],
+                "on_duplicate": self._on_duplicate,
+            },
         }
         return ScoredRun(report | more, cases)
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
-        row, rules = self._fold.row(test_id), self._rules[test_id]
-        doubtful = self._doubtful.get(test_id, ())
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins, doubtful=doubtful)
+        answer = self._standing.get(test_id)
+        if answer is not None:
+            row = self._fold.row(test_id)
+            return CaseLine(selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.doubtful)
+        row, rules = self._row(selected, None)
+        self._fold.offer(test_id, row)
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=False)
 
     def _refuse_twice(self) -> None:
         twice = self._answered_twice()
@@ -402,14 +407,6 @@ class Scoring:
             yield {"name": batch.path.name, "sha256": batch.sha256}
         for file in self._files:
             yield {"name": printable(file.path.name), "sha256": file.sha256}
-
-    def _described(self) -> dict[str, object]:
-        """What `safe verify` needs to know to make the same selection again."""
-        return {
-            "concern_id": self._selection.concern_id,
-            "batches": [batch.name for batch in self._selection.batches],
-            "on_duplicate": self._on_duplicate,
-        }
 
 
 def _result(case: CaseLine) -> dict[str, Any]:
@@ -474,12 +471,8 @@ def score_files(
     for file in files:
         scoring.add_file(file, bar)
     run = scoring.finish(generated_at, allow_empty=allow_empty)
-    if explain is not None and scoring.kept is not None:
-        with_text = explain == "with text"
-        run = explained(
-            run, scoring.kept, selection, scoring.narratives(),
-            include_text=with_text, labels=explained_labels, bar=bar,
-        )  # fmt: skip
+    if explain is not None:
+        run = scoring.explained(run, explained_labels, bar, include_text=explain == "with text")
     return run, [*selection.remarks, *scoring.remarks()]
 
 
