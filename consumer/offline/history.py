@@ -1,12 +1,12 @@
 """`safe history`: how test cases and their terms developed over runs, and by what repeats of a prompt differ."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.outputs import is_own_report
@@ -15,10 +15,11 @@ from consumer.offline.pages.numbers import CONFIDENCE
 from consumer.offline.stored_report import StoredResult, read_report
 from consumer.text import named, natural_order, printable, visible
 from consumer.wire.times import milliseconds_of
-from safe_core import Label
+from safe_core import Criterion, Label
 from safe_core.intervals import Interval, wilson
 
-RequiredCriterion = Literal["CR", "AC"]
+_Required = tuple[Criterion, str]
+"""A term that a case requires."""
 
 
 # --- runs and cases ---------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class CaseHistory:
     batch_ids: dict[str, None]
     labels: list[Label | None]
     mismatched: list[bool]
-    required: dict[tuple[RequiredCriterion, str], list[bool | None]] = field(default_factory=dict)
+    required: dict[_Required, list[bool | None]] = field(default_factory=dict)
 
     @property
     def batch_id(self) -> str | None:
@@ -132,15 +133,26 @@ class CaseHistory:
         """Tell whether a result is of this case: of one of its batches, or with the same required terms."""
         if result.batch_id is None or not self.batch_ids or result.batch_id in self.batch_ids:
             return True
-        return set(self.required) == set(_required(result))
+        return self.required.keys() == _required(result).keys()
+
+    def note(self, number: int, result: StoredResult, *, is_answered: bool) -> None:
+        """Take in what a run says of it."""
+        if result.batch_id is not None:
+            self.batch_ids[result.batch_id] = None
+        for key, found in _required(result).items():
+            row = self.required.setdefault(key, [None] * len(self.labels))
+            row[number] = found if is_answered else None
+        if is_answered:
+            self.labels[number] = result.label
+            self.mismatched[number] = result.input_matches is False
 
 
-@dataclass(frozen=True, slots=True)
-class TermHistory:
+class TermHistory(NamedTuple):
     """A required term over the runs: whether it was found, None where a run has no answer, or does not ask for it."""
 
-    case: CaseHistory
-    criterion: RequiredCriterion
+    test_id: str
+    batch_id: str | None
+    criterion: Criterion
     term: str
     found: Sequence[bool | None]
 
@@ -151,16 +163,6 @@ class TermHistory:
     @property
     def times_found(self) -> int:
         return sum(each is True for each in self.found)
-
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON."""
-        return {
-            "test_id": self.case.test_id,
-            "batch_id": self.case.batch_id,
-            "criterion": self.criterion,
-            "term": self.term,
-            "found": list(self.found),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,21 +231,17 @@ class History:
     def terms(self) -> list[TermHistory]:
         """The required terms of all cases."""
         return [
-            TermHistory(case, criterion, term, found)
+            TermHistory(case.test_id, case.batch_id, criterion, term, found)
             for case in self.cases
             for (criterion, term), found in case.required.items()
         ]
-
-    @property
-    def has_batches(self) -> bool:
-        return len({case.batch_id for case in self.cases}) > 1
 
     def document(self) -> dict[str, Any]:
         """Give what `--format json` prints."""
         return {
             "runs": [each.document() for each in self.runs],
             "cases": [each.document() for each in self.cases],
-            "terms": [each.document() for each in self.terms],
+            "terms": [each._asdict() for each in self.terms],
             "groups": [each.document() for each in self.groups],
         }
 
@@ -260,7 +258,7 @@ def history(paths: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool
     runs = [_run(path, name) for path, name in zip(files, _names(files), strict=True)]
     if not as_given:
         runs.sort(key=lambda run: run.time)  # equal ones stay as they are given
-    cases = [*_cases(runs)]
+    cases = _cases(runs)
     return History(runs, cases, [_group(text, runs, cases) for text in groups])
 
 
@@ -295,7 +293,7 @@ def _run(path: Path, name: str) -> Run:
     return Run(path, name, generated_at, time, side_of(report, name))
 
 
-def _cases(runs: Sequence[Run]) -> Iterator[CaseHistory]:
+def _cases(runs: Sequence[Run]) -> list[CaseHistory]:
     """Follow each case through the runs, by batch in natural order, then as the first report lists them."""
     held: dict[str, list[CaseHistory]] = {}
     for number, run in enumerate(runs):
@@ -305,30 +303,17 @@ def _cases(runs: Sequence[Run]) -> Iterator[CaseHistory]:
             if case is None:
                 case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs))
                 known.append(case)
-            _note(case, number, result, len(runs), is_answered=result.test_id not in run.side.unanswered)
+            case.note(number, result, is_answered=result.test_id not in run.side.unanswered)
     cases = [case for known in held.values() for case in known]
-    yield from sorted(cases, key=lambda case: natural_order(case.batch_id or ""))
+    return sorted(cases, key=lambda case: natural_order(case.batch_id or ""))
 
 
-def _note(case: CaseHistory, number: int, result: StoredResult, runs: int, *, is_answered: bool) -> None:
-    if result.batch_id is not None:
-        case.batch_ids[result.batch_id] = None
-    for key, found in _required(result).items():
-        row = case.required.setdefault(key, [None] * runs)
-        row[number] = found if is_answered else None
-    if is_answered:
-        case.labels[number] = result.label
-        case.mismatched[number] = result.input_matches is False
-
-
-def _required(result: StoredResult) -> dict[tuple[RequiredCriterion, str], bool]:
+def _required(result: StoredResult) -> dict[_Required, bool]:
     details = result.details
-    lists: Iterable[tuple[RequiredCriterion, Sequence[str], bool]] = (
-        ("CR", details.CR.found, True),
-        ("CR", details.CR.missing, False),
-        ("AC", details.AC.found, True),
-        ("AC", details.AC.missing, False),
-    )
+    lists: Sequence[tuple[Criterion, Sequence[str], bool]] = (
+        ("CR", details.CR.found, True), ("CR", details.CR.missing, False),
+        ("AC", details.AC.found, True), ("AC", details.AC.missing, False),
+    )  # fmt: skip
     return {(criterion, term): found for criterion, terms, found in lists for term in terms}
 
 

@@ -61,7 +61,11 @@ def changes(history: History) -> Iterator[Change]:
     """Give what never passed, what flips, what got lost when, and the terms that are found least."""
     never = [(case.test_id, "") for case in history.cases if case.never_passed]
     flips = [(case.test_id, count_of(case.flips, "change")) for case in history.cases if case.flips]
-    lost = [(case.test_id, _named_runs(case.lost_in)) for case in history.cases if case.lost_in]
+    lost = [
+        (case.test_id, ", ".join(f"run {number + 1}" for number in case.lost_in))
+        for case in history.cases
+        if case.lost_in
+    ]
     terms = sorted(history.terms, key=lambda term: (term.times_found / (term.asked or 1), -term.asked))
     missed = [(term.term, _found(term)) for term in terms if term.times_found < term.asked]
     yield Change("Never passed", never)
@@ -73,11 +77,7 @@ def changes(history: History) -> Iterator[Change]:
 def _found(term: TermHistory) -> str:
     """Say in which runs a term was found: "+-." of three."""
     marks = "".join("." if found is None else "-+"[found] for found in term.found)
-    return f"{term.case.test_id} {term.criterion} {marks} found in {term.times_found} of {term.asked}"
-
-
-def _named_runs(numbers: Sequence[int]) -> str:
-    return ", ".join(f"run {number + 1}" for number in numbers)
+    return f"{term.test_id} {term.criterion} {marks} found in {term.times_found} of {term.asked}"
 
 
 def groups(history: History) -> Table:
@@ -207,13 +207,7 @@ def points(history: History) -> list[Point]:
         return round(_EDGE + (1 - share) * (PICTURE_HEIGHT - 2 * _EDGE), 1)
 
     return [
-        Point(
-            run,
-            round(_EDGE + number * step, 1),
-            height(run.pass_rate),
-            height(run.interval.low),
-            height(run.interval.high),
-        )
+        Point(run, round(_EDGE + number * step, 1), *map(height, (run.pass_rate, *run.interval)))
         for number, run in enumerate(history.runs)
     ]
 
