@@ -249,16 +249,6 @@ class Comparison:
         return len({case.batch_id for case in self.cases} | {case.batch_id for case in self.not_judged}) > 1
 
     @property
-    def only_base(self) -> list[str]:
-        """The cases that the new report lacks."""
-        return [test_id for test_id in self.base.results if test_id not in self.new.results]
-
-    @property
-    def only_new(self) -> list[str]:
-        """The cases that the base report lacks."""
-        return [test_id for test_id in self.new.results if test_id not in self.base.results]
-
-    @property
     def passes(self) -> tuple[int, int]:
         """How many judged cases pass in the base report, and in the new one."""
         before = sum(case.before.label == "Pass" for case in self.cases)

@@ -23,8 +23,7 @@ from consumer.offline.decisions import (
     note_applied,
 )
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
-from consumer.offline.pages.quotes import text_of
-from consumer.offline.pages.side_by_side import SideBySide, side_by_side
+from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage

@@ -50,7 +50,8 @@ def remarks(comparison: Comparison) -> Iterator[Sentence]:
 
 
 def _unequal_sets(comparison: Comparison) -> Iterator[Sentence]:
-    lots = (("base", comparison.only_base), ("new", comparison.only_new))
+    base, new = comparison.base.results, comparison.new.results
+    lots = (("base", [each for each in base if each not in new]), ("new", [each for each in new if each not in base]))
     if any(test_ids for _, test_ids in lots):
         yield Sentence("The reports have different cases: only what is in both can be judged.")
     for which, test_ids in lots:

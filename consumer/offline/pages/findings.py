@@ -102,14 +102,12 @@ def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
 
 def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     """Give each finding of a file, and how many more places have it; mere information is given once."""
-    first: dict[object, Located] = {}
-    more: dict[object, int] = {}
+    places: dict[object, list[Located]] = {}
     for number, each in enumerate(found):
         finding = each.finding
         key = (finding.code, finding.sentence) if finding.severity == "info" else number
-        first.setdefault(key, each)
-        more[key] = more.get(key, -1) + 1
-    return ((each, more[key]) for key, each in first.items())
+        places.setdefault(key, []).append(each)
+    return ((first, len(more)) for first, *more in places.values())
 
 
 def _finding(each: Located, more: int, layout: Layout) -> Iterator[Line]:

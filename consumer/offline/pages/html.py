@@ -18,7 +18,7 @@ from consumer.offline.pages.misses import (
     explained_terms,
 )
 from consumer.offline.pages.numbers import pass_rate
-from consumer.offline.pages.side_by_side import SideBySide, side_by_side
+from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.diagnosis import KINDS, VERDICTS

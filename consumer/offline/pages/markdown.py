@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
+from consumer.offline.pages import report_content as content
 from consumer.offline.pages.markdown_parts import (
     Part,
     Section,
@@ -16,21 +17,6 @@ from consumer.offline.pages.markdown_parts import (
     table_rows,
 )
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
-from consumer.offline.pages.report_content import (
-    Sentence,
-    Table,
-    about_output,
-    archetypes,
-    confidentiality,
-    criteria,
-    how_made,
-    inputs,
-    lost_terms,
-    most_frequent_terms,
-    score_of,
-    why_missed,
-    worth_knowing,
-)
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of
 from safe_core import Label
@@ -83,7 +69,7 @@ def _top(run: ScoredRun) -> str:
         *([f"Gate: {literal(run.decision)}\n"] if run.decision is not None else []),
         table_head("Cases", "Pass", "Review", "Fail", texts=0)
         + table_row(str(total), *(f"{count} ({percent(count / total)})" for count in counts)),
-        f"{BRACKETS} {confidentiality('report')}\n",
+        f"{BRACKETS} {content.confidentiality('report')}\n",
     ]
     return "\n".join(parts)
 
@@ -98,12 +84,12 @@ def _verdict(run: ScoredRun) -> str:
 def _sections(run: ScoredRun) -> Iterator[Section]:
     """Yield the sections in the order of the page."""
     report = run.report
-    table = criteria(report)
+    table = content.criteria(report)
     yield Section(
         f"\n## Criteria\n\n{table_head(*table.headings, texts=table.texts)}",
         [Part(_Kind.CRITERIA, "".join(table_rows(table)))],
     )
-    yield _tabled("\n## By archetype\n", archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
+    yield _tabled("\n## By archetype\n", content.archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
     for heading, label, kind, terms_kind in _LISTED:
         parts = []
         for case in run.labelled(label):
@@ -111,13 +97,13 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
             parts.append(Part(terms_kind, "".join(_lost(case, run.explanation_of(case))), below=True))
         yield Section(f"\n## {heading}\n\n", parts)
     yield _passing(run.labelled("Pass"))
-    yield _tabled("\n## Most often missed or used\n", most_frequent_terms(report), _Kind.MISS)
-    yield _bullets("Worth knowing", (*why_missed(run), *worth_knowing(run)), _Kind.REMARK)
-    yield _bullets("How it was made", how_made(report), _Kind.MAKING)
-    yield _tabled("", inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
+    yield _tabled("\n## Most often missed or used\n", content.most_frequent_terms(report), _Kind.MISS)
+    yield _bullets("Worth knowing", (*content.why_missed(run), *content.worth_knowing(run)), _Kind.REMARK)
+    yield _bullets("How it was made", content.how_made(report), _Kind.MAKING)
+    yield _tabled("", content.inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
 
 
-def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = None) -> Section:
+def _tabled(heading: str, table: content.Table, kind: _Kind, further: _Kind | None = None) -> Section:
     """Give a table as a section whose parts are its rows; those beyond the first hundred have the kind `further`."""
     kinds = (kind if further is None or number < _FURTHER else further for number in range(len(table.rows)))
     return Section(
@@ -125,7 +111,7 @@ def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = Non
     )
 
 
-def _bullets(heading: str, sentences: Iterable[Sentence], kind: _Kind) -> Section:
+def _bullets(heading: str, sentences: Iterable[content.Sentence], kind: _Kind) -> Section:
     return Section(f"\n## {heading}\n\n", [Part(kind, f"- {each.written(literal)}\n") for each in sentences])
 
 
@@ -136,7 +122,7 @@ _LISTED: Final[tuple[tuple[str, Label, _Kind, _Kind], ...]] = (
 
 
 def _lost(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
-    for criterion, how, terms in lost_terms(case, explanation):
+    for criterion, how, terms in content.lost_terms(case, explanation):
         yield f"  - {criterion} {how}: {', '.join(term.written(literal) for term in terms)}\n"
 
 
@@ -146,14 +132,14 @@ def _case_line(case: CaseLine, *, by_batch: bool) -> str:
         named.append(f"batch {literal(case.batch_id)}")
     about = f" ({', '.join(named)})" if named else ""
     results = list(_scores(case))
-    if nothing := about_output(case):
+    if nothing := content.about_output(case):
         results.append(f"**{nothing}**")
     return f"- {literal(case.test_id)}{about}: {', '.join(results)}\n"
 
 
 def _scores(case: CaseLine) -> Iterator[str]:
     for judged in case.judged:
-        value = score_of(judged)
+        value = content.score_of(judged)
         yield (
             f"{judged.criterion} **{value}** below {judged.missed}" if judged.missed else f"{judged.criterion} {value}"
         )
@@ -161,7 +147,7 @@ def _scores(case: CaseLine) -> Iterator[str]:
 
 
 def _remark(case: CaseLine) -> str:
-    return f": **{about}**" if (about := about_output(case)) else ""
+    return f": **{about}**" if (about := content.about_output(case)) else ""
 
 
 def _passing(cases: Sequence[CaseLine]) -> Section:
