@@ -53,17 +53,32 @@ class Destination:
 
 
 def destinations(
-    asked: Format | Literal["all"] | None, outputs: Sequence[str], usual: Sequence[Format], automatic: Path
+    asked: Format | Literal["all"] | None,
+    outputs: Sequence[str],
+    usual: Sequence[Format],
+    automatic: Path | None,
+    known: Collection[Format] = tuple(SUFFIXES.values()),
 ) -> tuple[Destination, ...]:
     """Read `--format` and every `--output`; raises ConfigurationError where they contradict one another.
 
-    `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named.
+    `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named;
+    None: what nobody named goes to standard output.
     """
-    _check_named(outputs)
+    if "" in outputs:
+        raise ConfigurationError("--output is empty; name a file, or - for standard output")
     if asked == "all":
+        assert automatic is not None, "only of what has an automatic path, all formats can be asked for"
         return _everything(outputs, automatic)
-    named, wanted = _wanted(asked, outputs, usual, SUFFIXES)
-    rest = [format_ for format_ in wanted if format_ not in {each.format for each in named}]
+    suffixes = {suffix: format_ for suffix, format_ in SUFFIXES.items() if format_ in known}
+    named = [_named(output, asked, suffixes) for output in outputs]
+    have_files = {each.format for each in named}
+    if asked is not None and asked != "console" and named and asked not in have_files:
+        raise ConfigurationError(
+            f"--format {asked}, but --output {visible(outputs[0])} is {named[0].format}; "
+            f"name it {_SUFFIX_OF[asked]}, or leave --format out"
+        )
+    wanted = usual if asked is None else (asked,)
+    rest = [format_ for format_ in wanted if format_ not in have_files]
     return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
 
 
@@ -74,31 +89,9 @@ def one_format(
 
     Raises ConfigurationError also where a file must not be written.
     """
-    _check_named(outputs)
-    suffixes = {suffix: each for suffix, each in SUFFIXES.items() if each in known}
-    named, wanted = _wanted(asked, outputs, ("console",), suffixes)
-    has_file = {each.format for each in named}
-    found = _distinct([*(Destination(each, None) for each in wanted if each not in has_file), *named])
+    found = destinations(asked, outputs, ("console",), None, known)
     check_writable(found, inputs, force=force)
     return found
-
-
-def _check_named(outputs: Sequence[str]) -> None:
-    if "" in outputs:
-        raise ConfigurationError("--output is empty; name a file, or - for standard output")
-
-
-def _wanted(
-    asked: Format | None, outputs: Sequence[str], usual: Sequence[Format], suffixes: Mapping[str, Format]
-) -> tuple[list[Destination], Sequence[Format]]:
-    """Give the files that are named, and the formats that must go somewhere."""
-    named = [_named(output, asked, suffixes) for output in outputs]
-    if asked is not None and asked != "console" and named and asked not in {each.format for each in named}:
-        raise ConfigurationError(
-            f"--format {asked}, but --output {visible(outputs[0])} is {named[0].format}; "
-            f"name it {_SUFFIX_OF[asked]}, or leave --format out"
-        )
-    return named, (asked,) if asked is not None else usual
 
 
 def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, ...]:
@@ -112,13 +105,13 @@ def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, .
     return _usual_places(_ALL, stem, alone=False)
 
 
-def _usual_places(formats: Iterable[Format], stem: Path, *, alone: bool) -> tuple[Destination, ...]:
+def _usual_places(formats: Iterable[Format], stem: Path | None, *, alone: bool) -> tuple[Destination, ...]:
     """The console's is standard output, and so is that of a format asked for alone; all else becomes a file."""
     return tuple(
         Destination(
             format_,
             None
-            if format_ == "console" or (alone and format_ not in _TO_FOLDER)
+            if stem is None or format_ == "console" or (alone and format_ not in _TO_FOLDER)
             else stem.with_name(stem.name + _SUFFIX_OF[format_]),
         )
         for format_ in formats
