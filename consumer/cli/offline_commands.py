@@ -4,6 +4,7 @@ What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -260,7 +261,8 @@ def review(
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
     found = Review(loaded.policy, request, open_all(outputs))
     print_message(*found.remarks)
-    return serve(found, by=by or getpass.getuser(), port=port)
+    asyncio.run(serve(found, by=by or getpass.getuser(), port=port))
+    return 0
 
 
 @app.command(cls=options.Once, short_help="Find flaws in test cases.")

@@ -185,33 +185,6 @@ def _blocks(history: History) -> Iterator[str]:
             yield f"## {change.heading} ({len(change.lines)})\n\n" + "\n".join(items) + "\n"
 
 
-class Point(NamedTuple):
-    """A run in the picture of the pass rate: where it stands, in units of the drawing."""
-
-    run: Run
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-PICTURE_WIDTH, PICTURE_HEIGHT = 800.0, 200.0
-_EDGE: Final = 20.0
-
-
-def points(history: History) -> list[Point]:
-    """Give the line of the pass rate with its interval, the highest rate at the top."""
-    step = (PICTURE_WIDTH - 2 * _EDGE) / max(1, len(history.runs) - 1)
-
-    def height(share: float) -> float:
-        return round(_EDGE + (1 - share) * (PICTURE_HEIGHT - 2 * _EDGE), 1)
-
-    return [
-        Point(run, round(_EDGE + number * step, 1), *map(height, (run.pass_rate, *run.interval)))
-        for number, run in enumerate(history.runs)
-    ]
-
-
 def history_html(history: History) -> str:
     """Give the HTML page, with a heat map of the cases and the line of the pass rate; it loads nothing."""
     return page(
@@ -223,11 +196,7 @@ def history_html(history: History) -> str:
         tables=[runs(history), groups(history)],
         changes=[change for change in changes(history) if change.lines],
         legend=LEGEND,
-        points=points(history),
-        width=PICTURE_WIDTH,
-        height=PICTURE_HEIGHT,
         cell=cell,
-        rate=lambda run: pass_rate(run.passes, len(run.results)),
     )
 
 

@@ -17,7 +17,6 @@ from consumer.offline.pages.misses import (
     Group,
     explained_terms,
 )
-from consumer.offline.pages.numbers import pass_rate
 from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
@@ -35,9 +34,7 @@ def render_html(run: ScoredRun) -> str:
         "report.js",
         run=run,
         report=report,
-        rate=pass_rate(report["summary"]["pass"], report["summary"]["total_cases"]),
         ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
-        causes=list(report_content.why_missed(run)),
         filters=_filters(run),
         cases=map(partial(_case, run), run.worst_first()),
     )

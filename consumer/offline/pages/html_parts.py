@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from consumer.offline.pages import report_content
-from consumer.offline.pages.numbers import BRACKETS, percent, score
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
 
@@ -52,7 +52,9 @@ def _template(name: str) -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "score": score, "written": _written, "slug": slug}
-    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS}
+    environment.globals |= {
+        "brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS, "pass_rate": pass_rate,
+    }  # fmt: skip
     return environment.get_template(name)
 
 
