@@ -1,6 +1,6 @@
 """`safe history`: how test cases and their terms developed over runs, and by what repeats of a prompt differ."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.outputs import is_own_report
+from consumer.files.outputs import is_own_report, readable, unusable
 from consumer.offline.compare import Side, side_of
 from consumer.offline.pages.numbers import CONFIDENCE
 from consumer.offline.stored_report import StoredResult, read_report
@@ -36,32 +36,27 @@ class Run:
     side: Side
 
     @property
-    def results(self) -> Mapping[str, StoredResult]:
-        """The results by test_id."""
-        return self.side.results
-
-    @property
     def passes(self) -> int:
         return self.side.labelled("Pass")
 
     @property
     def interval(self) -> Interval:
         """The confidence interval of the pass rate, 95 % by Wilson."""
-        return wilson(self.passes, len(self.results), CONFIDENCE)
+        return wilson(self.passes, len(self.side.results), CONFIDENCE)
 
     @property
     def pass_rate(self) -> float:
-        return self.passes / len(self.results)
+        return self.passes / len(self.side.results)
 
     @property
     def answered(self) -> int:
         """How many cases have an output."""
-        return sum(test_id not in self.side.unanswered for test_id in self.results)
+        return sum(test_id not in self.side.unanswered for test_id in self.side.results)
 
     @property
     def mismatches(self) -> int:
         """How many outputs were made from another narrative."""
-        return sum(result.input_matches is False for result in self.results.values())
+        return sum(result.input_matches is False for result in self.side.results.values())
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
@@ -266,12 +261,10 @@ def _reports(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    try:
+    with readable(path):
         found = sorted((each for each in path.glob("*.json") if is_own_report(each)), key=lambda each: each.name)
-    except OSError as error:
-        raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
     if not found:
-        raise ConfigurationError(f"{visible(str(path))}: holds no reports of safe score (*.json)")
+        raise unusable(path, "holds no reports of safe score (*.json)")
     yield from found
 
 
@@ -297,7 +290,7 @@ def _cases(runs: Sequence[Run]) -> list[CaseHistory]:
     """Follow each case through the runs, by batch in natural order, then as the first report lists them."""
     held: dict[str, list[CaseHistory]] = {}
     for number, run in enumerate(runs):
-        for result in run.results.values():
+        for result in run.side.results.values():
             known = held.setdefault(result.test_id, [])
             case = next((each for each in known if each.answers(result)), None)
             if case is None:

@@ -105,14 +105,10 @@ class Located:
 class CaseMutants(NamedTuple):
     """How many mutants of a test case there are, and how many of them would pass (contract.md, "Mutants")."""
 
-    file: Path
+    file: str
     test_id: str
     mutants: int
     survived: int
-
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON."""
-        return {**self._asdict(), "file": str(self.file)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +166,7 @@ class Lint:
             "by_severity": self.by_severity,
             "by_code": {code: codes[code] for code in SEVERITIES if codes[code]},
             "findings": [each.document() for each in self.findings],
-            **({} if self.mutation is None else {"mutation": [each.document() for each in self.mutation]}),
+            **({} if self.mutation is None else {"mutation": [each._asdict() for each in self.mutation]}),
         }
 
 
@@ -279,17 +275,15 @@ def _files(request: LintRequest) -> list[_LintedFile]:
 def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
     concern, batch = request.concern, request.batch
     test_dir = path if path.is_dir() else path.parent
-    try:
+    with readable(path):
         listing = list_folder(test_dir)
         if test_dir is not path:
             path.stat()
-    except OSError as error:
-        raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
     names = [name.removesuffix(SUFFIX) for name in sorted(listing.files.keys() | listing.ignored.keys())]
     if test_dir is not path:
         names = [name for name in names if name + SUFFIX == path.name]
         if not names:
-            raise ConfigurationError(f"{visible(str(path))}: is not a batch file (<batch_id>.json)")
+            raise unusable(path, "is not a batch file (<batch_id>.json)")
     files_chosen = [name + SUFFIX for name in chosen(batch, names)]
     read = (
         _unreadable(test_dir / name, listing.ignored[name])
@@ -328,7 +322,7 @@ def _mutants(narrated: Iterable[tuple[_LintedFile, str, NarratedCase]]) -> Itera
     for file, test_id, case in narrated:
         if case.narrative is not None:
             mutated = MutatedCase(case)
-            yield CaseMutants(file.path, test_id, len(mutated.alterations), mutated.survivors)
+            yield CaseMutants(str(file.path), test_id, len(mutated.alterations), mutated.survivors)
 
 
 def _narrated(

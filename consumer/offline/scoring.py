@@ -70,14 +70,6 @@ class _Answer(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Candidates:
-    """The entries of one report that answer a case and have the best standing so far, by the rank of its batches."""
-
-    standing: int
-    by_rank: dict[int, tuple[int, Entry]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Unanswering:
     """How many outputs answer no selected test case, and a few names: memory stays bounded however many come."""
 
@@ -170,41 +162,38 @@ class Scoring:
             self._offer(entry, Origin(0, min(ranks), place, is_event=True), version)
 
     def _add_report(self, file: OutputFile, bar: Bar) -> None:
-        """In a report, two entries may not answer the same case, unless it is said which of them counts.
-
-        Before that, an entry that was made from the case's own narrative goes before others (contract.md, "The right
-        patient").
-        """
-        candidates: dict[str, _Candidates] = {}
-        for number, entry, ranks in self._entries(file, bar):
-            standing = entry.standing(self._answers.narratives(entry, min(ranks)))
-            best = self._best(candidates, entry, standing)
-            if best is None:
-                continue
-            for rank in ranks:
-                if rank in best.by_rank:
-                    self._twice.setdefault(entry.test_id, set()).add(standing)
-                if rank not in best.by_rank or self._on_duplicate == "last":
-                    best.by_rank[rank] = number, entry
+        """In a report, two entries may not answer the same case, unless it is said which of them counts."""
         place = len(self._files) - 1
         offered: set[int] = set()
-        for best in candidates.values():
-            for rank, (number, entry) in best.by_rank.items():
+        for standing, by_rank in self._candidates(file, bar):
+            for rank, (number, entry) in by_rank.items():
                 if number not in offered:  # an entry that answers a case in several batches answers it in the first
                     offered.add(number)
-                    self._offer(entry, Origin(best.standing, rank, place, is_event=False), (0, place, number))
+                    self._offer(entry, Origin(standing, rank, place, is_event=False), (0, place, number))
 
-    def _best(self, candidates: dict[str, _Candidates], entry: Entry, standing: int) -> _Candidates | None:
-        """The candidates that an entry joins, those of a worse standing passed over; None if it is passed over."""
-        best = candidates.get(entry.test_id)
-        if best is None or standing < best.standing:
-            for _, worse in best.by_rank.values() if best is not None else ():
-                self._pass_over(worse)
-            best = candidates[entry.test_id] = _Candidates(standing)
-        if standing == best.standing:
-            return best
-        self._pass_over(entry)
-        return None
+    def _candidates(self, file: OutputFile, bar: Bar) -> Iterable[tuple[int, dict[int, tuple[int, Entry]]]]:
+        """Give the entries that answer each case, by the rank of the batch, and their standing, which is the best.
+
+        An entry that was made from the case's own narrative goes before others (contract.md, "The right patient").
+        """
+        found: dict[str, tuple[int, dict[int, tuple[int, Entry]]]] = {}
+        for number, entry, ranks in self._entries(file, bar):
+            standing = entry.standing(self._answers.narratives(entry, min(ranks)))
+            best, by_rank = found.get(entry.test_id, (standing, {}))
+            if standing > best:
+                self._pass_over(entry)
+                continue
+            if standing < best:
+                for _, worse in by_rank.values():
+                    self._pass_over(worse)
+                by_rank = {}
+            found[entry.test_id] = standing, by_rank
+            for rank in ranks:
+                if rank in by_rank:
+                    self._twice.setdefault(entry.test_id, set()).add(standing)
+                if rank not in by_rank or self._on_duplicate == "last":
+                    by_rank[rank] = number, entry
+        return found.values()
 
     def _pass_over(self, entry: Entry) -> None:
         self._passed_over[f"{entry.test_id} ({entry.place})"] = None

@@ -42,21 +42,16 @@ class Priced:
     gains_in_order: bool
 
     @property
-    def line(self) -> CaseLine:
-        """The case that it is about."""
-        return self.case.line
-
-    @property
     def decided(self) -> str:
         """What people decided about it, in words."""
         return self.case.decided(self.proposal)
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
-        proposal = self.proposal
+        proposal, line = self.proposal, self.case.line
         return {
-            "test_id": self.line.test_id,
-            "batch_id": self.line.batch_id,
+            "test_id": line.test_id,
+            "batch_id": line.batch_id,
             "criterion": proposal.criterion,
             "term": proposal.term,
             "verdict": proposal.verdict,
@@ -118,9 +113,9 @@ class Triage:
         gaining = {(id(each.case), each.proposal.verdict) for each in priced if each.gains_in_order}
 
         def order(each: Priced) -> tuple[Any, ...]:
-            verdict = each.proposal.verdict
+            verdict, line = each.proposal.verdict, each.case.line
             is_idle = (id(each.case), verdict) not in gaining
-            return VERDICTS.index(verdict), is_idle, natural_order(each.line.batch_id), natural_order(each.line.test_id)
+            return VERDICTS.index(verdict), is_idle, natural_order(line.batch_id), natural_order(line.test_id)
 
         return sorted(priced, key=order)
 

@@ -38,7 +38,7 @@ def runs(history: History) -> Table:
 
 
 def _run(run: Run) -> tuple[str, ...]:
-    total = len(run.results)
+    total = len(run.side.results)
     answered = f"{run.answered} of {total}" + (f", {run.mismatches}*" if run.mismatches else "")
     labels = (str(run.side.labelled(label)) for label in LABELS)
     return run.name, (run.generated_at or "")[:16], answered, *labels, pass_rate(run.passes, total)

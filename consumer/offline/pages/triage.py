@@ -87,7 +87,7 @@ def console_lines(triage: Triage) -> Iterator[str]:
 
 def _lines(each: Priced) -> Iterator[str]:
     worth = f"  ({gain(each)})" if gain(each) else ""
-    case = f"{printable(each.line.test_id)}  {each.line.label}"
+    case = f"{printable(each.case.line.test_id)}  {each.case.line.label}"
     yield f"  {case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
     for phrase in each.proposal.replacement:
         yield f"      -> {quoted(phrase)}"
@@ -118,7 +118,7 @@ def _item(each: Priced) -> str:
     phrases = ", ".join(map(literal, proposal.replacement))
     instead = f" → {phrases}" if phrases else f": {proposal.change}"
     more = f" ({worth})" if worth else ""
-    return f"- {literal(each.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{more}\n"
+    return f"- {literal(each.case.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{more}\n"
 
 
 def triage_html(triage: Triage) -> str:
