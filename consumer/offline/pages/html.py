@@ -110,9 +110,11 @@ _HEADINGS: Final = {"missing": MISSED, "used": USED, "found": FOUND}
 
 def _listed(case: CaseLine) -> list[Group]:
     """Group the terms of a case that was not explained."""
-    terms = report_content.terms_of(case)
-    groups = []
-    for how, heading in _HEADINGS.items():
-        listed = [ExplainedTerm(each.criterion, term.text) for each in terms if each.how == how for term in each.terms]
-        groups.append(Group(heading, listed))
+    groups = [
+        Group(
+            heading,
+            [ExplainedTerm(name, term) for name, outcome, terms in case.outcomes if outcome == how for term in terms],
+        )
+        for how, heading in _HEADINGS.items()
+    ]
     return [group for group in groups if group.terms]

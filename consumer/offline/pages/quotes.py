@@ -30,14 +30,14 @@ def text_of(output: Output, passage: Passage) -> str:
     return element_of(output, passage)[passage.start : passage.end]
 
 
-def index_of(passage: Passage) -> str:
-    """Give the index of a passage's element as "[1]", nothing for the summary, which has no elements."""
-    return "" if passage.element is None else f"[{passage.element}]"
+def element_name(passage: Passage) -> str:
+    """Name the element that holds a passage, as "signals[1]" or "summary", which has no elements."""
+    return passage.field if passage.element is None else f"{passage.field}[{passage.element}]"
 
 
 def place_of(passage: Passage) -> str:
     """Say where a passage is, as "signals[1], characters 0 to 19"."""
-    return f"{passage.field}{index_of(passage)}, characters {passage.start} to {passage.end}"
+    return f"{element_name(passage)}, characters {passage.start} to {passage.end}"
 
 
 def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
@@ -142,15 +142,16 @@ def _differing(first: Sequence[re.Match[str]], second: Sequence[re.Match[str]]) 
     return [first[at].span() for at in lacking], [second[at].span() for at in further]
 
 
-def _joined(stretches: Iterable[Stretch], text: str) -> Iterator[Stretch]:
-    """Join stretches with only space between them."""
+def _joined(stretches: Iterable[Stretch], text: str | None = None) -> Iterator[Stretch]:
+    """Join stretches that overlap or, with their text, that have only space between them."""
     start, end = 0, 0
-    for first, last in stretches:
-        if text[end:first].strip() or start == end:
+    for first, last in sorted(stretches):
+        is_apart = first > end if text is None else bool(text[end:first].strip())
+        if is_apart or start == end:
             if start < end:
                 yield start, end
             start = first
-        end = last
+        end = max(end, last)
     if start < end:
         yield start, end
 
@@ -200,7 +201,7 @@ def _within(passages: Iterable[Passage], field: str, element: int | None) -> Ite
 
 
 def _lines(text: str, stretches: Iterable[Stretch]) -> Lines:
-    marked, lines, begin = [*_merged(stretches)], [], 0
+    marked, lines, begin = [*_joined(stretches)], [], 0
     for line in text.splitlines(keepends=True):
         end = begin + len(line.rstrip())
         inside = [(max(first, begin) - begin, min(last, end) - begin) for first, last in marked]
@@ -210,16 +211,3 @@ def _lines(text: str, stretches: Iterable[Stretch]) -> Lines:
             )
         begin += len(line)
     return lines
-
-
-def _merged(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
-    """Give stretches in order, those that overlap as one."""
-    start, end = 0, 0
-    for first, last in sorted(stretches):
-        if first > end:
-            if start < end:
-                yield start, end
-            start = first
-        end = max(end, last)
-    if start < end:
-        yield start, end
