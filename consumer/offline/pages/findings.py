@@ -94,7 +94,7 @@ def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
     sentence = ceiling.sentence
     yield f"Ceiling: {sentence}"
     if ceiling.terms:
-        labels = ", ".join(f"{count} {label}" for label, count in ceiling.by_label.items())
+        labels = f"{ceiling.passes} Pass, {ceiling.reviews} Review, {ceiling.fails} Fail"
         yield f"  a verbatim copy of each narrative gets {labels}"
         terms = count_of(ceiling.terms, "required term")
         yield f"  {ceiling.not_in_narrative} of {terms} are not in the narrative of their case"
