@@ -57,7 +57,11 @@ def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[st
     literals = dict(_strings(text, places.keys() | {_neighbour(path) for path in places}))
     as_ascii = text.isascii()
     edits = [
-        (literals[path], _written(text, literals, path, terms, as_ascii=as_ascii)) for path, terms in places.items()
+        (
+            literals[path],
+            _separator(text, literals, path).join(json.dumps(term, ensure_ascii=as_ascii) for term in terms),
+        )
+        for path, terms in places.items()
     ]
     for literal, written in sorted(edits, reverse=True):
         text = text[: literal.start] + written + text[literal.end :]
@@ -75,13 +79,6 @@ def _neighbour(path: _Path) -> _Path:
     """Give the path of the next term of the list, or of the one before the last."""
     position = path[-1]
     return (*path[:-1], position + 1 if isinstance(position, int) else position)
-
-
-def _written(
-    text: str, literals: Mapping[_Path, _Literal], path: _Path, terms: Sequence[str], *, as_ascii: bool
-) -> str:
-    """Write terms as the file writes its own: with what parts two of them there."""
-    return _separator(text, literals, path).join(json.dumps(term, ensure_ascii=as_ascii) for term in terms)
 
 
 def _separator(text: str, literals: Mapping[_Path, _Literal], path: _Path) -> str:
