@@ -175,7 +175,7 @@ def explain(
         return explain_record(loaded.settings, loaded.policy, coordinates, folder)
     request = ExplainRequest(
         test_ids=tests or [],
-        which="all" if everything else label or "failing",
+        which="all" if everything else label or "fail",
         concern=concern,
         batch=batch,
         outputs=outputs or [],

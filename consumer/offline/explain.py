@@ -5,7 +5,7 @@ import difflib
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
@@ -32,8 +32,8 @@ _FROM_TOPIC_SECONDS: Final = 30.0
 _NAMED: Final = 50
 
 
-Which = Literal["failing", "pass", "review", "fail", "all"]
-"""Which cases are explained where none is named: those that fail, those of one label, or all."""
+Which = Literal["pass", "review", "fail", "all"]
+"""Which cases are explained where none is named: those of one label, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,11 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     explained = [
         ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
     ]
-    _note_unanswered(explained, request)
+    for each in explained:
+        if request.test_ids and not each.case.answered:
+            print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
+    if not explained:
+        print_message("no case has that label; --all or --label shows others")
     if request.format == "console":
         _print(explained, request)
     else:
@@ -96,20 +100,11 @@ def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
 
 
 _LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {
-    "failing": ("Fail",),
     "fail": ("Fail",),
     "review": ("Review",),
     "pass": ("Pass",),
     "all": LABELS,
 }
-
-
-def _note_unanswered(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
-    for each in explained if request.test_ids else ():
-        if not each.case.answered:
-            print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
-    if not explained:
-        print_message("no case has that label; --all or --label shows others")
 
 
 def _selections(request: ExplainRequest) -> list[Selection]:
@@ -179,9 +174,11 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
     narrative = _narrative(event, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
-    case = _case(event, found, policy)
-    told = None if case.input_matches is False else narrative
-    case = replace(case, doubtful=doubtful_hits(event.output, told, case.row.details))
+    # as the worker scores it
+    by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
+    row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
+    doubtful = doubtful_hits(event.output, None if row.input_matches is False else narrative, row.details)
+    case = CaseLine(event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful)
     print_explanation(case, explanation, result_console())
     return 0
 
@@ -205,14 +202,6 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
     if event is None:
         raise ConfigurationError(f"{place} is a tombstone, which is never scored")
     return event
-
-
-def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
-    """Score as the worker does."""
-    by = judged_by(found, event, concern_id=ANY_CONCERN)
-    version = (event.event_time, 0, 0)
-    row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
-    return CaseLine(event.batch_id, event.test_id, row, rules, answered=True)
 
 
 def _narrative(event: InputEvent, test_dir: Path) -> str | None:
