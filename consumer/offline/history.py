@@ -12,7 +12,7 @@ from consumer.errors import ConfigurationError, Poison
 from consumer.files.outputs import is_own_report, readable, unusable
 from consumer.offline.compare import Side, side_of
 from consumer.offline.pages.numbers import CONFIDENCE
-from consumer.offline.stored_report import StoredResult, read_report
+from consumer.offline.stored_report import StoredResult, distinct_names, read_report
 from consumer.text import named, natural_order, printable, visible
 from consumer.wire.times import milliseconds_of
 from safe_core import Criterion, Label
@@ -250,7 +250,7 @@ def history(paths: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool
     `groups` are NAME=GLOB, the glob over the names of files.
     """
     files = [file for path in paths for file in _reports(path)]
-    runs = [_run(path, name) for path, name in zip(files, _names(files), strict=True)]
+    runs = [_run(path, name) for path, name in zip(files, distinct_names(files), strict=True)]
     if not as_given:
         runs.sort(key=lambda run: run.time)  # equal ones stay as they are given
     cases = _cases(runs)
@@ -266,12 +266,6 @@ def _reports(path: Path) -> Iterator[Path]:
     if not found:
         raise unusable(path, "holds no reports of safe score (*.json)")
     yield from found
-
-
-def _names(files: Sequence[Path]) -> list[str]:
-    """Name runs after their files; where two have one name, their folders tell them apart."""
-    names = [path.name for path in files]
-    return [str(path) if names.count(path.name) > 1 else path.name for path in files]
 
 
 def _run(path: Path, name: str) -> Run:

@@ -15,7 +15,7 @@ from consumer.offline.pages import history as history_pages
 from consumer.offline.pages.comparison import RENDERED
 from consumer.offline.pages.comparison_content import remarks, summary, verdict
 from consumer.offline.pages.report_content import own_rules
-from consumer.offline.stored_report import checked_summary, read_report
+from consumer.offline.stored_report import checked_summary, distinct_names, read_report
 from consumer.offline.verify import lines, verify
 from consumer.terminal import print_message
 from consumer.text import printable, quoted
@@ -52,10 +52,7 @@ def compare_command(
 ) -> int:
     """Compare two reports, write and print what changed, and give the exit code; raises ConfigurationError."""
     asked = one_format(format_, files, RENDERED, [base, new], force=force)
-    paths = called(base), called(new)
-    # Where both have the same name, their folders tell them apart.
-    names = [str(path) if paths[0].name == paths[1].name else path.name for path in paths]
-    comparison = compare(read_report(base), read_report(new), *names)
+    comparison = compare(read_report(base), read_report(new), *distinct_names([called(base), called(new)]))
     decision = None if gate is None else gate.decide(comparison)
     if decision is not None:
         comparison = replace(comparison, decision=decision.line)

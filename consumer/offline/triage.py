@@ -84,10 +84,6 @@ class Cause:
     proposals: int
     cases_gained: int
 
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Triage:
@@ -169,7 +165,7 @@ class Triage:
             "cases": len(self.lines),
             "now": _labels_document(self.now),
             "steps": [each.document() for each in self.steps],
-            "causes": [each.document() for each in self.causes],
+            "causes": [asdict(each) for each in self.causes],
             "proposals": [each.document() for each in self.proposals],
         }
 
