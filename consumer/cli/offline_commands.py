@@ -5,18 +5,14 @@ What a command needs is imported when it runs, so that help is printed at once.
 # ruff: noqa: PLC0415
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, load, load_for_kafka, test_folder
 from consumer.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from consumer.offline.gate import Bound, Gate
 
 
 @app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
@@ -59,6 +55,7 @@ def score_(
       safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
     """
+    from consumer.offline.gate import Gate, conditions
     from consumer.offline.score import ScoreRequest, score_command
     from consumer.settings import surroundings
 
@@ -72,7 +69,7 @@ def score_(
         files=output or [],
         format=format_,
         on_duplicate=on_duplicate,
-        gate=_gate(min_pass_rate, fail_on, confidence, bounds),
+        gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds)),
         explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
@@ -80,15 +77,6 @@ def score_(
         config_file=config_file,
     )
     return score_command(loaded.settings, loaded.policy, surroundings(), request)
-
-
-def _gate(
-    min_pass_rate: float | None, fail_on: options.FailOn | None, confidence: float | None, bounds: "Sequence[Bound]"
-) -> "Gate | None":
-    """Read the options of a gate; `bounds` are the values of consumer.offline.gate.OPTIONS, in their order."""
-    from consumer.offline.gate import Gate, conditions
-
-    return Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
 
 
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")
@@ -118,11 +106,12 @@ def gate(
       safe gate report.json --fail-on review
       safe gate report.json --max-violations 0 --max-missing 0 --min-mean CR=0.7 --min-mean AC=0.7
     """
-    from consumer.offline.gate import NO_CASE_FAILS
+    from consumer.offline.gate import NO_CASE_FAILS, Gate, conditions
     from consumer.offline.report_commands import gate_command
 
     bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
-    return gate_command(report, _gate(min_pass_rate, fail_on, confidence, bounds) or NO_CASE_FAILS)
+    asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
+    return gate_command(report, asked or NO_CASE_FAILS)
 
 
 @app.command(cls=options.Once, short_help="Say why a test case scored as it did.")

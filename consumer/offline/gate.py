@@ -76,13 +76,9 @@ def _share(place: str, field: str, found: object) -> _Number:
     raise ConfigurationError(f"{place}: {field} is not a number from 0 to 1")
 
 
-def _violations(place: str, _field: str, found: object) -> _Number:
-    return violations_of(found, place)
-
-
 _RATES: Final = (*CRITERIA, "overall")
 _KINDS: Final[Mapping[str, _Kind]] = {
-    "--max-violations": _Kind("results", _violations, "AH violation{s}"),
+    "--max-violations": _Kind("results", lambda place, _, found: violations_of(found, place), "AH violation{s}"),
     "--max-missing": _Kind("missing_outputs", _count, "case{s} without an output"),
     "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
     "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),

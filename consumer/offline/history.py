@@ -308,14 +308,11 @@ def _group(text: str, runs: Sequence[Run], cases: Sequence[CaseHistory]) -> Grou
     name, equals, pattern = text.partition("=")
     if not (name and equals and pattern):
         raise ConfigurationError(f'--group {visible(text)} is not NAME=GLOB, such as "prompt-7=run_7_*"')
-    numbers = [number for number, run in enumerate(runs) if _matches(pattern, run)]
+    named_runs = enumerate((run.path.name, run.path.stem, str(run.path)) for run in runs)
+    numbers = [number for number, names in named_runs if any(fnmatchcase(name, pattern) for name in names)]
     if not numbers:
         held = named([run.name for run in runs], 20)
         raise ConfigurationError(f"--group {visible(text)}: no report has such a name; there are {held}")
     shared = [case for case in cases if {number for number, _ in case.judged}.issuperset(numbers)]
     passed_in = [sum(case.labels[number] == "Pass" for number in numbers) for case in shared]
     return Group(name, [runs[number] for number in numbers], shared, passed_in)
-
-
-def _matches(pattern: str, run: Run) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (run.path.name, run.path.stem, str(run.path)))

@@ -103,12 +103,8 @@ def _share(group: Group, count: int) -> str:
 # --- the console ------------------------------------------------------------------------------------------------------
 
 
-def history_text(history: History) -> str:
-    """Give what the console shows: ten runs fit into 80 columns."""
-    return "".join(f"{line.rstrip()}\n" for line in _lines(history))
-
-
 def _lines(history: History) -> Iterator[str]:
+    """Give what the console shows: ten runs fit into 80 columns."""
     yield headline(history)
     yield ""
     for number, run in enumerate(history.runs, 1):
@@ -164,11 +160,6 @@ def _noise(history: History) -> Iterator[str]:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def history_markdown(history: History) -> str:
-    """Give the Markdown page."""
-    return "\n".join(_blocks(history))
-
-
 def _blocks(history: History) -> Iterator[str]:
     yield f"{mark('history')}\n# {headline(history)}\n"
     yield from (table(runs(history)), table(groups(history)))
@@ -201,9 +192,9 @@ def history_html(history: History) -> str:
 
 
 RENDERED: Final[Mapping[Format, Callable[[History], str]]] = {
-    "console": history_text,
+    "console": lambda history: "".join(f"{line.rstrip()}\n" for line in _lines(history)),
     "json": lambda history: json_text(history.document()),
-    "markdown": history_markdown,
+    "markdown": lambda history: "\n".join(_blocks(history)),
     "html": history_html,
 }
 """Each format, and what makes it."""

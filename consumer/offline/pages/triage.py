@@ -98,11 +98,6 @@ def _lines(each: Priced) -> Iterator[str]:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def triage_markdown(triage: Triage) -> str:
-    """Give the Markdown page."""
-    return "\n".join(_blocks(triage))
-
-
 def _blocks(triage: Triage) -> Iterator[str]:
     yield f"{mark('triage')}\n# SAFE v0: what to change first\n"
     yield f"**{headline(triage)}**\n"
@@ -138,7 +133,7 @@ def triage_html(triage: Triage) -> str:
 RENDERED: Final[Mapping[Format, Callable[[Triage], str]]] = {
     "console": lambda triage: "".join(f"{line}\n" for line in console_lines(triage)),
     "json": lambda triage: json_text(triage.document()),
-    "markdown": triage_markdown,
+    "markdown": lambda triage: "\n".join(_blocks(triage)),
     "html": triage_html,
 }
 """Each format, and what makes it."""
