@@ -252,8 +252,9 @@ _TERM_STYLES: Final = {"found": GREEN, "missing": RED, "used": RED}
 
 
 def _details(run: ScoredRun, cases: Iterable[CaseLine], layout: Layout) -> Iterator[Line]:
+    by_batch = run.has_batches
     for case in cases:
-        batch = f"  ({printable(case.batch_id)})" if run.has_batches else ""
+        batch = f"  ({printable(case.batch_id)})" if by_batch else ""
         yield Text()
         yield [Segment(_label(case), LABEL_STYLES[case.label]), Segment(f"  {printable(case.test_id)}{batch}")]
         yield from _criteria(case, run.explanation_of(case), layout)

@@ -84,7 +84,7 @@ def _verdict(run: ScoredRun) -> str:
 def _sections(run: ScoredRun) -> Iterator[Section]:
     """Yield the sections in the order of the page."""
     report = run.report
-    table = content.criteria(report)
+    table, by_batch = content.criteria(report), run.has_batches
     yield Section(
         f"\n## Criteria\n\n{table_head(*table.headings, texts=table.texts)}",
         [Part(_Kind.CRITERIA, "".join(table_rows(table)))],
@@ -93,7 +93,7 @@ def _sections(run: ScoredRun) -> Iterator[Section]:
     for heading, label, kind, terms_kind in _LISTED:
         parts = []
         for case in run.labelled(label):
-            parts.append(Part(kind, _case_line(case, by_batch=run.has_batches)))
+            parts.append(Part(kind, _case_line(case, by_batch=by_batch)))
             parts.append(Part(terms_kind, "".join(_lost(case, run.explanation_of(case))), below=True))
         yield Section(f"\n## {heading}\n\n", parts)
     yield _passing(run.labelled("Pass"))
