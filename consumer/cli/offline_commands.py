@@ -57,7 +57,6 @@ def score_(
     """
     from consumer.offline.gate import Gate, conditions
     from consumer.offline.score import ScoreRequest, score_command
-    from consumer.settings import surroundings
 
     bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
     loaded = load(config=config_file, ah_strict=strict_ah or None)
@@ -76,7 +75,7 @@ def score_(
         allow_empty=allow_empty,
         config_file=config_file,
     )
-    return score_command(loaded.settings, loaded.policy, surroundings(), request)
+    return score_command(loaded.settings, loaded.policy, request)
 
 
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")

@@ -30,7 +30,7 @@ from consumer.offline.pages.report_content import why
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
-from consumer.settings import Settings, Surroundings
+from consumer.settings import Settings, surroundings
 from consumer.settings.file import FILE_NAME
 from consumer.terminal import Bar, message_console, print_message, progress_bar, result_console
 from safe_core import Policy
@@ -61,9 +61,10 @@ class ScoreRequest:
     config_file: Path | None
 
 
-def score_command(settings: Settings, policy: Policy, surroundings: Surroundings, request: ScoreRequest) -> int:
+def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> int:
     """Score, write what was asked for, and give the exit code; raises ConfigurationError."""
-    generated_at = moment(surroundings.source_date_epoch)
+    around = surroundings()
+    generated_at = moment(around.source_date_epoch)
     selection = select(request.test_dir, request.concern, request.batch)
     paths = [file for path in request.outputs for file in output_files(path)]
     stem = automatic_stem(settings.report_dir, selection.concern_id, generated_at)
@@ -93,8 +94,8 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
         run, passed = replace(run, decision=decision.line), decision.passed
         print_message(*request.gate.out_of_reach(run.report))
     write_files(asked, lambda each: _text(run, each, request))
-    if surroundings.step_summary is not None:
-        _append_step_summary(run, surroundings.step_summary)
+    if around.step_summary is not None:
+        _append_step_summary(run, around.step_summary)
     _print(run, asked, request)
     print_written(asked)
     return CODE_OF_LABEL[run.verdict] if passed is None else CODE_OF_GATE[passed]
