@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
@@ -29,23 +30,30 @@ def message_console() -> Console:
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
-def print_message(sentence: str) -> None:
-    """Print a message about a command, which is not its result, to standard error."""
-    print(f"safe: {printable(sentence)}", file=sys.stderr)
+def print_message(*sentences: str) -> None:
+    """Print what is worth knowing but no result to standard error; that nobody can read it changes no verdict."""
+    for sentence in sentences:
+        with suppress(OSError, ValueError):
+            print(f"safe: {printable(sentence)}", file=sys.stderr)
 
 
 class Bar:
-    """A progress bar: calling it advances it."""
+    """A progress bar: calling it advances it; without `progress`, nobody sees it."""
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
+    def __init__(self, progress: Progress | None = None, task: TaskID = TaskID(0)) -> None:  # noqa: B008 (a number)
         self._progress, self._task = progress, task
 
     def __call__(self, steps: int) -> None:
-        self._progress.advance(self._task, steps)
+        if self._progress is not None:
+            self._progress.advance(self._task, steps)
 
     def explaining(self, total: int) -> None:
         """Begin again at zero with the explanation of this many cases."""
-        self._progress.reset(self._task, total=total, description="explaining")
+        if self._progress is not None:
+            self._progress.reset(self._task, total=total, description="explaining")
+
+
+NO_BAR: Final = Bar()
 
 
 @contextmanager

@@ -69,6 +69,16 @@ class Expectations:
         """The three lists in the order CR, AH, AC."""
         return self.must_find_signals, self.forbidden_terms, self.must_contain_phrases
 
+    def of(self, criterion: Criterion) -> tuple[str, ...]:
+        """The list of one criterion."""
+        terms: tuple[str, ...] = getattr(self, PLACES[criterion][1])
+        return terms
+
+    def document(self) -> dict[str, dict[str, list[str]]]:
+        """Give the `expectations` of a test case, as parse() reads them."""
+        places = zip(PLACES.values(), self.lists, strict=True)
+        return {section: {name: list(terms)} for (section, name), terms in places}
+
 
 class Terms(NamedTuple):
     """The lengths of the three lists of terms."""

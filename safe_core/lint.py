@@ -5,6 +5,7 @@ Scores are decided elsewhere, by the literal rule alone; nothing here moves one.
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -39,47 +40,44 @@ class NarratedCase(NamedTuple):
     rules: Rules
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(NamedTuple):
     """What a verbatim copy of each narrative would get, as signals and as summary, no question asked.
 
-    `by_label` counts the cases with a narrative, `terms` their required terms; `without_narrative` counts the others,
-    of which nobody knows. Raises InvalidCeiling for numbers that contradict each other.
+    The labels are those of the cases with a narrative, `terms` their required terms; `without_narrative` counts the
+    others, of which nobody knows.
     """
 
     cases: int
-    by_label: Mapping[Label, int]
+    passes: int
+    reviews: int
+    fails: int
     terms: int
     not_in_narrative: int
     without_narrative: int
-
-    def __post_init__(self) -> None:
-        copied = sum(self.by_label.values())
-        if copied + self.without_narrative != self.cases or self.not_in_narrative > self.terms:
-            raise InvalidCeiling("the counts contradict each other")
 
     @classmethod
     def parse(cls, document: object) -> Self:
         """Read what document() gives; raises InvalidCeiling."""
         if not isinstance(document, Mapping):
             raise InvalidCeiling("not an object")
-        counts = [document.get(name) for name in _COUNTS]
-        if not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+        stated = (document.get(name) for name in _COUNTS)
+        counts = [each for each in stated if isinstance(each, int) and not isinstance(each, bool) and each >= 0]
+        if len(counts) != len(_COUNTS):
             raise InvalidCeiling("a count is missing or no count")
-        cases, passes, review, fail, terms, not_in_narrative, without_narrative = counts
-        by_label = {"Pass": passes, "Review": review, "Fail": fail}
-        return cls(cases, by_label, terms, not_in_narrative, without_narrative)  # type: ignore[arg-type]  # just checked
+        found = cls(*counts)
+        copied = found.passes + found.reviews + found.fails
+        if copied + found.without_narrative != found.cases or found.not_in_narrative > found.terms:
+            raise InvalidCeiling("the counts contradict each other")
+        return found
 
     def document(self) -> dict[str, int]:
         """Give the `ceiling` of a report."""
-        labels = (self.by_label["Pass"], self.by_label["Review"], self.by_label["Fail"])
-        counts = (self.cases, *labels, self.terms, self.not_in_narrative, self.without_narrative)
-        return dict(zip(_COUNTS, counts, strict=True))
+        return dict(zip(_COUNTS, self, strict=True))
 
     @property
     def pass_rate(self) -> float:
         """The highest pass rate that copying can reach; a case without a narrative counts as if it could pass."""
-        return (self.by_label["Pass"] + self.without_narrative) / self.cases if self.cases else 1.0
+        return (self.passes + self.without_narrative) / self.cases if self.cases else 1.0
 
     @property
     def sentence(self) -> str:
@@ -93,12 +91,12 @@ class Ceiling:
             f"{self.without_narrative} {'case without a narrative is' if one else 'cases without a narrative are'}"
         )
         left = f" ({without} not counted)" if self.without_narrative else ""
-        return f"at most {self.by_label['Pass']} of {copied} {cases} can pass by copying the narrative{left}"
+        return f"at most {self.passes} of {copied} {cases} can pass by copying the narrative{left}"
 
 
 def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:
     """Work out what copying can reach; the same policy judges as judges the outputs."""
-    by_label: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
+    labels: Counter[Label] = Counter()
     total = terms = absent = without = 0
     for case in cases:
         total += 1
@@ -106,11 +104,11 @@ def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:
             without += 1
             continue
         verbatim = Output(signals=(case.narrative,), summary=case.narrative)
-        by_label[score(case.expected, verbatim, case.rules).label] += 1
+        labels[score(case.expected, verbatim, case.rules).label] += 1
         required = (*case.expected.CR.normalised, *case.expected.AC.normalised)
         terms += len(required)
         absent += which_stand_in(normalise(case.narrative), required).count(False)
-    return Ceiling(total, by_label, terms, absent, without)
+    return Ceiling(total, labels["Pass"], labels["Review"], labels["Fail"], terms, absent, without)
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------

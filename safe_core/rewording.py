@@ -68,12 +68,8 @@ class Narrative:
         for trimmed in (True, False):
             if pieces := _cover(wanted, self._runs(wanted, read, trimmed=trimmed)):
                 yield pieces
-        if not self.has(term) and (told := self._as_told(wanted)):
+        if normalise(term) not in self._normalised and (told := self._as_told(wanted)):
             yield told
-
-    def has(self, term: str) -> bool:
-        """Tell whether the narrative has a term word for word, whatever its case."""
-        return normalise(term) in self._normalised
 
     def keeps(self, term: str, phrases: Sequence[str]) -> bool:
         """Tell whether phrases keep each number, time, side and negation of a term that the narrative has."""

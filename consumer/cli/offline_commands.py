@@ -4,19 +4,15 @@ What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
-from collections.abc import Sequence
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from consumer.cli import options
 from consumer.cli.app import app, load, load_for_kafka, test_folder
 from consumer.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from consumer.offline.conditions import Bound
-    from consumer.offline.gate import Gate
 
 
 @app.command(cls=options.Once, name="score", short_help="Score outputs from files, for people and for CI.")
@@ -59,8 +55,8 @@ def score_(
       safe score -c I25 -b "I25_batch_*" -i run.json -t ./test-cases
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
     """
+    from consumer.offline.gate import Gate, conditions
     from consumer.offline.score import ScoreRequest, score_command
-    from consumer.settings import surroundings
 
     bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
     loaded = load(config=config_file, ah_strict=strict_ah or None)
@@ -72,24 +68,14 @@ def score_(
         files=output or [],
         format=format_,
         on_duplicate=on_duplicate,
-        gate=_gate(min_pass_rate, fail_on, confidence, bounds),
+        gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds)),
         explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
         allow_empty=allow_empty,
         config_file=config_file,
     )
-    return score_command(loaded.settings, loaded.policy, surroundings(), request)
-
-
-def _gate(
-    min_pass_rate: float | None, fail_on: options.FailOn | None, confidence: float | None, bounds: "Sequence[Bound]"
-) -> "Gate | None":
-    """Read the options of a gate; `bounds` are the values of consumer.offline.conditions.OPTIONS, in their order."""
-    from consumer.offline.conditions import conditions
-    from consumer.offline.gate import Gate
-
-    return Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
+    return score_command(loaded.settings, loaded.policy, request)
 
 
 @app.command(cls=options.Once, short_help="Check whether a report is good enough.")
@@ -119,11 +105,12 @@ def gate(
       safe gate report.json --fail-on review
       safe gate report.json --max-violations 0 --max-missing 0 --min-mean CR=0.7 --min-mean AC=0.7
     """
-    from consumer.offline.gate import NO_CASE_FAILS
+    from consumer.offline.gate import NO_CASE_FAILS, Gate, conditions
     from consumer.offline.report_commands import gate_command
 
     bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
-    return gate_command(report, _gate(min_pass_rate, fail_on, confidence, bounds) or NO_CASE_FAILS)
+    asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
+    return gate_command(report, asked or NO_CASE_FAILS)
 
 
 @app.command(cls=options.Once, short_help="Say why a test case scored as it did.")
@@ -176,7 +163,7 @@ def explain(
         return explain_record(loaded.settings, loaded.policy, coordinates, folder)
     request = ExplainRequest(
         test_ids=tests or [],
-        which="all" if everything else label or "failing",
+        which="all" if everything else label or "fail",
         concern=concern,
         batch=batch,
         outputs=outputs or [],
@@ -218,11 +205,11 @@ def triage(
       safe triage -i run.json -t ./test-cases --write-cases ./better-cases -o triage.html
     """
     from consumer.offline.triage import TriageRequest
-    from consumer.offline.triage_command import TriageCommand, triage_command
+    from consumer.offline.triage_command import triage_command
 
     loaded = load(config=config_file)
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
-    return triage_command(loaded.policy, TriageCommand(request, outputs, format_, output or [], write_cases, force))
+    return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
 
 
 @app.command(cls=options.Once, short_help="Decide on misses and proposals, on a page in the browser.")
@@ -253,16 +240,17 @@ def review(
     import getpass
 
     from consumer.files.outputs import open_all
-    from consumer.offline.report_commands import print_remarks
-    from consumer.offline.review import opened
+    from consumer.offline.review import Review
     from consumer.offline.review_server import serve
     from consumer.offline.triage import TriageRequest
+    from consumer.terminal import print_message
 
     loaded = load(config=config_file)
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
-    found = opened(loaded.policy, request, open_all(outputs))
-    print_remarks(found.remarks)
-    return serve(found, by=by or getpass.getuser(), port=port)
+    found = Review(loaded.policy, request, open_all(outputs))
+    print_message(*found.remarks)
+    asyncio.run(serve(found, by=by or getpass.getuser(), port=port))
+    return 0
 
 
 @app.command(cls=options.Once, short_help="Find flaws in test cases.")
@@ -338,12 +326,11 @@ def mutate(
       safe mutate --test-dir ./test-cases
       safe mutate --test-dir ./test-cases --batch "I25_batch_*" --format json | jq .by_kind
     """
-    from consumer.offline.mutate import MutateRequest
     from consumer.offline.pages.mutants import mutate_command
 
     loaded = load(config=config_file)
-    request = MutateRequest(test_folder(test_dir, loaded), concern, batch)
-    return mutate_command(loaded.policy, request, format_=format_, with_caught=everything)
+    folder = test_folder(test_dir, loaded)
+    return mutate_command(loaded.policy, folder, batch, concern, format_=format_, with_caught=everything)
 
 
 @app.command(cls=options.Once, name="compare", short_help="Compare two reports: what got better or worse.")
@@ -378,8 +365,8 @@ def compare_(
       safe compare main.json branch.json -o comparison.md --fail-on-regression
       safe compare main.json branch.json --format json | jq .worse
     """
-    from consumer.offline.compare_gate import ComparisonGate
-    from consumer.offline.report_commands import CompareRequest, compare_command
+    from consumer.offline.gate import ComparisonGate
+    from consumer.offline.report_commands import compare_command
 
     asked = ComparisonGate.asked(
         on_regression=fail_on_regression,
@@ -387,7 +374,7 @@ def compare_(
         allow_lost=allow_lost,
         max_drop=fail_on_score_drop,
     )
-    return compare_command(CompareRequest(base, new, format_, output or [], asked, force))
+    return compare_command(base, new, asked, format_, output or [], force=force)
 
 
 @app.command(cls=options.Once, name="history", short_help="Show how runs developed, case by case.")
@@ -421,14 +408,9 @@ def history_(
       safe history reports/
       safe history reports/ --group "prompt 7=run_7_*" -o history.html
     """
-    from consumer.offline.history import history
-    from consumer.offline.pages.history import RENDERED, headline
-    from consumer.offline.rendering import rendering
+    from consumer.offline.report_commands import history_command
 
-    pages = rendering(RENDERED, format_, output or [], reports, force=force)
-    found = history(reports, groups or [], as_given=as_given)
-    pages.give(found, headline(found))
-    return 0
+    return history_command(reports, groups or [], format_, output or [], as_given=as_given, force=force)
 
 
 @app.command(cls=options.Once, short_help="Recompute a report from its inputs.")

@@ -50,23 +50,13 @@ def _fraction(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a fraction from 0 to 1{advice}") from None
 
 
-TestDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--test-dir",
-        "-t",
-        metavar="DIR",
-        help="The folder of batch files; required unless SAFE_V0_EXPECTATIONS is a folder.",
-    ),
-]
+def _test_dir(more: str) -> object:
+    return typer.Option("--test-dir", "-t", metavar="DIR", help=f"The folder of batch files{more}.")
+
+
+TestDir = Annotated[Path | None, _test_dir("; required unless SAFE_V0_EXPECTATIONS is a folder")]
 CheckingTestDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--test-dir",
-        "-t",
-        metavar="DIR",
-        help="The folder of batch files. Without one (here or in SAFE_V0_EXPECTATIONS), test_ids are not checked.",
-    ),
+    Path | None, _test_dir(". Without one (here or in SAFE_V0_EXPECTATIONS), test_ids are not checked")
 ]
 _OUTPUTS = typer.Option(
     "--outputs",
@@ -97,18 +87,18 @@ Confidence = Annotated[
         help="Confidence level, such as 0.95: the lower end of the rate's interval must reach --min-pass-rate.",
     ),
 ]
-# The further conditions of a gate, read by consumer.offline.conditions.
-MaxViolations = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many AH violations.")]
-MaxMissing = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases without an output.")
-]
-MaxVacuous = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many cases with nothing at all to check.")
-]
-MaxMismatches = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many outputs made from another narrative.")
-]
-MaxDoubtful = Annotated[int | None, typer.Option(metavar="N", min=0, help="Exit 1 above this many doubtful hits.")]
+
+
+def _at_most(what: str) -> object:
+    return typer.Option(metavar="N", min=0, help=f"Exit 1 above this many {what}.")
+
+
+# The further conditions of a gate, read by consumer.offline.gate.
+MaxViolations = Annotated[int | None, _at_most("AH violations")]
+MaxMissing = Annotated[int | None, _at_most("cases without an output")]
+MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
+MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrative")]
+MaxDoubtful = Annotated[int | None, _at_most("doubtful hits")]
 MinMean = Annotated[
     list[str] | None,
     typer.Option(
@@ -222,33 +212,16 @@ Format = Annotated[
 ComparisonFormatOption = Annotated[
     ComparisonFormat | None, typer.Option("--format", "-f", help="What to print; default: console.")
 ]
-ComparisonFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Write the comparison as .json, .md, .html or .txt; - is stdout; can be repeated.",
-    ),
-]
-HistoryFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Write the history as .json, .md, .html or .txt; - is stdout; can be repeated.",
-    ),
-]
-TriageFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Write the triage as .json, .md, .html or .txt; - is stdout; can be repeated.",
-    ),
-]
+
+
+def _files(what: str) -> object:
+    suffixes = "as .json, .md, .html or .txt; - is stdout; can be repeated"
+    return typer.Option("--output", "-o", metavar="PATH", help=f"Write the {what} {suffixes}.")
+
+
+ComparisonFiles = Annotated[list[str] | None, _files("comparison")]
+HistoryFiles = Annotated[list[str] | None, _files("history")]
+TriageFiles = Annotated[list[str] | None, _files("triage")]
 WriteCases = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Write the batch files with the terms replaced to this folder."),

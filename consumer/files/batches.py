@@ -3,15 +3,18 @@
 import hashlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from consumer.errors import ConfigurationError
 from consumer.expectations.cases import Row, TwiceDifferently, expect_the_same, parse_document, rows_of
 from consumer.expectations.folder import SUFFIX, list_folder, read_whole
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
-from safe_core import Batch, InvalidBatch, TestCase, narrative_of, parse_batch
+from consumer.text import named, visible
+from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, TestCase, narrative_of, parse_batch
 from safe_core.testcases import PLANS
 
 
@@ -95,16 +98,22 @@ def narratives_of(batch: LoadedBatch) -> dict[str, str]:
 
     They are read separately because scoring does not need them; raises ConfigurationError if the file has changed.
     """
-    with readable(batch.path):
-        raw, document = read_document(batch.path)
-    if hashlib.sha256(raw).hexdigest() != batch.sha256:
-        raise unusable(batch.path, "has changed while it was being read; try again when nothing writes to it")
+    _, document = read_again(batch)
     narratives: dict[str, str] = {}
     for case in document["test_cases"] if isinstance(document, dict) else ():
         text = narrative_of(case)
         if text is not None and isinstance(case.get("test_id"), str):
             narratives.setdefault(case["test_id"], text)
     return narratives
+
+
+def read_again(batch: LoadedBatch) -> tuple[bytes, object]:
+    """Read the file of a batch a second time; raises ConfigurationError if it has changed since."""
+    with readable(batch.path):
+        raw, document = read_document(batch.path)
+    if hashlib.sha256(raw).hexdigest() != batch.sha256:
+        raise unusable(batch.path, "has changed while it was being read; try again when nothing writes to it")
+    return raw, document
 
 
 def _batch_index(document: object) -> int | None:
@@ -116,6 +125,20 @@ def _batch_index(document: object) -> int | None:
 def has_wildcard(pattern: str) -> bool:
     """Whether a pattern is more than a name."""
     return "*" in pattern or "?" in pattern
+
+
+def no_batch(test_dir: Path, pattern: str, names: Sequence[str]) -> ConfigurationError:
+    """The error for a pattern that none of a folder's batches matches."""
+    held = named(names, 20, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
+    what = "no batch matches" if has_wildcard(pattern) else "there is no batch"
+    return ConfigurationError(f"{what} --batch {visible(pattern)} in {visible(str(test_dir))}: it holds {held}")
+
+
+def usable_batches(test_dir: Path, names: Iterable[str]) -> Iterator[LoadedBatch]:
+    """Load those batches of a folder that can be used; the others concern nobody here."""
+    for name in names:
+        with suppress(ConfigurationError):
+            yield load_batch(test_dir, name)
 
 
 def chosen(pattern: str, names: Iterable[str]) -> list[str]:

@@ -1,6 +1,11 @@
-"""JSON in files, as editors write it: perhaps behind a byte order mark. Errors name line and column."""
+"""JSON in files: as editors write it, perhaps behind a byte order mark, and as SAFE writes it.
+
+Errors name line and column.
+"""
 
 from typing import Final
+
+import orjson
 
 from consumer.errors import Poison
 from consumer.wire.strict_json import NotJson, parse_json
@@ -17,3 +22,8 @@ def parse_json_of_file(raw: bytes, first_line: int = 1) -> object:
         before = plain.decode("utf-8")[: error.position]
         line, column = before.count("\n") + first_line, len(before) - (before.rfind("\n") + 1) + 1
         raise Poison("invalid_json", f"not valid JSON at line {line}, column {column}") from error
+
+
+def json_text(document: object) -> str:
+    """Write a document, indented, with a line feed at its end."""
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"

@@ -31,7 +31,6 @@ from consumer.text import count_of, named, visible
 from consumer.wire.keys import case_key
 from consumer.wire.times import now_ms
 from safe_core import BadTestCase, InvalidBatch, TestCase, id_problem, parse_batch
-from safe_core.expectations import PLACES
 
 _NAMED = 10
 _LONGEST_PLACE = 500
@@ -138,8 +137,7 @@ def _scored(case: TestCase) -> dict[str, object]:
     known: dict[str, object] = {name: text for name in names if (text := getattr(case, name)) is not None}
     if case.narratives:
         known["patient_payload_digest"] = case.narratives[0]
-    places = zip(PLACES.values(), case.expectations.lists, strict=True)
-    return known | {"expectations": {section: {name: terms} for (section, name), terms in places}}
+    return known | {"expectations": case.expectations.document()}
 
 
 def _whole(case: TestCase, entry: Mapping[str, object]) -> dict[str, object]:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from safe_core.expectations import PLACES, Expectations
-from safe_core.policy import Criterion
+from consumer.files.batches import LoadedBatch, read_again
+from safe_core import Criterion, Expectations, TestCase
+from safe_core.expectations import PLACES
 
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -34,6 +35,21 @@ class _Literal(NamedTuple):
     end: int
 
 
+def edited(batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes:
+    """Give the content of a batch file with the changed terms of its test cases replaced.
+
+    Raises ConfigurationError if the file has changed since the batch was loaded.
+    """
+    raw, _ = read_again(batch)
+    places = {
+        TermPlace(position, criterion, at): terms
+        for position, case in enumerate(batch.batch.cases)
+        if isinstance(case, TestCase)
+        for criterion, at, terms in changes.get((case.test_id, case.expectations), ())
+    }
+    return with_terms_replaced(raw, places)
+
+
 def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[str]]) -> bytes:
     """Replace terms of a batch file, each by one or several; raises KeyError for a place that has no term."""
     text = raw.decode("utf-8")
@@ -41,7 +57,11 @@ def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[st
     literals = dict(_strings(text, places.keys() | {_neighbour(path) for path in places}))
     as_ascii = text.isascii()
     edits = [
-        (literals[path], _written(text, literals, path, terms, as_ascii=as_ascii)) for path, terms in places.items()
+        (
+            literals[path],
+            _separator(text, literals, path).join(json.dumps(term, ensure_ascii=as_ascii) for term in terms),
+        )
+        for path, terms in places.items()
     ]
     for literal, written in sorted(edits, reverse=True):
         text = text[: literal.start] + written + text[literal.end :]
@@ -59,13 +79,6 @@ def _neighbour(path: _Path) -> _Path:
     """Give the path of the next term of the list, or of the one before the last."""
     position = path[-1]
     return (*path[:-1], position + 1 if isinstance(position, int) else position)
-
-
-def _written(
-    text: str, literals: Mapping[_Path, _Literal], path: _Path, terms: Sequence[str], *, as_ascii: bool
-) -> str:
-    """Write terms as the file writes its own: with what parts two of them there."""
-    return _separator(text, literals, path).join(json.dumps(term, ensure_ascii=as_ascii) for term in terms)
 
 
 def _separator(text: str, literals: Mapping[_Path, _Literal], path: _Path) -> str:

@@ -5,8 +5,9 @@ Every other case is listed with the reason, and is *lost* if the base report ans
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -118,6 +119,26 @@ class Change:
             or len(forbidden) > 1
         )
 
+    def document(self) -> dict[str, Any]:
+        """Give its entry in the JSON."""
+        return {
+            "test_id": self.test_id,
+            "batch_id": self.batch_id,
+            "by": "label" if self.step else "score",
+            "base": _judgement(self.before),
+            "new": _judgement(self.after),
+            "terms_lost": _terms((change.criterion, term) for change in self.terms for term in change.lost),
+            "terms_gained": _terms((change.criterion, term) for change in self.terms for term in change.won),
+        }
+
+
+def _judgement(result: StoredResult | None) -> dict[str, Any] | None:
+    return None if result is None else {"label": result.label, "composite": result.scores.composite}
+
+
+def _terms(terms: Iterable[tuple[Criterion, str]]) -> list[dict[str, str]]:
+    return [{"criterion": criterion, "term": term} for criterion, term in terms]
+
 
 def _within(terms: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     known = set(others)
@@ -169,6 +190,16 @@ class NotJudged(NamedTuple):
         details = self.before.details
         return [*(("CR", term) for term in details.CR.found), *(("AC", term) for term in details.AC.found)]
 
+    def document(self) -> dict[str, Any]:
+        """Give the entry of a lost case in the JSON."""
+        return {
+            "test_id": self.test_id,
+            "batch_id": self.batch_id,
+            "reason": self.reason,
+            "base": _judgement(self.before),
+            "terms_lost": _terms(self.found_terms),
+        }
+
 
 class Mean(NamedTuple):
     """The mean of a criterion, or of the composite, over the judged cases of both reports."""
@@ -178,19 +209,18 @@ class Mean(NamedTuple):
     new: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
-    """Two reports side by side: the judged `cases`, and the others; both by batch, then in the order of the reports."""
+    """Two reports side by side: the judged `cases`, and the others; both by batch, then in the order of the reports.
+
+    `decision` is the gate's line where one was asked for.
+    """
 
     base: Side
     new: Side
     cases: Sequence[Change]
     not_judged: Sequence[NotJudged] = ()
-
-    @property
-    def regressions(self) -> int:
-        """How many of the judged cases have a worse label."""
-        return len(self.fell)
+    decision: str | None = None
 
     @property
     def fell(self) -> list[Change]:
@@ -213,21 +243,10 @@ class Comparison:
         """The cases that base answers, from their own narrative, and new does not."""
         return [case for case in self.not_judged if case.is_lost]
 
-    @property
+    @cached_property
     def has_batches(self) -> bool:
         """Whether the cases are of more than one batch."""
-        judged, others = ({case.batch_id for case in self.cases}, {case.batch_id for case in self.not_judged})
-        return len(judged | others) > 1
-
-    @property
-    def only_base(self) -> list[str]:
-        """The cases that the new report lacks."""
-        return [test_id for test_id in self.base.results if test_id not in self.new.results]
-
-    @property
-    def only_new(self) -> list[str]:
-        """The cases that the base report lacks."""
-        return [test_id for test_id in self.new.results if test_id not in self.base.results]
+        return len({case.batch_id for case in self.cases} | {case.batch_id for case in self.not_judged}) > 1
 
     @property
     def passes(self) -> tuple[int, int]:
@@ -266,12 +285,25 @@ class Comparison:
     @property
     def terms(self) -> list[tuple[Criterion, int, int]]:
         """For each criterion how many terms were lost, and how many won back, over the judged cases."""
-        changes = [change for case in self.cases for change in case.terms]
-        totals = []
-        for criterion in CRITERIA:
-            own = [change for change in changes if change.criterion == criterion]
-            totals.append((criterion, sum(len(each.lost) for each in own), sum(len(each.won) for each in own)))
-        return totals
+        lost: Counter[Criterion] = Counter()
+        won: Counter[Criterion] = Counter()
+        for change in (change for case in self.cases for change in case.terms):
+            lost[change.criterion] += len(change.lost)
+            won[change.criterion] += len(change.won)
+        return [(criterion, lost[criterion], won[criterion]) for criterion in CRITERIA]
+
+    def document(self) -> dict[str, Any]:
+        """Give what `--format json` prints (contract.md, "Comparison"); no number is rounded."""
+        return {
+            "judged": len(self.cases),
+            "worse": [case.document() for case in self.cases if case.direction < 0],
+            "better": [case.document() for case in self.cases if case.direction > 0],
+            "lost": [case.document() for case in self.lost],
+            "mean_drop": self.mean_drop,
+            "not_judged": [
+                {"test_id": case.test_id, "side": case.side, "reason": case.reason} for case in self.not_judged
+            ],
+        }
 
 
 def _mean(results: Sequence[StoredResult], name: str) -> float:

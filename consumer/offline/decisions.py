@@ -5,12 +5,12 @@ The file stands beside the batch files, and is as confidential as they are (cont
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
@@ -86,15 +86,12 @@ class OutdatedError(Exception):
     """Somebody else decided meanwhile."""
 
 
-_Any = TypeVar("_Any", TermDecision, CaseDecision)
-
-
 @dataclass(frozen=True)
 class Decisions:
     """The decisions of a folder, as they were read."""
 
-    terms: Mapping[TermKey, TermDecision] = field(default_factory=dict)
-    cases: Mapping[CaseKey, CaseDecision] = field(default_factory=dict)
+    terms: dict[TermKey, TermDecision] = field(default_factory=dict)
+    cases: dict[CaseKey, CaseDecision] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> "Decisions":
@@ -140,45 +137,38 @@ def decide_term(folder: Path, decision: TermDecision, seen: str) -> None:
 
     Raises OutdatedError if another one was made meanwhile, and ConfigurationError if the file cannot be written.
     """
-    _change(folder, lambda now: Decisions(_with(now.terms, decision.key, decision, seen), now.cases))
+    with _changing(folder) as decisions:
+        _check_seen(decisions.terms.get(decision.key), seen)
+        decisions.terms[decision.key] = decision
 
 
 def decide_case(folder: Path, decision: CaseDecision, seen: str) -> None:
     """The same for the verdict on a case."""
-    _change(folder, lambda now: Decisions(now.terms, _with(now.cases, decision.key, decision, seen)))
+    with _changing(folder) as decisions:
+        _check_seen(decisions.cases.get(decision.key), seen)
+        decisions.cases[decision.key] = decision
 
 
-def note_applied(folder: Path, applied: Mapping[TermKey, str]) -> None:
+def note_applied(folder: Path, applied: Iterable[TermKey], at: str) -> None:
     """Note when decisions were applied to the batch files."""
-
-    def change(now: Decisions) -> Decisions:
-        noted = {key: msgspec.structs.replace(now.terms[key], applied_at=at) for key, at in applied.items()}
-        return Decisions({**now.terms, **noted}, now.cases)
-
-    _change(folder, change)
+    with _changing(folder) as decisions:
+        for key in applied:
+            decisions.terms[key] = msgspec.structs.replace(decisions.terms[key], applied_at=at)
 
 
-_Key = TypeVar("_Key")
-
-
-def _with(held: Mapping[_Key, _Any], key: _Key, decision: _Any, seen: str) -> dict[_Key, _Any]:
-    known = held.get(key)
+def _check_seen(known: TermDecision | CaseDecision | None, seen: str) -> None:
     if (known.at if known is not None else "") != seen:
         raise OutdatedError
-    return {**held, key: decision}
-
-
-def _change(folder: Path, change: Callable[[Decisions], Decisions]) -> None:
-    """Change the file while nobody else does: read it, change it, write it whole."""
-    with _locked(folder):
-        write_whole(folder / DECISIONS_NAME, change(Decisions.read(folder)).text())
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _changing(folder: Path) -> Iterator[Decisions]:
+    """Change the file while nobody else does: read it, change what was read, write it whole."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        decisions = Decisions.read(folder)
+        yield decisions
+        write_whole(folder / DECISIONS_NAME, decisions.text())
     finally:
         os.close(descriptor)

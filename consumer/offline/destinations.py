@@ -1,19 +1,17 @@
-"""Where each format goes: what `--format` and `--output` ask for, and what may be written there."""
+"""Where each format goes: what `--format` and `--output` ask for, what may be written there, and how it is given."""
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report
-from consumer.offline.pages import comparison as comparison_text
-from consumer.offline.pages import comparison_html, comparison_json, history, junit, markdown, term_table, triage
-from consumer.offline.pages import csv_table as table_csv
-from consumer.offline.pages import html as html_page
-from consumer.offline.whole_files import shortened, unwritable
+from consumer.offline.pages import csv_tables
+from consumer.offline.whole_files import shortened, unwritable, write_whole
+from consumer.terminal import print_message
 from consumer.text import visible
 
 Format = Literal["json", "console", "markdown", "junit", "csv", "terms", "html"]
@@ -29,18 +27,19 @@ _TO_FOLDER: Final[frozenset[Format]] = frozenset({"markdown", "html"})
 """The formats that go to the folder of reports even if alone: nobody reads them on a terminal."""
 
 # How a file begins that SAFE has written, and may therefore replace; JSON reports are told by is_own_report().
+_PAGE: Final = "SAFE v0 (?:report|comparison|triage|history)"
 _MARKS: Final[tuple[re.Pattern[str], ...]] = (
-    re.compile("|".join(re.escape(page.MARK) for page in (markdown, comparison_text, triage, history))),
-    re.compile(r"<\?xml[^>]*\?>\s*" + re.escape(junit.MARK)),
-    re.compile("|".join(re.escape(",".join(header)) for header in (table_csv.HEADER, term_table.HEADER))),
+    re.compile(f"<!-- {_PAGE} -->"),
     re.compile(
-        r"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*(?:"
-        + "|".join(map(re.escape, (html_page.MARK, comparison_html.MARK, triage.HTML_MARK, history.HTML_MARK)))
-        + ")"
+        rf'<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*<meta name="generator" content="{_PAGE}">'
     ),
+    re.compile(r'<\?xml[^>]*\?>\s*<testsuites name="SAFE v0 '),
+    re.compile("|".join(re.escape(",".join(header)) for header in (csv_tables.CASES, csv_tables.TERMS))),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
-    *(comparison_text.FIRST_LINE, triage.FIRST_LINE, history.FIRST_LINE),
-    *(comparison_json.MARK, triage.JSON_MARK, history.JSON_MARK),
+    re.compile(r"[\w ]{1,60}: of \d+ judged cases?, \d+ got a worse label, "),
+    re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
+    re.compile(r"SAFE v0 history: \d+ runs?, \d+ cases?\n"),
+    re.compile(r'\{\s*"(?:judged":\s*\d+,\s*"worse":\s*\[|cases":\s*\d+,\s*"now":\s*\{|runs":\s*\[\s*\{\s*"name":)'),
 )
 _MARK_WITHIN_BYTES: Final = 1024
 
@@ -54,44 +53,45 @@ class Destination:
 
 
 def destinations(
-    asked: Format | Literal["all"] | None, outputs: Sequence[str], usual: Sequence[Format], automatic: Path
+    asked: Format | Literal["all"] | None,
+    outputs: Sequence[str],
+    usual: Sequence[Format],
+    automatic: Path | None,
+    known: Collection[Format] = tuple(SUFFIXES.values()),
 ) -> tuple[Destination, ...]:
     """Read `--format` and every `--output`; raises ConfigurationError where they contradict one another.
 
-    `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named.
+    `usual` are the formats where none is asked for, `automatic` the path without a suffix for files that nobody named;
+    None: what nobody named goes to standard output.
     """
-    _check_named(outputs)
-    if asked == "all":
-        return _everything(outputs, automatic)
-    named, wanted = _wanted(asked, outputs, usual, SUFFIXES)
-    rest = [format_ for format_ in wanted if format_ not in {each.format for each in named}]
-    return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
-
-
-def one_format(asked: Format | None, outputs: Sequence[str], suffixes: Mapping[str, Format]) -> tuple[Destination, ...]:
-    """The same for a command that prints one format, whatever it is, to standard output, unless a file has it."""
-    _check_named(outputs)
-    named, wanted = _wanted(asked, outputs, ("console",), suffixes)
-    has_file = {each.format for each in named}
-    return _distinct([*(Destination(each, None) for each in wanted if each not in has_file), *named])
-
-
-def _check_named(outputs: Sequence[str]) -> None:
     if "" in outputs:
         raise ConfigurationError("--output is empty; name a file, or - for standard output")
-
-
-def _wanted(
-    asked: Format | None, outputs: Sequence[str], usual: Sequence[Format], suffixes: Mapping[str, Format]
-) -> tuple[list[Destination], Sequence[Format]]:
-    """Give the files that are named, and the formats that must go somewhere."""
+    if asked == "all":
+        assert automatic is not None, "only of what has an automatic path, all formats can be asked for"
+        return _everything(outputs, automatic)
+    suffixes = {suffix: format_ for suffix, format_ in SUFFIXES.items() if format_ in known}
     named = [_named(output, asked, suffixes) for output in outputs]
-    if asked is not None and asked != "console" and named and asked not in {each.format for each in named}:
+    have_files = {each.format for each in named}
+    if asked is not None and asked != "console" and named and asked not in have_files:
         raise ConfigurationError(
             f"--format {asked}, but --output {visible(outputs[0])} is {named[0].format}; "
             f"name it {_SUFFIX_OF[asked]}, or leave --format out"
         )
-    return named, (asked,) if asked is not None else usual
+    wanted = usual if asked is None else (asked,)
+    rest = [format_ for format_ in wanted if format_ not in have_files]
+    return _distinct([*_usual_places(rest, automatic, alone=len(wanted) == 1), *named])
+
+
+def one_format(
+    asked: Format | None, outputs: Sequence[str], known: Collection[Format], inputs: Sequence[Path], *, force: bool
+) -> tuple[Destination, ...]:
+    """The same for a command that prints one of a few formats to standard output, unless a file has it.
+
+    Raises ConfigurationError also where a file must not be written.
+    """
+    found = destinations(asked, outputs, ("console",), None, known)
+    check_writable(found, inputs, force=force)
+    return found
 
 
 def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, ...]:
@@ -105,13 +105,13 @@ def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, .
     return _usual_places(_ALL, stem, alone=False)
 
 
-def _usual_places(formats: Iterable[Format], stem: Path, *, alone: bool) -> tuple[Destination, ...]:
+def _usual_places(formats: Iterable[Format], stem: Path | None, *, alone: bool) -> tuple[Destination, ...]:
     """The console's is standard output, and so is that of a format asked for alone; all else becomes a file."""
     return tuple(
         Destination(
             format_,
             None
-            if format_ == "console" or (alone and format_ not in _TO_FOLDER)
+            if stem is None or format_ == "console" or (alone and format_ not in _TO_FOLDER)
             else stem.with_name(stem.name + _SUFFIX_OF[format_]),
         )
         for format_ in formats
@@ -206,3 +206,34 @@ def _make_folder(path: Path) -> None:
         raise unwritable(path, error) from error
     if not os.access(path.parent, os.W_OK):
         raise ConfigurationError(f"--output {visible(str(path))} cannot be written: its folder is not writable")
+
+
+# --- giving -----------------------------------------------------------------------------------------------------------
+
+
+def write_files(asked: Iterable[Destination], text: Callable[[Format], str]) -> None:
+    """Write each format that goes to a file."""
+    for each in asked:
+        if each.path is not None:
+            write_whole(each.path, text(each.format))
+
+
+def print_written(asked: Iterable[Destination]) -> None:
+    """Say which files were written."""
+    print_message(*(f"wrote {each.path}" for each in asked if each.path is not None))
+
+
+def on_stdout(asked: Iterable[Destination]) -> Format | None:
+    """Give the format that goes to standard output."""
+    return next((each.format for each in asked if each.path is None), None)
+
+
+def give(asked: Sequence[Destination], text: Callable[[Format], str], headline: str) -> None:
+    """Write the files, then print what goes to standard output, or else the headline to standard error."""
+    write_files(asked, text)
+    print_written(asked)
+    shown = on_stdout(asked)
+    if shown is None:
+        print_message(headline)
+    else:
+        print(text(shown), end="")

@@ -5,7 +5,7 @@ import difflib
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
@@ -14,11 +14,9 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
-from consumer.files.batches import Batches, batch_names, load_batch, load_batches, narratives_of
+from consumer.files.batches import Batches, batch_names, load_batches, narratives_of, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
-from consumer.offline.pages.explained_cases import ExplainedCase, ExplainFormat, written
-from consumer.offline.pages.explanation import print_explanation
-from consumer.offline.report_commands import print_remarks
+from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import ANY_CONCERN, Selection, select_batches, selections
@@ -34,8 +32,8 @@ _FROM_TOPIC_SECONDS: Final = 30.0
 _NAMED: Final = 50
 
 
-Which = Literal["failing", "pass", "review", "fail", "all"]
-"""Which cases are explained where none is named: those that fail, those of one label, or all."""
+Which = Literal["pass", "review", "fail", "all"]
+"""Which cases are explained where none is named: those of one label, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +65,19 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         for selection in _selections(request):
             run, remarks = score_files(
                 selection, files, policy, generated_at="", on_duplicate=request.on_duplicate,
-                explain="with text" if shows_text else "without text", explained_labels=labels, read=bar,
-                explaining=bar.explaining,
+                explain="with text" if shows_text else "without text", explained_labels=labels, bar=bar,
             )  # fmt: skip
             runs.append(run)
             if not request.test_ids:
-                print_remarks(remarks)
+                print_message(*remarks)
     explained = [
         ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
     ]
-    _note_unanswered(explained, request)
+    for each in explained:
+        if request.test_ids and not each.case.answered:
+            print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
+    if not explained:
+        print_message("no case has that label; --all or --label shows others")
     if request.format == "console":
         _print(explained, request)
     else:
@@ -99,20 +100,11 @@ def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
 
 
 _LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {
-    "failing": ("Fail",),
     "fail": ("Fail",),
     "review": ("Review",),
     "pass": ("Pass",),
     "all": LABELS,
 }
-
-
-def _note_unanswered(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
-    for each in explained if request.test_ids else ():
-        if not each.case.answered:
-            print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
-    if not explained:
-        print_message("no case has that label; --all or --label shows others")
 
 
 def _selections(request: ExplainRequest) -> list[Selection]:
@@ -182,9 +174,11 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
     narrative = _narrative(event, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
-    case = _case(event, found, policy)
-    told = None if case.input_matches is False else narrative
-    case = replace(case, doubtful=doubtful_hits(event.output, told, case.row.details))
+    # as the worker scores it
+    by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
+    row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
+    doubtful = doubtful_hits(event.output, None if row.input_matches is False else narrative, row.details)
+    case = CaseLine(event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful)
     print_explanation(case, explanation, result_console())
     return 0
 
@@ -210,22 +204,8 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
     return event
 
 
-def _case(event: InputEvent, found: TestCase, policy: Policy) -> CaseLine:
-    """Score as the worker does."""
-    by = judged_by(found, event, concern_id=ANY_CONCERN)
-    version = (event.event_time, 0, 0)
-    row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
-    return CaseLine(event.batch_id, event.test_id, row, rules, answered=True)
-
-
 def _narrative(event: InputEvent, test_dir: Path) -> str | None:
     """The narrative of the case in its own batch, else in the first that has one."""
     names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
-    for name in names:
-        try:
-            narrative = narratives_of(load_batch(test_dir, name)).get(event.test_id)
-        except ConfigurationError:  # a batch that cannot be used has no narrative to tell
-            continue
-        if narrative is not None:
-            return narrative
-    return None
+    told = (narratives_of(batch).get(event.test_id) for batch in usable_batches(test_dir, names))
+    return next((narrative for narrative in told if narrative is not None), None)

@@ -1,17 +1,20 @@
-"""`safe gate`: whether a report is good enough to go on (contract.md, "Gate")."""
+"""Gates: whether a report is good enough to go on, and whether a change may pass (contract.md, "Gate")."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from consumer.errors import ConfigurationError
-from consumer.offline.conditions import Condition, nothing_to_check
-from consumer.text import count_of, printable
+from consumer.offline.compare import Comparison
+from consumer.offline.stored_report import violations_of
+from consumer.text import count_of, printable, visible
+from safe_core import CRITERIA, Scores
 from safe_core.intervals import cases_needed, passes_needed, wilson
+from safe_core.lint import Ceiling, InvalidCeiling
 
 FailOn = Literal["fail", "review", "never"]
 
@@ -37,6 +40,147 @@ class Decision:
         return cls(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}")
 
 
+def _check_fraction(given: str, number: float, percent: str = "80 percent is 0.8") -> None:
+    if not 0 <= number <= 1:
+        more = f"; {percent}" if 1 < number < math.inf else ""
+        raise ConfigurationError(f"{given} is not a fraction from 0 to 1{more}")
+
+
+# --- conditions: bounds on numbers that a report holds ----------------------------------------------------------------
+
+_Number = int | float
+
+
+class _Kind(NamedTuple):
+    """One kind of condition: the field of the report, how its number is read, and how that is said.
+
+    With `names`, the option takes one of them before its bound, which is a lower one; without, it takes the highest
+    count that is allowed. `read` gets the report's name and field for its errors, then what the field holds.
+    """
+
+    field: str
+    read: Callable[[str, str, object], _Number]
+    said: str
+    names: tuple[str, ...] = ()
+
+
+def _count(place: str, field: str, found: object) -> _Number:
+    if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
+        return found
+    raise ConfigurationError(f"{place}: {field} is not a count")
+
+
+def _share(place: str, field: str, found: object) -> _Number:
+    if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= 1:
+        return found
+    raise ConfigurationError(f"{place}: {field} is not a number from 0 to 1")
+
+
+_RATES: Final = (*CRITERIA, "overall")
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "--max-violations": _Kind("results", lambda place, _, found: violations_of(found, place), "AH violation{s}"),
+    "--max-missing": _Kind("missing_outputs", _count, "case{s} without an output"),
+    "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
+    "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),
+    "--max-doubtful": _Kind("doubtful_hits", _count, "doubtful hit{s}"),
+    "--min-mean": _Kind("mean_scores.{name}", _share, "mean {name}", Scores._fields),
+    "--min-pass-rate-of": _Kind("pass_rates.{name}", _share, "pass rate of {name}", _RATES),
+}
+"""By option, in the order in which the gate says them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One bound on one number of a report; `name` is that of a lower bound, such as CR. Equality holds."""
+
+    option: str
+    bound: _Number
+    name: str = ""
+
+    def decide(self, report: Mapping[str, Any], place: str) -> tuple[bool, str]:
+        """Tell whether it holds, and say so; raises ConfigurationError for a report that does not have the number."""
+        kind = _KINDS[self.option]
+        field = kind.field.format(name=self.name)
+        found = kind.read(place, field, self._value(report, place, field))
+        if not kind.names:
+            return found <= self.bound, f"{_counted(kind.said, found)}, {self.option} allows {self.bound}"
+        holds = found >= self.bound
+        how = "is at least" if holds else "is below"
+        # As exact as it was compared: 0.7999 must not read as 0.8.
+        return holds, f"{kind.said.format(name=self.name)} {found} {how} {self.option} {self.name}={self.bound}"
+
+    def _value(self, report: Mapping[str, Any], place: str, field: str) -> object:
+        value: object = report
+        for part in field.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                raise ConfigurationError(f"{place}: has no {field}, which {self.option} needs: {_origin(report)}")
+            value = value[part]
+        return value
+
+
+def _origin(report: Mapping[str, Any]) -> str:
+    if "results" in report:
+        return "an older SAFE wrote it; score the outputs again"
+    return "an older SAFE wrote it, or it is a report event of the worker; score the outputs again with safe score"
+
+
+def _counted(said: str, count: _Number) -> str:
+    return f"{count} {said.format(s='' if count == 1 else 's')}"
+
+
+def nothing_to_check(report: Mapping[str, Any]) -> str | None:
+    """Say how many cases have nothing at all to check; None if there are none, or the report does not say."""
+    vacuous = report.get("vacuous")
+    count = vacuous.get("all") if isinstance(vacuous, Mapping) else None
+    if not isinstance(count, int) or isinstance(count, bool) or count <= 0:
+        return None
+    return _counted(_KINDS["--max-vacuous"].said, count)
+
+
+Bound = int | Sequence[str] | None
+"""The value of an option: a count, or all texts that it was given with."""
+
+OPTIONS: Final = tuple(_KINDS)
+
+
+def conditions(bounds: Sequence[Bound]) -> tuple[Condition, ...]:
+    """Read the values of OPTIONS, in their order, None where one is not given; raises ConfigurationError."""
+    found: list[Condition] = []
+    for (option, kind), bound in zip(_KINDS.items(), bounds, strict=True):
+        if isinstance(bound, int):
+            found.append(Condition(option, bound))
+        elif bound is not None:
+            found.extend(_lower_bounds(option, kind.names, bound))
+    return tuple(found)
+
+
+def _lower_bounds(option: str, names: Sequence[str], texts: Sequence[str]) -> Iterator[Condition]:
+    given: set[str] = set()
+    for text in texts:
+        name, equals, number = text.partition("=")
+        if not equals:
+            raise ConfigurationError(f"{option} {visible(text)} is not written as NAME=FRACTION, such as CR=0.7")
+        if name not in names:
+            known = ", ".join(names)
+            raise ConfigurationError(f"{option} {visible(text)}: {visible(name)!r} is none of {known}")
+        if name in given:
+            raise ConfigurationError(f"{option} names {name} twice: give it once")
+        given.add(name)
+        yield Condition(option, _fraction(f"{option} {printable(text)}", number), name)
+
+
+def _fraction(given: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 100.0 if text.endswith("%") else math.nan
+    _check_fraction(f"{given}: {printable(text)!r}", number)
+    return number
+
+
+# --- the gate of a report ---------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """What is asked of a report; all that is asked must hold. Equality passes.
@@ -51,12 +195,10 @@ class Gate:
     conditions: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
-        rate = self.min_pass_rate
-        if rate is not None and not 0 <= rate <= 1:
-            more = "; 80 percent is 0.8" if 1 < rate < math.inf else ""
-            raise ConfigurationError(f"--min-pass-rate {rate} is not a fraction from 0 to 1{more}")
+        if self.min_pass_rate is not None:
+            _check_fraction(f"--min-pass-rate {self.min_pass_rate}", self.min_pass_rate)
         if self.confidence is not None:
-            _check_confidence(self.confidence, rate)
+            _check_confidence(self.confidence, self.min_pass_rate)
 
     @classmethod
     def asked(
@@ -120,6 +262,18 @@ class Gate:
         what = " and ".join(found) or f"no {' or '.join(name.capitalize() for name in counted)}"
         return not found, f"{what} among {count_of(summary['total_cases'], 'case')} (--fail-on {self.fail_on})"
 
+    def out_of_reach(self, report: Mapping[str, Any]) -> Iterator[str]:
+        """Say so if more is asked for than a copy of the narratives could reach: then the test cases need a look."""
+        if self.min_pass_rate is None or "ceiling" not in report:
+            return
+        try:
+            found = Ceiling.parse(report["ceiling"])
+        except InvalidCeiling:
+            yield "the report's ceiling cannot be read"
+            return
+        if found.pass_rate < self.min_pass_rate:
+            yield f"--min-pass-rate {self.min_pass_rate} is out of reach: {found.sentence}; see safe lint"
+
 
 NO_CASE_FAILS: Final = Gate(None, "fail")
 """What `safe gate` asks where nothing is asked of it."""
@@ -174,3 +328,57 @@ def _labels(results: object) -> object:
     if not isinstance(results, list):
         return results
     return Counter(str(_member(result, "label")) for result in results)
+
+
+# --- the gate of a comparison -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonGate:
+    """How much may be worse: cases with a worse label, cases lost, the mean composite; None asks for nothing.
+
+    What is exactly as bad as allowed passes. Raises ConfigurationError for a drop that is no fraction.
+    """
+
+    max_regressions: int | None = None
+    allow_lost: int | None = None
+    max_drop: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_drop is not None:
+            _check_fraction(f"--fail-on-score-drop {self.max_drop}", self.max_drop, "5 percent is 0.05")
+
+    @classmethod
+    def asked(
+        cls, *, on_regression: bool, max_regressions: int | None, allow_lost: int | None, max_drop: float | None
+    ) -> Self | None:
+        """Read the options; None where none is given. Raises ConfigurationError for one that needs another."""
+        if on_regression:
+            return cls(max_regressions or 0, allow_lost or 0, max_drop)
+        for option, value in (("--max-regressions", max_regressions), ("--allow-lost", allow_lost)):
+            if value is not None:
+                raise ConfigurationError(f"{option} is for --fail-on-regression: give that too")
+        return None if max_drop is None else cls(max_drop=max_drop)
+
+    def decide(self, comparison: Comparison) -> Decision:
+        """Decide; p has no say."""
+        return Decision.by(self._rules(comparison))
+
+    def _rules(self, comparison: Comparison) -> Iterator[tuple[bool, str]]:
+        """Yield each rule: whether it holds, and what it says."""
+        counts = (
+            (len(comparison.fell), "case{s} with a worse label", "--max-regressions", self.max_regressions),
+            (len(comparison.lost), "lost case{s}", "--allow-lost", self.allow_lost),
+        )
+        for count, said, option, most in counts:
+            if most is not None:
+                yield count <= most, f"{_counted(said, count)}, {option} allows {most}"
+        if self.max_drop is not None:
+            yield _drop_rule(comparison.mean_drop, self.max_drop)
+
+
+def _drop_rule(drop: float, most: float) -> tuple[bool, str]:
+    holds = drop <= most
+    moved = f"dropped by {drop:.2f}" if drop > 0 else f"rose by {-drop:.2f}" if drop < 0 else "is the same"
+    how = "is not more" if holds else "is more"
+    return holds, f"the mean composite {moved}, which {how} than --fail-on-score-drop {most}"

@@ -1,24 +1,25 @@
 """`safe history`: how test cases and their terms developed over runs, and by what repeats of a prompt differ."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.outputs import is_own_report
+from consumer.files.outputs import is_own_report, readable, unusable
 from consumer.offline.compare import Side, side_of
 from consumer.offline.pages.numbers import CONFIDENCE
-from consumer.offline.stored_report import StoredResult, read_report
+from consumer.offline.stored_report import StoredResult, distinct_names, read_report
 from consumer.text import named, natural_order, printable, visible
 from consumer.wire.times import milliseconds_of
-from safe_core import Label
+from safe_core import Criterion, Label
 from safe_core.intervals import Interval, wilson
 
-RequiredCriterion = Literal["CR", "AC"]
+_Required = tuple[Criterion, str]
+"""A term that a case requires."""
 
 
 # --- runs and cases ---------------------------------------------------------------------------------------------------
@@ -35,32 +36,27 @@ class Run:
     side: Side
 
     @property
-    def results(self) -> Mapping[str, StoredResult]:
-        """The results by test_id."""
-        return self.side.results
-
-    @property
     def passes(self) -> int:
         return self.side.labelled("Pass")
 
     @property
     def interval(self) -> Interval:
         """The confidence interval of the pass rate, 95 % by Wilson."""
-        return wilson(self.passes, len(self.results), CONFIDENCE)
+        return wilson(self.passes, len(self.side.results), CONFIDENCE)
 
     @property
     def pass_rate(self) -> float:
-        return self.passes / len(self.results)
+        return self.passes / len(self.side.results)
 
     @property
     def answered(self) -> int:
         """How many cases have an output."""
-        return sum(test_id not in self.side.unanswered for test_id in self.results)
+        return sum(test_id not in self.side.unanswered for test_id in self.side.results)
 
     @property
     def mismatches(self) -> int:
         """How many outputs were made from another narrative."""
-        return sum(result.input_matches is False for result in self.results.values())
+        return sum(result.input_matches is False for result in self.side.results.values())
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
@@ -89,7 +85,7 @@ class CaseHistory:
     batch_ids: dict[str, None]
     labels: list[Label | None]
     mismatched: list[bool]
-    required: dict[tuple[RequiredCriterion, str], list[bool | None]] = field(default_factory=dict)
+    required: dict[_Required, list[bool | None]] = field(default_factory=dict)
 
     @property
     def batch_id(self) -> str | None:
@@ -132,15 +128,26 @@ class CaseHistory:
         """Tell whether a result is of this case: of one of its batches, or with the same required terms."""
         if result.batch_id is None or not self.batch_ids or result.batch_id in self.batch_ids:
             return True
-        return set(self.required) == set(_required(result))
+        return self.required.keys() == _required(result).keys()
+
+    def note(self, number: int, result: StoredResult, *, is_answered: bool) -> None:
+        """Take in what a run says of it."""
+        if result.batch_id is not None:
+            self.batch_ids[result.batch_id] = None
+        for key, found in _required(result).items():
+            row = self.required.setdefault(key, [None] * len(self.labels))
+            row[number] = found if is_answered else None
+        if is_answered:
+            self.labels[number] = result.label
+            self.mismatched[number] = result.input_matches is False
 
 
-@dataclass(frozen=True, slots=True)
-class TermHistory:
+class TermHistory(NamedTuple):
     """A required term over the runs: whether it was found, None where a run has no answer, or does not ask for it."""
 
-    case: CaseHistory
-    criterion: RequiredCriterion
+    test_id: str
+    batch_id: str | None
+    criterion: Criterion
     term: str
     found: Sequence[bool | None]
 
@@ -151,16 +158,6 @@ class TermHistory:
     @property
     def times_found(self) -> int:
         return sum(each is True for each in self.found)
-
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON."""
-        return {
-            "test_id": self.case.test_id,
-            "batch_id": self.case.batch_id,
-            "criterion": self.criterion,
-            "term": self.term,
-            "found": list(self.found),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,21 +226,17 @@ class History:
     def terms(self) -> list[TermHistory]:
         """The required terms of all cases."""
         return [
-            TermHistory(case, criterion, term, found)
+            TermHistory(case.test_id, case.batch_id, criterion, term, found)
             for case in self.cases
             for (criterion, term), found in case.required.items()
         ]
-
-    @property
-    def has_batches(self) -> bool:
-        return len({case.batch_id for case in self.cases}) > 1
 
     def document(self) -> dict[str, Any]:
         """Give what `--format json` prints."""
         return {
             "runs": [each.document() for each in self.runs],
             "cases": [each.document() for each in self.cases],
-            "terms": [each.document() for each in self.terms],
+            "terms": [each._asdict() for each in self.terms],
             "groups": [each.document() for each in self.groups],
         }
 
@@ -257,10 +250,10 @@ def history(paths: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool
     `groups` are NAME=GLOB, the glob over the names of files.
     """
     files = [file for path in paths for file in _reports(path)]
-    runs = [_run(path, name) for path, name in zip(files, _names(files), strict=True)]
+    runs = [_run(path, name) for path, name in zip(files, distinct_names(files), strict=True)]
     if not as_given:
         runs.sort(key=lambda run: run.time)  # equal ones stay as they are given
-    cases = [*_cases(runs)]
+    cases = _cases(runs)
     return History(runs, cases, [_group(text, runs, cases) for text in groups])
 
 
@@ -268,19 +261,11 @@ def _reports(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    try:
+    with readable(path):
         found = sorted((each for each in path.glob("*.json") if is_own_report(each)), key=lambda each: each.name)
-    except OSError as error:
-        raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
     if not found:
-        raise ConfigurationError(f"{visible(str(path))}: holds no reports of safe score (*.json)")
+        raise unusable(path, "holds no reports of safe score (*.json)")
     yield from found
-
-
-def _names(files: Sequence[Path]) -> list[str]:
-    """Name runs after their files; where two have one name, their folders tell them apart."""
-    names = [path.name for path in files]
-    return [str(path) if names.count(path.name) > 1 else path.name for path in files]
 
 
 def _run(path: Path, name: str) -> Run:
@@ -295,40 +280,27 @@ def _run(path: Path, name: str) -> Run:
     return Run(path, name, generated_at, time, side_of(report, name))
 
 
-def _cases(runs: Sequence[Run]) -> Iterator[CaseHistory]:
+def _cases(runs: Sequence[Run]) -> list[CaseHistory]:
     """Follow each case through the runs, by batch in natural order, then as the first report lists them."""
     held: dict[str, list[CaseHistory]] = {}
     for number, run in enumerate(runs):
-        for result in run.results.values():
+        for result in run.side.results.values():
             known = held.setdefault(result.test_id, [])
             case = next((each for each in known if each.answers(result)), None)
             if case is None:
                 case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs))
                 known.append(case)
-            _note(case, number, result, len(runs), is_answered=result.test_id not in run.side.unanswered)
+            case.note(number, result, is_answered=result.test_id not in run.side.unanswered)
     cases = [case for known in held.values() for case in known]
-    yield from sorted(cases, key=lambda case: natural_order(case.batch_id or ""))
+    return sorted(cases, key=lambda case: natural_order(case.batch_id or ""))
 
 
-def _note(case: CaseHistory, number: int, result: StoredResult, runs: int, *, is_answered: bool) -> None:
-    if result.batch_id is not None:
-        case.batch_ids[result.batch_id] = None
-    for key, found in _required(result).items():
-        row = case.required.setdefault(key, [None] * runs)
-        row[number] = found if is_answered else None
-    if is_answered:
-        case.labels[number] = result.label
-        case.mismatched[number] = result.input_matches is False
-
-
-def _required(result: StoredResult) -> dict[tuple[RequiredCriterion, str], bool]:
+def _required(result: StoredResult) -> dict[_Required, bool]:
     details = result.details
-    lists: Iterable[tuple[RequiredCriterion, Sequence[str], bool]] = (
-        ("CR", details.CR.found, True),
-        ("CR", details.CR.missing, False),
-        ("AC", details.AC.found, True),
-        ("AC", details.AC.missing, False),
-    )
+    lists: Sequence[tuple[Criterion, Sequence[str], bool]] = (
+        ("CR", details.CR.found, True), ("CR", details.CR.missing, False),
+        ("AC", details.AC.found, True), ("AC", details.AC.missing, False),
+    )  # fmt: skip
     return {(criterion, term): found for criterion, terms, found in lists for term in terms}
 
 
@@ -336,14 +308,11 @@ def _group(text: str, runs: Sequence[Run], cases: Sequence[CaseHistory]) -> Grou
     name, equals, pattern = text.partition("=")
     if not (name and equals and pattern):
         raise ConfigurationError(f'--group {visible(text)} is not NAME=GLOB, such as "prompt-7=run_7_*"')
-    numbers = [number for number, run in enumerate(runs) if _matches(pattern, run)]
+    named_runs = enumerate((run.path.name, run.path.stem, str(run.path)) for run in runs)
+    numbers = [number for number, names in named_runs if any(fnmatchcase(name, pattern) for name in names)]
     if not numbers:
         held = named([run.name for run in runs], 20)
         raise ConfigurationError(f"--group {visible(text)}: no report has such a name; there are {held}")
     shared = [case for case in cases if {number for number, _ in case.judged}.issuperset(numbers)]
     passed_in = [sum(case.labels[number] == "Pass" for number in numbers) for case in shared]
     return Group(name, [runs[number] for number in numbers], shared, passed_in)
-
-
-def _matches(pattern: str, run: Run) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (run.path.name, run.path.stem, str(run.path)))

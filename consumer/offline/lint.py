@@ -10,14 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from consumer.errors import ConfigurationError
+from msgspec import Struct
+
+from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
-from consumer.files.outputs import is_own_report, open_all
+from consumer.files.json_text import parse_json_of_file
+from consumer.files.outputs import is_own_report, open_all, readable, unusable
 from consumer.offline.decisions import Decisions
-from consumer.offline.lint_baseline import Baseline
-from consumer.offline.narratives import nearest_in
+from consumer.offline.pages.quotes import nearest_in
+from consumer.offline.stored_report import part_of
 from consumer.text import count_of, named, visible
 from safe_core import (
     CRITERIA,
@@ -102,14 +105,10 @@ class Located:
 class CaseMutants(NamedTuple):
     """How many mutants of a test case there are, and how many of them would pass (contract.md, "Mutants")."""
 
-    file: Path
+    file: str
     test_id: str
     mutants: int
     survived: int
-
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON."""
-        return {**self._asdict(), "file": str(self.file)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +147,10 @@ class Lint:
     @property
     def is_clean(self) -> bool:
         """Nothing asks anybody to act."""
-        return not (self.by_severity["error"] or self.by_severity["warning"])
+        return self.passes("warning")
 
-    def passes(self, fail_on: Severity | None) -> bool:
-        """Tell whether nothing is of a severity, or worse; None: whatever was found."""
-        if fail_on is None:
-            return True
+    def passes(self, fail_on: Severity) -> bool:
+        """Tell whether nothing is of a severity, or worse."""
         return not any(self.by_severity[severity] for severity in _SEVERITIES[: _SEVERITIES.index(fail_on) + 1])
 
     def document(self) -> dict[str, Any]:
@@ -169,11 +166,54 @@ class Lint:
             "by_severity": self.by_severity,
             "by_code": {code: codes[code] for code in SEVERITIES if codes[code]},
             "findings": [each.document() for each in self.findings],
-            **({} if self.mutation is None else {"mutation": [each.document() for each in self.mutation]}),
+            **({} if self.mutation is None else {"mutation": [each._asdict() for each in self.mutation]}),
         }
 
 
 _SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
+
+
+# --- findings that are known and stay ---------------------------------------------------------------------------------
+
+
+class _Known(Struct, frozen=True):
+    """A finding of the baseline; `reason` is what people wrote beside it. Lines and positions may have moved since."""
+
+    code: str
+    file: str
+    test_id: str | None = None
+    term: str | None = None
+    reason: str | None = None
+
+
+class _Baseline(Struct):
+    """What an earlier `safe lint --format json` printed, perhaps with reasons added."""
+
+    findings: tuple[_Known, ...]
+
+
+def _read_baseline(path: Path) -> Sequence[_Known]:
+    with readable(path):
+        raw = path.read_bytes()
+    try:
+        document = parse_json_of_file(raw)
+    except Poison as error:
+        raise unusable(path, f"cannot be read: {error.detail}") from error
+    if not isinstance(document, dict) or "findings" not in document:
+        raise ConfigurationError(f"{path}: is not a baseline; safe lint --format json > {path} writes one")
+    return part_of(document, _Baseline, str(path)).findings
+
+
+def _compared(lint: Lint, baseline: Iterable[_Known]) -> Lint:
+    """Mark the findings that the baseline knows; each of its entries stands for one finding."""
+    left: dict[tuple[str, str, str | None, str | None], list[_Known]] = {}
+    for known in baseline:
+        left.setdefault((known.code, Path(known.file).name, known.test_id, known.term), []).append(known)
+    marked = []
+    for each in lint.findings:
+        known_ones = left.get((each.finding.code, each.file.name, each.finding.test_id, each.finding.term))
+        marked.append(replace(each, known=True, reason=known_ones.pop(0).reason) if known_ones else each)
+    return replace(lint, findings=marked, gone=sum(map(len, left.values())))
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -207,7 +247,7 @@ class LintRequest:
 
 def lint_batches(policy: Policy, request: LintRequest) -> Lint:
     """Look at the batches that were asked for; raises ConfigurationError where nothing can be."""
-    baseline = None if request.baseline is None else Baseline.read(request.baseline)
+    baseline = None if request.baseline is None else _read_baseline(request.baseline)
     files = _files(request)
     for file in files:
         file.found.extend(findings(file.cases))
@@ -223,15 +263,6 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
     return lint if baseline is None else _compared(lint, baseline)
 
 
-def _compared(lint: Lint, baseline: Baseline) -> Lint:
-    """Mark the findings that the baseline knows; each of its entries stands for one finding."""
-    marked = []
-    for each in lint.findings:
-        entry = baseline.take(each.document())
-        marked.append(each if entry is None else replace(each, known=True, reason=entry.reason))
-    return replace(lint, findings=marked, gone=baseline.left)
-
-
 def _files(request: LintRequest) -> list[_LintedFile]:
     read = [file for path in request.paths for file in _files_of(path, request)]
     files = [*{os.path.realpath(file.path): file for file in read}.values()]
@@ -244,17 +275,15 @@ def _files(request: LintRequest) -> list[_LintedFile]:
 def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
     concern, batch = request.concern, request.batch
     test_dir = path if path.is_dir() else path.parent
-    try:
+    with readable(path):
         listing = list_folder(test_dir)
         if test_dir is not path:
             path.stat()
-    except OSError as error:
-        raise ConfigurationError(f"{visible(str(path))}: cannot be read ({error.strerror})") from error
     names = [name.removesuffix(SUFFIX) for name in sorted(listing.files.keys() | listing.ignored.keys())]
     if test_dir is not path:
         names = [name for name in names if name + SUFFIX == path.name]
         if not names:
-            raise ConfigurationError(f"{visible(str(path))}: is not a batch file (<batch_id>.json)")
+            raise unusable(path, "is not a batch file (<batch_id>.json)")
     files_chosen = [name + SUFFIX for name in chosen(batch, names)]
     read = (
         _unreadable(test_dir / name, listing.ignored[name])
@@ -293,7 +322,7 @@ def _mutants(narrated: Iterable[tuple[_LintedFile, str, NarratedCase]]) -> Itera
     for file, test_id, case in narrated:
         if case.narrative is not None:
             mutated = MutatedCase(case)
-            yield CaseMutants(file.path, test_id, len(mutated.alterations), mutated.survivors)
+            yield CaseMutants(str(file.path), test_id, len(mutated.alterations), mutated.survivors)
 
 
 def _narrated(
@@ -364,10 +393,6 @@ class _Answered:
         """The terms of some criteria that no answer held."""
         return (listed for name in criteria for listed in self.terms[name] if listed.term not in self.met[name])
 
-    def add(self, code: Code, sentence: str, listed: ListedTerm) -> None:
-        """Add a finding to the file of the case."""
-        self.file.found.append(self.case.finding(code, sentence, listed.path, listed.term))
-
 
 def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path]) -> int:
     """Add what outputs tell of the terms; gives how many of them answer one of the cases."""
@@ -382,9 +407,8 @@ def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path]) -> int
                 if key in cases:
                     cases[key].note(entry.output)
     answered = [case for case in cases.values() if case.answers]
-    _add_never_found(answered)
-    _add_never_used(answered)
-    _add_inside(answered)
+    for case, code, sentence, listed in (*_never_found(answered), *_never_used(answered), *_inside(answered)):
+        case.file.found.append(case.case.finding(code, sentence, listed.path, listed.term))
     return answers
 
 
@@ -400,18 +424,17 @@ def _to_be_answered(files: Iterable[_LintedFile]) -> dict[ExpectationsKey, _Answ
     return cases
 
 
-def _add_never_found(answered: Iterable[_Answered]) -> None:
+_Told = Iterator[tuple[_Answered, Code, str, ListedTerm]]
+
+
+def _never_found(answered: Iterable[_Answered]) -> _Told:
     for case in answered:
+        one, none = "the only output does not contain", f"none of the {case.answers} outputs contains"
         for listed in case.never_met("CR", "AC"):
-            none = (
-                "the only output does not contain"
-                if case.answers == 1
-                else f"none of the {case.answers} outputs contains"
-            )
-            case.add("never_found", f'{none} "{listed.term}"', listed)
+            yield case, "never_found", f'{one if case.answers == 1 else none} "{listed.term}"', listed
 
 
-def _add_never_used(answered: Sequence[_Answered]) -> None:
+def _never_used(answered: Sequence[_Answered]) -> _Told:
     """Say once of each forbidden term that no output used it, however many cases forbid it."""
     used = {normalise(term) for case in answered for term in case.met["AH"]}
     unused: dict[str, list[tuple[_Answered, ListedTerm]]] = {}
@@ -421,17 +444,17 @@ def _add_never_used(answered: Sequence[_Answered]) -> None:
                 unused.setdefault(listed.needle, []).append((case, listed))
     for (first, listed), *others in unused.values():
         cases = count_of(len(others) + 1, "test case")
-        first.add("never_used", f'"{listed.term}" is forbidden in {cases}, and no output used it', listed)
+        yield first, "never_used", f'"{listed.term}" is forbidden in {cases}, and no output used it', listed
 
 
-def _add_inside(answered: Iterable[_Answered]) -> None:
+def _inside(answered: Iterable[_Answered]) -> _Told:
     """Say which terms match inside longer words of outputs, whose text itself is shown nowhere."""
     for case in answered:
         narrative = normalise(narrative_of(case.case.written) or "")
         for listed, criterion in case.inside.items():
             if not longer_word(listed.needle, narrative):  # else it has been said already
                 where = f"a longer word in {_FIELDS[criterion]} of an output"
-                case.add("hits_inside_word", f'"{listed.term}" also matches inside {where}', listed)
+                yield case, "hits_inside_word", f'"{listed.term}" also matches inside {where}', listed
 
 
 # --- places -----------------------------------------------------------------------------------------------------------

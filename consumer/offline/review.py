@@ -1,17 +1,16 @@
 """What `safe review` shows and changes: cases with their proposals, decisions about them, and batch files."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Final, NamedTuple
+from hashlib import sha256
+from typing import NamedTuple
 
 from consumer.errors import ConfigurationError
-from consumer.files.batches import LoadedBatch, load_batches, read_document
+from consumer.files.batches import load_batches
 from consumer.files.outputs import OutputFile
-from consumer.files.term_edits import EditedCase, Replacement, TermPlace, with_terms_replaced
+from consumer.files.term_edits import EditedCase, Replacement, edited
 from consumer.offline.decisions import (
     CaseChoice,
     CaseDecision,
@@ -24,18 +23,15 @@ from consumer.offline.decisions import (
     note_applied,
 )
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
-from consumer.offline.pages.quotes import text_of
-from consumer.offline.pages.side_by_side import SideBySide, side_by_side
+from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation
+from consumer.offline.scored_run import LABELS, CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage
 from consumer.offline.whole_files import write_whole
 from consumer.text import named
 from safe_core import Criterion, Expectations, InvalidExpectations, Label, Policy
 from safe_core.diagnosis import Passage
 from safe_core.narratives import digest_of_narrative
-
-CHOICES: Final[tuple[Choice, ...]] = ("accepted", "edited", "rejected", "paraphrase")
 
 
 class RefusedError(Exception):
@@ -63,44 +59,36 @@ class Item:
     def term(self) -> str:
         return self.explained.text
 
-    @property
-    def is_replaced(self) -> bool:
-        """Whether a proposal would put other terms in its place."""
-        return self.proposal is not None and bool(self.proposal.replacement)
 
-
+@dataclass(frozen=True)
 class ReviewedCase:
     """A case as the page shows it; what was decided about it is looked up each time."""
 
-    def __init__(
-        self,
-        line: CaseLine,
-        explanation: Explanation,
-        expectations: Expectations,
-        proposals: Sequence[Proposal],
-        decisions: Callable[[], Decisions],
-    ) -> None:
-        self.line = line
-        self.explanation = explanation
-        self.expectations = expectations
-        self.narrative = digest_of_narrative(explanation.narrative)
-        self._proposals = proposals
-        self._decisions = decisions
+    line: CaseLine
+    explanation: Explanation
+    expectations: Expectations
+    proposals: Sequence[Proposal]
+    decisions: Callable[[], Decisions]
 
     @property
     def test_id(self) -> str:
         return self.line.test_id
 
+    @cached_property
+    def narrative(self) -> str | None:
+        """The digest of its narrative."""
+        return digest_of_narrative(self.explanation.narrative)
+
     @property
     def items(self) -> list[Item]:
         """The terms to decide on, with what was decided; none of a case without an output."""
-        told = self._decisions().of_case(self.test_id, self.narrative)
+        told = self.decisions().of_case(self.test_id, self.narrative)
         return [replace(item, decision=told.get((item.criterion, item.term))) for item in self._undecided]
 
     @property
     def decision(self) -> CaseDecision | None:
         """The verdict on the output."""
-        return self._decisions().cases.get((self.test_id, self.narrative))
+        return self.decisions().cases.get((self.test_id, self.narrative))
 
     @property
     def decided(self) -> int:
@@ -116,7 +104,7 @@ class ReviewedCase:
     def _undecided(self) -> list[Item]:
         if not self.line.answered:
             return []
-        proposals = {(each.criterion, each.term): each for each in self._proposals}
+        proposals = {(each.criterion, each.term): each for each in self.proposals}
         passages: dict[tuple[Criterion, str], Passage | None] = {
             (miss.criterion, miss.term): miss.passage for miss in self.explanation.diagnosis.misses
         }
@@ -138,17 +126,18 @@ class Agreement(NamedTuple):
 
 
 class Review:
-    """The cases of some outputs, and the folder of test cases in which decisions are kept. reload() reads all again."""
+    """The cases of some outputs, and the folder of test cases in which decisions are kept. reload() reads all again.
+
+    Raises ConfigurationError, also where there is no case to review.
+    """
 
     def __init__(self, policy: Policy, request: TriageRequest, outputs: Sequence[OutputFile]) -> None:
         self._policy, self._request, self._outputs = policy, request, outputs
+        self.folder = request.test_dir
         self.remarks: Sequence[str] = ()
         self.reload()
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the test cases."""
-        return self._request.test_dir
+        if not self.cases:
+            raise ConfigurationError("there is no test case to review")
 
     def reload(self) -> None:
         """Read test cases, outputs and decisions again; raises ConfigurationError."""
@@ -174,8 +163,7 @@ class Review:
     @property
     def labels(self) -> Mapping[Label, int]:
         """How many cases have each label."""
-        counts = Counter(case.line.label for case in self.cases)
-        return {label: counts[label] for label in LABELS}
+        return labels_of(case.line.label for case in self.cases)
 
     @property
     def agreement(self) -> list[Agreement]:
@@ -189,12 +177,6 @@ class Review:
         rows = {row.label: row for row in self.agreement}
         agree = rows["Pass"].safe + rows["Fail"].unsafe
         return agree, agree + rows["Pass"].unsafe + rows["Fail"].safe
-
-    def case(self, number: int) -> ReviewedCase:
-        """Give a case by its number; raises IndexError."""
-        if number < 0:
-            raise IndexError(number)
-        return self.cases[number]
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 
@@ -211,9 +193,7 @@ class Review:
         replacement: Sequence[str] = (),
     ) -> None:
         """Note a decision on an item of a case; raises RefusedError, OutdatedError and ConfigurationError."""
-        case = self.case(number)
-        if not 0 <= item < len(case.items):
-            raise RefusedError("there is no such term")
+        case = self.cases[number]
         about = case.items[item]
         words = _words(case, about) if choice == "paraphrase" else ""
         terms = tuple(about.proposal.replacement) if choice == "accepted" and about.proposal else ()
@@ -227,7 +207,7 @@ class Review:
 
     def decide_case(self, number: int, verdict: CaseChoice, *, by: str, at: str, seen: str, comment: str = "") -> None:
         """Note the verdict on a case; raises OutdatedError and ConfigurationError."""
-        case = self.case(number)
+        case = self.cases[number]
         decide_case(self.folder, CaseDecision(case.test_id, case.narrative, verdict, by, at, comment), seen)
         self.refresh()
 
@@ -253,11 +233,8 @@ class Review:
         Raises ChangedError, before anything is written, if one of them has changed since it was read.
         """
         changes = self.changes
-        written = [
-            (batch, content)
-            for batch in load_batches(self.folder).all
-            if (content := self._rewritten(batch, changes)) is not None
-        ]
+        contents = ((batch, edited(batch, changes)) for batch in load_batches(self.folder).all)
+        written = [(batch, content) for batch, content in contents if sha256(content).hexdigest() != batch.sha256]
         changed = [batch.path.name for batch, _ in written if self._digests.get(batch.name) != batch.sha256]
         if changed:
             raise ChangedError(
@@ -265,7 +242,7 @@ class Review:
             )
         for batch, content in written:
             write_whole(batch.path, content)
-        note_applied(self.folder, dict.fromkeys(self._applied(), at))
+        note_applied(self.folder, self._applied(), at)
         self.reload()
         return [batch.path.name for batch, _ in written]
 
@@ -274,17 +251,6 @@ class Review:
             for item in case.items:
                 if item.decision is not None and _replacement(case, item):
                     yield item.decision.key
-
-    def _rewritten(self, batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes | None:
-        raw, _ = read_document(batch.path)
-        if hashlib.sha256(raw).hexdigest() != batch.sha256:
-            raise ChangedError(f"{batch.path.name} is changing right now: nothing was written. Try again")
-        places: dict[TermPlace, Sequence[str]] = {}
-        for position, case in enumerate(batch.batch.cases):
-            expectations = getattr(case, "expectations", None)
-            for criterion, place, terms in changes.get((case.test_id or "", expectations), ()) if expectations else ():
-                places[TermPlace(position, criterion, place)] = terms
-        return with_terms_replaced(raw, places) if places else None
 
 
 def _words(case: ReviewedCase, item: Item) -> str:
@@ -309,14 +275,5 @@ def _replacement(case: ReviewedCase, item: Item) -> Replacement | None:
     decision = item.decision
     if decision is None or not decision.replacement or decision.choice not in {"accepted", "edited"}:
         return None
-    lists: Mapping[Criterion, tuple[str, ...]] = dict(zip(("CR", "AH", "AC"), case.expectations.lists, strict=True))
-    terms = lists[item.criterion]
+    terms = case.expectations.of(item.criterion)
     return (item.criterion, terms.index(item.term), decision.replacement) if terms.count(item.term) == 1 else None
-
-
-def opened(policy: Policy, request: TriageRequest, outputs: Sequence[OutputFile]) -> Review:
-    """Read everything; raises ConfigurationError, also where there is no case to review."""
-    review = Review(policy, request, outputs)
-    if not review.cases:
-        raise ConfigurationError("there is no test case to review")
-    return review

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from consumer.errors import ConfigurationError
 from consumer.offline.decisions import CaseChoice, Choice, OutdatedError
-from consumer.offline.pages.review import index_page, review_case_page
+from consumer.offline.pages.html_parts import page, served_policy
 from consumer.offline.review import ChangedError, RefusedError, Review
 from consumer.terminal import print_message
 from consumer.wire.times import rfc_3339
@@ -25,6 +25,7 @@ HOST: Final = "127.0.0.1"
 _MOST_BYTES: Final = 256 * 1024
 _LONGEST: Final = 10_000  # characters of a comment or a term
 _SHUTDOWN_SECONDS: Final = 1.0
+_STYLES, _SCRIPT = ("report.css", "review.css"), "review.js"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -64,13 +65,8 @@ class _NothingSent(msgspec.Struct, forbid_unknown_fields=True):
     """A request that says nothing more than its address."""
 
 
-def serve(review: Review, *, by: str, port: int) -> int:
+async def serve(review: Review, *, by: str, port: int) -> None:
     """Serve the page until Ctrl-C; raises ConfigurationError if the port cannot be had."""
-    asyncio.run(_serve(review, by=by, port=port))
-    return 0
-
-
-async def _serve(review: Review, *, by: str, port: int) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -141,14 +137,14 @@ class _Server:
 
     async def _index(self, _request: web.Request) -> web.Response:
         self._review.refresh()
-        return _page(*index_page(self._review))
+        return _page("review_index.html.j2", review=self._review)
 
     async def _case(self, request: web.Request) -> web.Response:
         self._review.refresh()
         number = int(request.match_info["number"])
         if number >= len(self._review.cases):
             raise web.HTTPNotFound(text="There is no such case.\n")
-        return _page(*review_case_page(self._review, number))
+        return _page("review_case.html.j2", review=self._review, number=number)
 
     async def _decide(self, request: web.Request) -> web.Response:
         number, sent = int(request.match_info["number"]), await _sent(request, _TermSent)
@@ -158,7 +154,7 @@ class _Server:
             number, sent.item, sent.choice, by=self._by, at=at, seen=sent.seen, comment=sent.comment.strip(),
             replacement=sent.replacement,
         )  # fmt: skip
-        decision = self._review.case(number).items[sent.item].decision
+        decision = self._review.cases[number].items[sent.item].decision
         words = "" if decision is None else decision.in_words()
         return web.json_response({"seen": at, "words": words, "to_apply": self._review.to_apply})
 
@@ -218,5 +214,7 @@ async def _sent(request: web.Request, shape: type[_Shape]) -> _Shape:
         raise RefusedError(f"it cannot be read: {error}") from error
 
 
-def _page(text: str, policy: str) -> web.Response:
+def _page(name: str, **shown: object) -> web.Response:
+    text = page(name, None, _STYLES, _SCRIPT, **shown)
+    policy = served_policy(_STYLES, _SCRIPT)
     return web.Response(text=text, content_type="text/html", headers={"Content-Security-Policy": policy})

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-import orjson
-
 from consumer.exit_codes import CODE_OF_GATE, CODE_OF_LABEL
 from consumer.files.batches import batch_names
+from consumer.files.json_text import json_text
 from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
 from consumer.offline.destinations import (
     Destination,
@@ -17,23 +16,23 @@ from consumer.offline.destinations import (
     automatic_stem,
     check_writable,
     destinations,
+    on_stdout,
+    print_written,
+    write_files,
 )
 from consumer.offline.gate import Gate
 from consumer.offline.pages.console import print_scorecard, scorecard_text
-from consumer.offline.pages.csv_table import render_csv
+from consumer.offline.pages.csv_tables import render_csv, render_terms
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.report_content import why
-from consumer.offline.pages.term_table import render_terms
-from consumer.offline.report_commands import beyond_copying, print_remarks
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import Explain, moment, score_files
 from consumer.offline.selection import select
-from consumer.offline.whole_files import write_whole
-from consumer.settings import Settings, Surroundings
+from consumer.settings import Settings, surroundings
 from consumer.settings.file import FILE_NAME
-from consumer.terminal import Bar, message_console, progress_bar, result_console
+from consumer.terminal import Bar, message_console, print_message, progress_bar, result_console
 from safe_core import Policy
 
 _LONG_BYTES: Final = 8 * 1024 * 1024
@@ -62,9 +61,10 @@ class ScoreRequest:
     config_file: Path | None
 
 
-def score_command(settings: Settings, policy: Policy, surroundings: Surroundings, request: ScoreRequest) -> int:
+def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> int:
     """Score, write what was asked for, and give the exit code; raises ConfigurationError."""
-    generated_at = moment(surroundings.source_date_epoch)
+    around = surroundings()
+    generated_at = moment(around.source_date_epoch)
     selection = select(request.test_dir, request.concern, request.batch)
     paths = [file for path in request.outputs for file in output_files(path)]
     stem = automatic_stem(settings.report_dir, selection.concern_id, generated_at)
@@ -75,7 +75,7 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
     check_writable(asked, [*paths, *batches, configuration], force=request.force)
     files = [open_outputs(path) for path in paths]
     if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
-        print_remarks([needs])
+        print_message(needs)
     with _progress(files) as bar:
         run, remarks = score_files(
             selection,
@@ -85,21 +85,19 @@ def score_command(settings: Settings, policy: Policy, surroundings: Surroundings
             on_duplicate=request.on_duplicate,
             explain=request.explain,
             allow_empty=request.allow_empty,
-            read=bar,
-            explaining=bar.explaining,
+            bar=bar,
         )
+    print_message(*remarks, *_without_text(run, asked))
     passed = None
     if request.gate is not None:
         decision = request.gate.decide(run.report)
         run, passed = replace(run, decision=decision.line), decision.passed
-    print_remarks(remarks)
-    print_remarks(_without_text(run, asked))
-    print_remarks(beyond_copying(run.report, request.gate))
-    _write_files(run, asked, request)
-    if surroundings.step_summary is not None:
-        _append_step_summary(run, surroundings.step_summary)
+        print_message(*request.gate.out_of_reach(run.report))
+    write_files(asked, lambda each: _text(run, each, request))
+    if around.step_summary is not None:
+        _append_step_summary(run, around.step_summary)
     _print(run, asked, request)
-    print_remarks(f"wrote {each.path}" for each in asked if each.path is not None)
+    print_written(asked)
     return CODE_OF_LABEL[run.verdict] if passed is None else CODE_OF_GATE[passed]
 
 
@@ -124,29 +122,19 @@ def _progress(files: Sequence[OutputFile]) -> AbstractContextManager[Bar]:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _json_text(run: ScoredRun) -> str:
-    return orjson.dumps(run.report, option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
-def _write_files(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) -> None:
-    for each in asked:
-        if each.path is not None:
-            write_whole(each.path, _text(run, each.format, request))
-
-
 def _print(run: ScoredRun, asked: Sequence[Destination], request: ScoreRequest) -> None:
     """Print what goes to standard output; after everything else, since a reader may close the pipe at any line."""
-    on_stdout = next((each.format for each in asked if each.path is None), None)
-    if on_stdout == "console":
+    shown = on_stdout(asked)
+    if shown == "console":
         print_scorecard(run, result_console(), verbose=request.verbose)
         return
-    if on_stdout is not None:
-        print(_text(run, on_stdout, request), end="")
-    print_remarks([f"{run.verdict.upper()}: {why(run)}", *([] if run.decision is None else [run.decision])])
+    if shown is not None:
+        print(_text(run, shown, request), end="")
+    print_message(f"{run.verdict.upper()}: {why(run)}", *([] if run.decision is None else [run.decision]))
 
 
 _PAGES: Final[Mapping[Format, Callable[[ScoredRun], str]]] = {
-    "json": _json_text,
+    "json": lambda run: json_text(run.report),
     "markdown": render_markdown,
     "csv": render_csv,
     "terms": render_terms,
@@ -173,4 +161,4 @@ def _append_step_summary(run: ScoredRun, path: Path) -> None:
                 file.write("\n" * bool(there) + page)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        print_remarks([f"the step summary could not be written: {reason}"])
+        print_message(f"the step summary could not be written: {reason}")

@@ -3,17 +3,25 @@
 Every format is made from this alone, so that all of them say the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from consumer.offline.decisions import TermDecision
 from safe_core import CRITERIA, CaseRow, Criterion, Label, Output, Rules, Threshold
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 
 LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
+Outcome = Literal["found", "missing", "used"]
 RANKS: Mapping[Label, int] = {label: rank for rank, label in enumerate(reversed(LABELS))}
 """Labels in the order in which they rise: the worst is 0."""
+
+
+def labels_of(labels: Iterable[Label]) -> dict[Label, int]:
+    """Count how often there is each label."""
+    counts = Counter(labels)
+    return {label: counts[label] for label in LABELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,23 @@ class CaseLine:
     def input_matches(self) -> bool | None:
         """Whether the output was made from the case's own narrative; None: not known, or there is no output."""
         return self.row.input_matches
+
+    @property
+    def has_reasons(self) -> bool:
+        """Whether its misses say anything: not without an output, nor with one of another patient."""
+        return self.answered and self.input_matches is not False
+
+    @property
+    def outcomes(self) -> tuple[tuple[Criterion, Outcome, tuple[str, ...]], ...]:
+        """The terms that were found, missing, or used though forbidden."""
+        details = self.row.details
+        return (
+            ("CR", "found", details.cr_found),
+            ("CR", "missing", details.cr_missing),
+            ("AH", "used", details.ah_violations),
+            ("AC", "found", details.ac_found),
+            ("AC", "missing", details.ac_missing),
+        )
 
     @property
     def judged(self) -> tuple["Judged", ...]:

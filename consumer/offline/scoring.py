@@ -5,20 +5,19 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.batches import LoadedBatch
+from consumer.files.batches import narratives_of
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
-from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.offline.unanswering import Unanswering
+from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
@@ -46,6 +45,7 @@ Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
 
 _LISTED: Final = 50
+_NAMED: Final = 3
 
 
 class Origin(NamedTuple):
@@ -60,106 +60,140 @@ class Origin(NamedTuple):
     is_event: bool
 
 
-@dataclass(slots=True)
-class _Candidates:
-    """The entries of one report that answer a case and have the best standing so far, by the rank of its batches."""
+class _Answer(NamedTuple):
+    """The answer that stands for a case; its output is kept only where it will be explained."""
 
-    standing: int
-    by_rank: dict[int, tuple[int, Entry]] = field(default_factory=dict)
+    origin: Origin
+    rules: Rules
+    doubtful: tuple[DoubtfulHit, ...]
+    output: Output | None
+
+
+@dataclass(slots=True)
+class _Unanswering:
+    """How many outputs answer no selected test case, and a few names: memory stays bounded however many come."""
+
+    elsewhere: int = 0  # those whose case is in a batch of the folder that was not selected
+    unknown: int = 0
+    test_ids: dict[str, None] = field(default_factory=dict)  # of the unknown ones
+    concerns: dict[str, None] = field(default_factory=dict)
+
+    def note(self, entry: Entry, *, is_elsewhere: bool) -> None:
+        """Count one."""
+        if is_elsewhere:
+            self.elsewhere += 1
+        else:
+            self.unknown += 1
+            self._remember(self.test_ids, entry.test_id)
+        self._remember(self.concerns, entry.concern_id)
+
+    def _remember(self, names: dict[str, None], name: str | None) -> None:
+        if name is not None and len(names) < _NAMED:
+            names[name] = None
+
+    def remarks(self) -> Iterator[str]:
+        """Say how many outputs are ignored, and why."""
+        if self.elsewhere:
+            what = "for a test case" if self.elsewhere == 1 else "for test cases"
+            yield f"{count_of(self.elsewhere, 'output')} ignored: {what} of the folder that is not selected"
+        if self.unknown:
+            its = "its" if self.unknown == 1 else "their"
+            more = " …" if self.unknown > len(self.test_ids) else ""
+            listed = named(self.test_ids, _NAMED, MAX_ID_LENGTH)
+            yield f"{count_of(self.unknown, 'output')} ignored, no test case has {its} test_id: {listed}{more}"
+
+    def refusal(self, concern_id: str) -> str:
+        """Say that nothing at all answers the selected test cases, and what the outputs are about."""
+        concerns = f"concern {named(self.concerns, _NAMED, MAX_ID_LENGTH)}" if self.concerns else "no concern"
+        ids = f", test_ids such as {named(self.test_ids, _NAMED, MAX_ID_LENGTH)}" if self.test_ids else ""
+        return (
+            f"no output answers any selected test case of concern {visible(concern_id)}: the outputs "
+            f"({self.elsewhere + self.unknown} in all) name {concerns}{ids}. Is --outputs the right file, and are "
+            "--concern and --batch the right choice? To score all cases as empty, give --allow-empty"
+        )
 
 
 class Scoring:
     """The rolling state of one run; add_file() for each file in order, then finish()."""
 
-    def __init__(
-        self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None = None, *, keep: bool = False
-    ) -> None:
-        self._judged_by: set[JudgedBy] = set()
-        self._selection = selection
-        self._policy = policy
-        self._on_duplicate = on_duplicate
+    def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None, *, keep: bool) -> None:
+        self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
         self._answers = Answers(selection)
-        self._narratives = Narratives(selection)
-        self._doubtful: dict[str, tuple[DoubtfulHit, ...]] = {}
+        self._told = {batch.name: narratives_of(batch) for batch in selection.batches}
         self._fold = BatchFold()
-        self._rules: dict[str, Rules] = {}
-        self._origins: dict[str, Origin] = {}
+        self._standing: dict[str, _Answer] = {}
+        self._files: list[OutputFile] = []
+        # what remarks() tells
+        self._judged_by: set[JudgedBy] = set()
         self._twice: dict[str, set[int]] = {}
         self._passed_over: dict[str, None] = {}
         self._failed: dict[str, str] = {}
-        self._files: list[OutputFile] = []
-        self.unanswering = Unanswering()
-        self.outputs = 0
-        self.kept: dict[str, Output] | None = {} if keep else None
-        self._outdated = 0
-        self._set_aside = 0
-        self._missing = 0
+        self._unanswering = _Unanswering()
+        self._outputs = self._outdated = self._set_aside = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def add_file(self, file: OutputFile, read: Callable[[int], None] = lambda _count: None) -> None:
-        """Score a file's entries, telling `read` of each; raises ConfigurationError for one that cannot be used."""
-        place = len(self._files)
+    def add_file(self, file: OutputFile, bar: Bar) -> None:
+        """Score a file's entries, telling the bar of each; raises ConfigurationError for one that cannot be used."""
         self._files.append(file)
         if file.kind == "events":
-            self._add_events(file, place, read)
+            self._add_events(file, bar)
         else:
-            self._add_report(file, place, read)
+            self._add_report(file, bar)
 
-    def _entries(self, file: OutputFile, read: Callable[[int], None]) -> Iterator[tuple[int, Entry, tuple[int, ...]]]:
+    def _entries(self, file: OutputFile, bar: Bar) -> Iterator[tuple[int, Entry, tuple[int, ...]]]:
         """Each entry that answers a case, with its number and the ranks of the case's batches that it answers."""
         for number, entry in enumerate(file.entries()):
-            self.outputs += 1
-            read(1)
+            self._outputs += 1
+            bar(1)
             ranks = self._answers.ranks(entry)
             if ranks and entry.failure is not None:
                 self._failed[entry.test_id] = entry.failure
             elif ranks:
                 yield number, entry, ranks
             else:
-                self.unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
+                self._unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
 
-    def _add_events(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
+    def _add_events(self, file: OutputFile, bar: Bar) -> None:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
-        for number, entry, ranks in self._entries(file, read):
+        place = len(self._files) - 1
+        for number, entry, ranks in self._entries(file, bar):
             version = (_event_time(file, entry), place, number)
             self._offer(entry, Origin(0, min(ranks), place, is_event=True), version)
 
-    def _add_report(self, file: OutputFile, place: int, read: Callable[[int], None]) -> None:
-        """In a report, two entries may not answer the same case, unless it is said which of them counts.
-
-        Before that, an entry that was made from the case's own narrative goes before others (contract.md, "The right
-        patient").
-        """
-        candidates: dict[str, _Candidates] = {}
-        for number, entry, ranks in self._entries(file, read):
-            standing = entry.standing(self._answers.narratives(entry, min(ranks)))
-            best = self._best(candidates, entry, standing)
-            if best is None:
-                continue
-            for rank in ranks:
-                if rank in best.by_rank:
-                    self._twice.setdefault(entry.test_id, set()).add(standing)
-                if rank not in best.by_rank or self._on_duplicate == "last":
-                    best.by_rank[rank] = number, entry
+    def _add_report(self, file: OutputFile, bar: Bar) -> None:
+        """In a report, two entries may not answer the same case, unless it is said which of them counts."""
+        place = len(self._files) - 1
         offered: set[int] = set()
-        for best in candidates.values():
-            for rank, (number, entry) in best.by_rank.items():
+        for standing, by_rank in self._candidates(file, bar):
+            for rank, (number, entry) in by_rank.items():
                 if number not in offered:  # an entry that answers a case in several batches answers it in the first
                     offered.add(number)
-                    self._offer(entry, Origin(best.standing, rank, place, is_event=False), (0, place, number))
+                    self._offer(entry, Origin(standing, rank, place, is_event=False), (0, place, number))
 
-    def _best(self, candidates: dict[str, _Candidates], entry: Entry, standing: int) -> _Candidates | None:
-        """The candidates that an entry joins, those of a worse standing passed over; None if it is passed over."""
-        best = candidates.get(entry.test_id)
-        if best is None or standing < best.standing:
-            for _, worse in best.by_rank.values() if best is not None else ():
-                self._pass_over(worse)
-            best = candidates[entry.test_id] = _Candidates(standing)
-        if standing == best.standing:
-            return best
-        self._pass_over(entry)
-        return None
+    def _candidates(self, file: OutputFile, bar: Bar) -> Iterable[tuple[int, dict[int, tuple[int, Entry]]]]:
+        """Give the entries that answer each case, by the rank of the batch, and their standing, which is the best.
+
+        An entry that was made from the case's own narrative goes before others (contract.md, "The right patient").
+        """
+        found: dict[str, tuple[int, dict[int, tuple[int, Entry]]]] = {}
+        for number, entry, ranks in self._entries(file, bar):
+            standing = entry.standing(self._answers.narratives(entry, min(ranks)))
+            best, by_rank = found.get(entry.test_id, (standing, {}))
+            if standing > best:
+                self._pass_over(entry)
+                continue
+            if standing < best:
+                for _, worse in by_rank.values():
+                    self._pass_over(worse)
+                by_rank = {}
+            found[entry.test_id] = standing, by_rank
+            for rank in ranks:
+                if rank in by_rank:
+                    self._twice.setdefault(entry.test_id, set()).add(standing)
+                if rank not in by_rank or self._on_duplicate == "last":
+                    by_rank[rank] = number, entry
+        return found.values()
 
     def _pass_over(self, entry: Entry) -> None:
         self._passed_over[f"{entry.test_id} ({entry.place})"] = None
@@ -168,32 +202,34 @@ class Scoring:
 
     def _offer(self, entry: Entry, origin: Origin, version: tuple[int, int, int]) -> None:
         """Score an answer, unless another one stands for its case before it."""
-        standing = self._origins.get(entry.test_id)
-        if standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event:
+        answer = self._standing.get(entry.test_id)
+        standing = None if answer is None else answer.origin
+        is_stream = standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event
+        if is_stream:
             self._outdated += 1  # whichever of the two it is
         if standing is not None and standing != origin:
             if not self._replaces(entry, origin, standing):
                 return
-            if not (standing.rank == origin.rank and standing.is_event and origin.is_event):
+            if not is_stream:
                 self._fold.remove(entry.test_id)  # else the fold itself knows which is the later event
         narratives = self._answers.narratives(entry, origin.rank)
         row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
-            self._origins[entry.test_id], self._rules[entry.test_id] = origin, rules
-            self._doubtful[entry.test_id] = self._doubts(entry, row)
-            if self.kept is not None:
-                self.kept[entry.test_id] = entry.output
+            # Another patient's narrative settles nothing.
+            narrative = None if row.input_matches is False else self._narrative(entry.test_id, origin)
+            doubtful = doubtful_hits(entry.output, narrative, row.details)
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, entry.output if self._keep else None)
 
-    def _doubts(self, entry: Entry, row: CaseRow) -> tuple[DoubtfulHit, ...]:
-        """Find the found terms that the text may not mean; another patient's narrative settles nothing."""
-        batch = self._batch_of(entry.test_id)
-        narrative = None if row.input_matches is False else self._narratives.of(entry.test_id, batch)
-        return doubtful_hits(entry.output, narrative, row.details)
+    def _narrative(self, test_id: str, origin: Origin | None) -> str | None:
+        """Give the narrative of a case: of the batch that was answered, else of the first that tells any.
 
-    def _batch_of(self, test_id: str) -> LoadedBatch | None:
-        """Give the batch that the standing answer answers; of one for a batch that was not selected, the first."""
-        origin, held = self._origins.get(test_id), self._selection.cases[test_id].batches
-        return None if origin is None else held[origin.rank if origin.rank < len(held) else 0]
+        Batches that repeat a case may tell its story in other words. An answer for a batch that was not selected counts
+        as one for the first.
+        """
+        held = self._selection.cases[test_id].batches
+        answered = held[origin.rank] if origin is not None and origin.rank < len(held) else held[0]
+        narratives = (self._told[batch.name].get(test_id) for batch in (answered, *held))
+        return next((text for text in narratives if text is not None), None)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -227,15 +263,18 @@ class Scoring:
         self._judged_by.add(by)
         return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
-    def narratives(self) -> dict[str, str | None]:
-        """What each selected case tells, by test_id."""
-        return {test_id: self._narratives.of(test_id, self._batch_of(test_id)) for test_id in self._selection.cases}
+    def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
+        """Explain the run that finish() has given."""
+        outputs = {test_id: answer.output or EMPTY_OUTPUT for test_id, answer in self._standing.items()}
+        origins = {test_id: answer.origin for test_id, answer in self._standing.items()}
+        narratives = {test_id: self._narrative(test_id, origins.get(test_id)) for test_id in self._selection.cases}
+        return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
 
     # --- what a person must know --------------------------------------------------------------------------------------
 
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
-        yield from self.unanswering.remarks()
+        yield from self._unanswering.remarks()
         yield from self._remarks_on_narratives()
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
@@ -252,20 +291,24 @@ class Scoring:
         if len(self._failed) > _LISTED:
             yield f"{len(self._failed) - _LISTED} more generations failed"
         yield from self._remarks_on_overrides()
-        if not self._origins:
+        if not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
-        elif self._missing:
+        elif missing := len(self._selection.cases) - len(self._standing):
             cases = count_of(len(self._selection.cases), "test case")
-            yield f"{self._missing} of {cases} without an output, scored as an empty one"
+            yield f"{missing} of {cases} without an output, scored as an empty one"
 
     def _answered_twice(self) -> list[str]:
         """The cases that two answers of the same standing answer, none of a better one."""
-        return [test_id for test_id, standings in self._twice.items() if self._origins[test_id].standing in standings]
+        return [
+            test_id
+            for test_id, standings in self._twice.items()
+            if self._standing[test_id].origin.standing in standings
+        ]
 
     def _remarks_on_narratives(self) -> Iterator[str]:
         if self._passed_over:
             yield passed_over_line(self._passed_over)
-        others = [test_id for test_id in self._origins if self._fold.row(test_id).input_matches is False]
+        others = [test_id for test_id in self._standing if self._fold.row(test_id).input_matches is False]
         if others:
             listed = named(others, _LISTED, MAX_ID_LENGTH)
             are = "1 test case is" if len(others) == 1 else f"{len(others)} test cases are"
@@ -273,44 +316,36 @@ class Scoring:
 
     def _remarks_on_overrides(self) -> Iterator[str]:
         """Name the overrides that judge no selected case: a name may be spelled wrongly."""
-        judging: dict[str, Collection[str | None]] = {
-            "metric_id": {by.metric_id for by in self._judged_by},
-            "archetype": {by.archetype or UNKNOWN_ARCHETYPE for by in self._judged_by},
-        }
-        overrides: dict[str, Collection[str]] = {
-            "metric_id": self._policy.metric_id,
-            "archetype": self._policy.archetype,
-        }
-        for kind, names in overrides.items():
-            if unused := [name for name in names if name not in judging[kind]]:
+        judging = (
+            ("metric_id", self._policy.metric_id, {by.metric_id for by in self._judged_by}),
+            ("archetype", self._policy.archetype, {by.archetype or UNKNOWN_ARCHETYPE for by in self._judged_by}),
+        )
+        for kind, overrides, known in judging:
+            if unused := [name for name in overrides if name not in known]:
                 listed = named(unused, _LISTED, MAX_ID_LENGTH)
                 yield f"no selected test case has the {kind} of {count_of(len(unused), 'override')}: {listed}"
 
     def _remarks_on_runs(self) -> Iterator[str]:
-        runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._origins)
+        runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._standing)
         if len(runs) > 1:
             cases = [f"{run or 'no run_id'} ({count_of(cases, 'case')})" for run, cases in sorted(runs.items())]
             yield f"the outputs come from {len(runs)} runs: {named(cases, longest=MAX_ID_LENGTH + 20)}"
 
     # --- the report ---------------------------------------------------------------------------------------------------
 
-    def finish(self, generated_at: str, *, allow_empty: bool = True) -> ScoredRun:
+    def finish(self, generated_at: str, *, allow_empty: bool) -> ScoredRun:
         """Score the cases without an output, and report.
 
         Raises ConfigurationError where a case is answered twice, or none at all is though that is not allowed.
         """
         self._refuse_twice()
-        if not self.outputs:
+        if not self._outputs:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
-        if not (self._origins or self._failed or allow_empty):
-            raise ConfigurationError(self.unanswering.refusal(self._selection.concern_id))
-        missing = [test_id for test_id in self._selection.cases if test_id not in self._fold]
-        self._missing = len(missing)
-        for test_id in missing:
-            row, self._rules[test_id] = self._row(self._selection.cases[test_id], None)
-            self._fold.offer(test_id, row)
+        if not (self._standing or self._failed or allow_empty):
+            raise ConfigurationError(self._unanswering.refusal(self._selection.concern_id))
         cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
+        missing = [case.test_id for case in cases if not case.answered]
         report = build_report(
             self._fold,
             concern_id=self._selection.concern_id,
@@ -328,14 +363,23 @@ class Scoring:
         more = {
             "doubtful_hits": sum(len(case.doubtful) for case in cases),
             "missing_test_ids": missing,
-            "selection": self._described(),
+            # what `safe verify` needs to know to make the same selection again
+            "selection": {
+                "concern_id": self._selection.concern_id,
+                "batches": [batch.name for batch in self._selection.batches],
+                "on_duplicate": self._on_duplicate,
+            },
         }
         return ScoredRun(report | more, cases)
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
-        row, rules = self._fold.row(test_id), self._rules[test_id]
-        doubtful = self._doubtful.get(test_id, ())
-        return CaseLine(selected.batch_id, test_id, row, rules, answered=test_id in self._origins, doubtful=doubtful)
+        answer = self._standing.get(test_id)
+        if answer is not None:
+            row = self._fold.row(test_id)
+            return CaseLine(selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.doubtful)
+        row, rules = self._row(selected, None)
+        self._fold.offer(test_id, row)
+        return CaseLine(selected.batch_id, test_id, row, rules, answered=False)
 
     def _refuse_twice(self) -> None:
         twice = self._answered_twice()
@@ -352,14 +396,6 @@ class Scoring:
             yield {"name": batch.path.name, "sha256": batch.sha256}
         for file in self._files:
             yield {"name": printable(file.path.name), "sha256": file.sha256}
-
-    def _described(self) -> dict[str, object]:
-        """What `safe verify` needs to know to make the same selection again."""
-        return {
-            "concern_id": self._selection.concern_id,
-            "batches": [batch.name for batch in self._selection.batches],
-            "on_duplicate": self._on_duplicate,
-        }
 
 
 def _result(case: CaseLine) -> dict[str, Any]:
@@ -412,26 +448,20 @@ def score_files(
     explain: Explain | None = None,
     explained_labels: Collection[Label] = LABELS,
     allow_empty: bool = True,
-    read: Callable[[int], None] = lambda _count: None,
-    explaining: Callable[[int], None] = lambda _total: None,
+    bar: Bar = NO_BAR,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
     Where it is to be explained, the outputs that stand are kept in memory; `explained_labels` are those of the cases
-    that are explained. `read` is told of each entry that is read; then `explaining` is told how many cases will be
-    explained, and `read` of each of them. Raises ConfigurationError for what cannot be used, or where nothing answers
-    any case and that is not allowed.
+    that are explained. The bar is told of each entry that is read, then of each case that is explained. Raises
+    ConfigurationError for what cannot be used, or where nothing answers any case and that is not allowed.
     """
     scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
     for file in files:
-        scoring.add_file(file, read)
+        scoring.add_file(file, bar)
     run = scoring.finish(generated_at, allow_empty=allow_empty)
-    if explain is not None and scoring.kept is not None:
-        with_text = explain == "with text"
-        run = explained(
-            run, scoring.kept, selection, scoring.narratives(),
-            include_text=with_text, labels=explained_labels, explaining=explaining, done=read,
-        )  # fmt: skip
+    if explain is not None:
+        run = scoring.explained(run, explained_labels, bar, include_text=explain == "with text")
     return run, [*selection.remarks, *scoring.remarks()]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +14,10 @@ from consumer.files.batches import (
     batch_names,
     chosen,
     differ,
-    has_wildcard,
     load_batch,
     load_batches,
+    no_batch,
+    usable_batches,
 )
 from consumer.files.outputs import Entry
 from consumer.text import count_of, named, visible
@@ -75,9 +77,7 @@ def select(test_dir: Path, concern: str, pattern: str) -> Selection:
     names = batch_names(test_dir)
     selected = chosen(pattern, names)
     if not selected:
-        held = named(names, _NAMED, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
-        what = "no batch matches" if has_wildcard(pattern) else "there is no batch"
-        raise ConfigurationError(f"{what} --batch {visible(pattern)} in {visible(str(test_dir))}: it holds {held}")
+        raise no_batch(test_dir, pattern, names)
     return select_batches(test_dir, concern, selected)
 
 
@@ -210,7 +210,6 @@ class Answers:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._chosen = Batches(selection.batches)
-        self._others: dict[str, LoadedBatch | None] | None = None
 
     def ranks(self, entry: Entry) -> tuple[int, ...]:
         """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
@@ -234,8 +233,7 @@ class Answers:
         place = rank - len(selected.batches)
         if place < 0:
             return selected.narratives
-        other = [*self._unselected().values()][place]
-        row = None if other is None else other.rows[entry.test_id]
+        row = [*self._unselected.values()][place].rows[entry.test_id]
         return (*selected.narratives, *(row.narratives if isinstance(row, TestCase) else ()))
 
     def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
@@ -246,36 +244,27 @@ class Answers:
 
     def _ranks_by_batch_id(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
         if all(batch.name != entry.batch_id for batch in selected.batches):
-            other = self._unselected().get(entry.batch_id or "")
+            other = self._unselected.get(entry.batch_id or "")
             if other is not None and entry.test_id in other.rows:
                 return ()
         return self._ranks_among_selected(entry, selected)
 
     def _ranks_by_foreign_index(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        for place, other in enumerate(self._unselected().values()):
-            if other is None or other.batch_index != entry.batch_index or entry.test_id not in other.rows:
-                continue
-            same = not differ((selected.test_case, other.rows[entry.test_id]))
-            return (len(selected.batches) + place,) if same else ()
+        for place, other in enumerate(self._unselected.values()):
+            if other.batch_index == entry.batch_index and entry.test_id in other.rows:
+                same = not differ((selected.test_case, other.rows[entry.test_id]))
+                return (len(selected.batches) + place,) if same else ()
         return self._ranks_among_selected(entry, selected)
 
     def is_elsewhere(self, test_id: str) -> bool:
         """Tell whether a batch of the folder that was not selected, or a case of another concern, has the test_id."""
         if any(test_id in batch.rows for batch in self._selection.batches):
             return True
-        return any(batch is not None and test_id in batch.rows for batch in self._unselected().values())
+        return any(test_id in batch.rows for batch in self._unselected.values())
 
-    def _unselected(self) -> Mapping[str, LoadedBatch | None]:
-        """The folder's other batches; None for one that cannot be used, which concerns nobody here."""
-        if self._others is None:
-            selected = {batch.name for batch in self._selection.batches}
-            names = batch_names(self._selection.test_dir)
-            self._others = {name: _if_usable(self._selection.test_dir, name) for name in names if name not in selected}
-        return self._others
-
-
-def _if_usable(test_dir: Path, name: str) -> LoadedBatch | None:
-    try:
-        return load_batch(test_dir, name)
-    except ConfigurationError:
-        return None
+    @cached_property
+    def _unselected(self) -> Mapping[str, LoadedBatch]:
+        """The folder's other batches, as far as they can be used."""
+        selected = {batch.name for batch in self._selection.batches}
+        names = [name for name in batch_names(self._selection.test_dir) if name not in selected]
+        return {batch.name: batch for batch in usable_batches(self._selection.test_dir, names)}

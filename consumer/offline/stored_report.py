@@ -5,7 +5,7 @@ Each command asks for the parts that it needs, so that a report which lacks the 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -52,6 +52,12 @@ def read_report(path: Path) -> dict[str, Any]:
     if "summary" not in document:
         raise ConfigurationError(f"{name}: is not a SAFE report, it has no summary; {_WRITES_ONE}")
     return document
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Name reports after their files; where two have one name, their folders tell them apart."""
+    names = [path.name for path in paths]
+    return [str(path) if names.count(path.name) > 1 else path.name for path in paths]
 
 
 # --- parts of a report ------------------------------------------------------------------------------------------------

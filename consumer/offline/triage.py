@@ -1,8 +1,8 @@
 """`safe triage`: what to change first, and what each change is worth."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -10,9 +10,10 @@ from typing import Any, Final
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
 from consumer.offline.proposals import Proposal, ProposedCase
-from consumer.offline.scored_run import LABELS, RANKS, CaseLine, ScoredRun
+from consumer.offline.scored_run import LABELS, RANKS, CaseLine, ScoredRun, labels_of
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import Selection, selections
+from consumer.terminal import NO_BAR, Bar
 from consumer.text import natural_order
 from safe_core import Label, Policy
 from safe_core.diagnosis import VERDICTS, Verdict
@@ -41,21 +42,16 @@ class Priced:
     gains_in_order: bool
 
     @property
-    def line(self) -> CaseLine:
-        """The case that it is about."""
-        return self.case.line
-
-    @property
     def decided(self) -> str:
         """What people decided about it, in words."""
         return self.case.decided(self.proposal)
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""
-        proposal = self.proposal
+        proposal, line = self.proposal, self.case.line
         return {
-            "test_id": self.line.test_id,
-            "batch_id": self.line.batch_id,
+            "test_id": line.test_id,
+            "batch_id": line.batch_id,
             "criterion": proposal.criterion,
             "term": proposal.term,
             "verdict": proposal.verdict,
@@ -88,10 +84,6 @@ class Cause:
     proposals: int
     cases_gained: int
 
-    def document(self) -> dict[str, Any]:
-        """Give its entry in the JSON."""
-        return {"instruction": self.instruction, "proposals": self.proposals, "cases_gained": self.cases_gained}
-
 
 @dataclass(frozen=True)
 class Triage:
@@ -108,7 +100,7 @@ class Triage:
     @property
     def now(self) -> Mapping[Label, int]:
         """The labels as they are."""
-        return _counted(line.label for line in self.lines)
+        return labels_of(line.label for line in self.lines)
 
     @cached_property
     def proposals(self) -> list[Priced]:
@@ -117,9 +109,9 @@ class Triage:
         gaining = {(id(each.case), each.proposal.verdict) for each in priced if each.gains_in_order}
 
         def order(each: Priced) -> tuple[Any, ...]:
-            verdict = each.proposal.verdict
+            verdict, line = each.proposal.verdict, each.case.line
             is_idle = (id(each.case), verdict) not in gaining
-            return VERDICTS.index(verdict), is_idle, natural_order(each.line.batch_id), natural_order(each.line.test_id)
+            return VERDICTS.index(verdict), is_idle, natural_order(line.batch_id), natural_order(line.test_id)
 
         return sorted(priced, key=order)
 
@@ -127,13 +119,9 @@ class Triage:
     def changes(self) -> Mapping[EditedCase, Sequence[Replacement]]:
         """The terms that are replaced, by test case."""
         return {
-            (case.line.test_id, case.before): [
-                (each.criterion, case.position_of(each), each.replacement)
-                for each in case.proposals
-                if each.verdict == "term"
-            ]
+            (case.line.test_id, case.before): replacements
             for case in self.cases
-            if case.changed
+            if (replacements := [case.replacement(each) for each in case.proposals if each.verdict == "term"])
         }
 
     def of(self, verdict: Verdict) -> list[Priced]:
@@ -147,10 +135,13 @@ class Triage:
         steps = []
         for number, verdict in enumerate(STEPS):
             taken = STEPS[: number + 1]
-            labels = (
-                _label_behind(by_line[id(line)], taken) if id(line) in by_line else line.label for line in self.lines
-            )
-            steps.append(Step(verdict, len(self.of(verdict)), _counted(labels)))
+            labels = [
+                case.label_with([each for each in case.proposals if each.verdict in taken])
+                if (case := by_line.get(id(line)))
+                else line.label
+                for line in self.lines
+            ]
+            steps.append(Step(verdict, len(self.of(verdict)), labels_of(labels)))
         return steps
 
     @cached_property
@@ -159,12 +150,12 @@ class Triage:
         counts: Counter[str] = Counter()
         gained: Counter[str] = Counter()
         for case in self.cases:
-            mine = [each for each in case.proposals if each.instruction is not None]
+            mine = [each for each in case.proposals if each.verdict == "prompt"]
             base = case.label_with([], onto_terms=True)
-            for instruction in dict.fromkeys(each.instruction for each in mine):
-                shared = [each for each in mine if each.instruction == instruction]
-                counts[instruction or ""] += len(shared)
-                gained[instruction or ""] += RANKS[case.label_with(shared, onto_terms=True)] > RANKS[base]
+            for instruction in dict.fromkeys(each.change for each in mine):
+                shared = [each for each in mine if each.change == instruction]
+                counts[instruction] += len(shared)
+                gained[instruction] += RANKS[case.label_with(shared, onto_terms=True)] > RANKS[base]
         causes = [Cause(instruction, count, gained[instruction]) for instruction, count in counts.items()]
         return sorted(causes, key=lambda each: (-each.cases_gained, -each.proposals, each.instruction))
 
@@ -174,7 +165,7 @@ class Triage:
             "cases": len(self.lines),
             "now": _labels_document(self.now),
             "steps": [each.document() for each in self.steps],
-            "causes": [each.document() for each in self.causes],
+            "causes": [asdict(each) for each in self.causes],
             "proposals": [each.document() for each in self.proposals],
         }
 
@@ -183,19 +174,18 @@ def triage(
     policy: Policy,
     request: TriageRequest,
     files: Sequence[OutputFile],
-    read: Callable[[int], None] = lambda _count: None,
-    explaining: Callable[[int], None] = lambda _total: None,
+    bar: Bar = NO_BAR,
 ) -> tuple[Triage, list[str]]:
     """Score and explain the outputs, and price every proposal; gives remarks for the person who asked, too.
 
-    `read` and `explaining` are those of score_files(). Raises ConfigurationError.
+    Raises ConfigurationError.
     """
     runs: list[tuple[Selection, ScoredRun]] = []
     remarks: list[str] = []
     for selection in selections(request.test_dir, request.batch, request.concern):
         run, more = score_files(
             selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text",
-            read=read, explaining=explaining,
+            bar=bar,
         )  # fmt: skip
         runs.append((selection, run))
         remarks.extend(more)
@@ -206,7 +196,7 @@ def _proposed(selection: Selection, run: ScoredRun) -> Iterator[ProposedCase]:
     """Give the cases with proposals: none without an output, and none that was made from another narrative."""
     for line in run.cases:
         explanation = run.explanation_of(line)
-        if explanation is not None and line.answered and line.input_matches is not False:
+        if explanation is not None and line.has_reasons:
             case = ProposedCase(line, explanation, selection.cases[line.test_id].test_case.expectations)
             if case.proposals:
                 yield case
@@ -223,15 +213,6 @@ def _priced(case: ProposedCase) -> Iterator[Priced]:
         in_order = RANKS[case.label_with([*before, proposal])] > RANKS[case.label_with(before)]
         before.append(proposal)
         yield Priced(case, proposal, alone, in_order)
-
-
-def _label_behind(case: ProposedCase, taken: Sequence[Verdict]) -> Label:
-    return case.label_with([each for each in case.proposals if each.verdict in taken])
-
-
-def _counted(labels: Iterable[Label]) -> Mapping[Label, int]:
-    counts = Counter(labels)
-    return {label: counts[label] for label in LABELS}
 
 
 def _labels_document(labels: Mapping[Label, int]) -> dict[str, int]:

@@ -1,53 +1,110 @@
 """`safe triage` from beginning to end: what it reads, prints and writes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from consumer.files.batches import batch_names
-from consumer.files.outputs import open_outputs, output_files
-from consumer.offline.destinations import Format
+from consumer.errors import ConfigurationError
+from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, usable_batches
+from consumer.files.outputs import OutputFile, open_outputs, output_files
+from consumer.files.term_edits import EditedCase, Replacement, edited
+from consumer.offline.destinations import Format, give, one_format
 from consumer.offline.pages.triage import RENDERED, headline
-from consumer.offline.rendering import rendering
-from consumer.offline.report_commands import print_remarks
 from consumer.offline.triage import TriageRequest, triage
-from consumer.offline.write_cases import check_folder, write_cases
-from consumer.terminal import message_console, progress_bar
-from consumer.text import count_of
-from safe_core import Policy
+from consumer.offline.whole_files import write_whole
+from consumer.terminal import message_console, print_message, progress_bar
+from consumer.text import count_of, visible
+from safe_core import Policy, TestCase
 
 
-@dataclass(frozen=True, slots=True)
-class TriageCommand:
-    """What was asked for on the command line."""
-
-    request: TriageRequest
-    outputs: Sequence[Path]
-    format: Format | None
-    files: Sequence[str]
-    write_to: Path | None
-    force: bool
-
-
-def triage_command(policy: Policy, command: TriageCommand) -> int:
+def triage_command(
+    policy: Policy,
+    request: TriageRequest,
+    outputs: Sequence[Path],
+    format_: Format | None,
+    destinations: Sequence[str],
+    write_to: Path | None,
+    *,
+    force: bool,
+) -> int:
     """Triage, write what was asked for, and give the exit code; raises ConfigurationError."""
-    request = command.request
-    paths = [file for path in command.outputs for file in output_files(path)]
+    paths = [file for path in outputs for file in output_files(path)]
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
-    pages = rendering(RENDERED, command.format, command.files, [*paths, *batches], force=command.force)
-    if command.write_to is not None:
-        check_folder(command.write_to, request.test_dir)
+    asked = one_format(format_, destinations, RENDERED, [*paths, *batches], force=force)
+    if write_to is not None:
+        _check_folder(write_to, request.test_dir)
     files = [open_outputs(path) for path in paths]
     with progress_bar(message_console(), "reading", None) as bar:
-        found, remarks = triage(policy, request, files, bar, bar.explaining)
-    print_remarks(remarks)
-    if command.write_to is not None:
-        written = write_cases(
-            command.write_to, request.test_dir, request.batch, found.changes, files, force=command.force
-        )
+        found, remarks = triage(policy, request, files, bar)
+    print_message(*remarks)
+    if write_to is not None:
+        written = _write_cases(write_to, request.test_dir, request.batch, found.changes, files, force=force)
         replaced = sum(map(len, found.changes.values()))
-        print_remarks(
-            [f"wrote {count_of(len(written), 'file')} to {command.write_to}: {count_of(replaced, 'term')} replaced"]
-        )
-    pages.give(found, headline(found))
+        print_message(f"wrote {count_of(len(written), 'file')} to {write_to}: {count_of(replaced, 'term')} replaced")
+    give(asked, lambda each: RENDERED[each](found), headline(found))
     return 0
+
+
+# --- batch files with replaced terms ----------------------------------------------------------------------------------
+
+
+def _check_folder(folder: Path, test_dir: Path) -> None:
+    """Raise ConfigurationError if a folder is that of the test cases themselves, or no folder."""
+    if os.path.realpath(folder) == os.path.realpath(test_dir):
+        raise ConfigurationError(f"--write-cases {visible(str(folder))} is the folder of the test cases; name another")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(f"--write-cases {visible(str(folder))} is not a folder")
+
+
+def _write_cases(
+    folder: Path,
+    test_dir: Path,
+    pattern: str,
+    changes: Mapping[EditedCase, Sequence[Replacement]],
+    outputs: Sequence[OutputFile],
+    *,
+    force: bool,
+) -> list[Path]:
+    """Write the selected batch files with their terms replaced, all else byte for byte, and give their paths.
+
+    Others of the folder are written if they hold a changed test case with equal expectations, or, unchanged, if they
+    decide which case an output answers (contract.md, "Answers"). Raises ConfigurationError, before anything is written,
+    if a file is there already with other content, unless it may be replaced.
+    """
+    texts = {
+        folder / batch.path.name: edited(batch, changes)
+        for batch in _batches(test_dir, pattern, changes.keys(), outputs)
+    }
+    for path, content in texts.items():
+        if not force and path.exists() and path.read_bytes() != content:
+            raise ConfigurationError(
+                f"{visible(str(path))} is there already, with other content: name another folder, or give --force"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"--write-cases {visible(str(folder))} cannot be made: {error.strerror}") from error
+    for path, content in texts.items():
+        write_whole(path, content)
+    return list(texts)
+
+
+def _batches(
+    test_dir: Path, pattern: str, changed: Iterable[EditedCase], outputs: Sequence[OutputFile]
+) -> Iterator[LoadedBatch]:
+    names = batch_names(test_dir)
+    selected = [load_batch(test_dir, name) for name in chosen(pattern, names)]
+    yield from selected
+    others = usable_batches(test_dir, sorted(set(names) - {batch.name for batch in selected}))
+    keys = set(changed)
+    held = {test_id for batch in selected for test_id in batch.rows}
+    deciding = {(entry.test_id, entry.batch_index, entry.batch_id) for file in outputs for entry in file.entries()}
+    for batch in others:
+        rows = batch.rows.items()
+        repeats = any((test_id, row.expectations) in keys for test_id, row in rows if isinstance(row, TestCase))
+        decides = any(
+            test_id in held and test_id in batch.rows and (index == batch.batch_index is not None or name == batch.name)
+            for test_id, index, name in deciding
+        )
+        if repeats or decides:
+            yield batch

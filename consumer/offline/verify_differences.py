@@ -7,21 +7,14 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
 
 from typing_extensions import override
 
 from consumer.text import printable
 
-
-class Absence(Enum):
-    """Stands for the value on the side that has none; JSON's null is a value."""
-
-    ABSENT = "absent"
-
-
-ABSENT: Final = Absence.ABSENT
+ABSENT: Final = object()
+"""Stands for the value on the side that has none; JSON's null is a value."""
 
 # What tells one element of a list from another: a result, an input, a common miss.
 _IDENTITIES: Final = ("test_id", "name", "signal", "term", "phrase")
@@ -48,12 +41,9 @@ class Difference:
             return f"{printable(self.place)} is only in the report{_after_colon(self.reported)}"
         start = _start(self.reported, self.recomputed)
         reported, recomputed = _shown(self.reported, start), _shown(self.recomputed, start)
-        since = " – the file has changed since" if self._is_digest_of_a_file else ""
+        is_digest_of_a_file = self.place.startswith("inputs[") and self.place.endswith(" sha256")
+        since = " – the file has changed since" if is_digest_of_a_file else ""
         return f"{printable(self.place)}: the report says {reported}, recomputed {recomputed}{since}"
-
-    @property
-    def _is_digest_of_a_file(self) -> bool:
-        return self.place.startswith("inputs[") and self.place.endswith(" sha256")
 
 
 def differences(reported: Mapping[str, Any], recomputed: Mapping[str, Any]) -> Iterator[Difference]:

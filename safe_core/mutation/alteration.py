@@ -60,10 +60,6 @@ class Cut(NamedTuple):
         """Tell whether a word and the one before it are parted by white space alone."""
         return self.between(at).isspace()
 
-    def begins_sentence(self, at: int) -> bool:
-        """Tell whether a word is the first of its sentence, as far as a full stop tells."""
-        return at == 0 or any(sign in ".!?:\n" for sign in self.between(at))
-
     def altered(self, kind: MutantKind, first: int, last: int, after: str) -> Alteration:
         """Put words in the place of `first` to `last`, with the capital of what they replace, and "a" or "an" before.
 

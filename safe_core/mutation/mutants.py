@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from safe_core.diagnosis.tokens import Item, sentences
 from safe_core.diagnosis.words import word_set, words
@@ -33,13 +33,16 @@ _LEAST_WORDS, _MOST_WORDS_ON = 3, 6
 _IN_LISTS: Final[frozenset[MutantKind]] = frozenset(("normal_abnormal", "grade"))
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A perfect output that was altered in one place; it `survived` if it still passes."""
+class Mutant(NamedTuple):
+    """A perfect output that was altered in one place; it `survived` if it still passes.
+
+    `suggestion` is a phrase that would catch it, None where it is caught or none would.
+    """
 
     alteration: Alteration
     before: str
     survived: bool
+    suggestion: str | None
 
 
 class MutatedCase:
@@ -66,7 +69,9 @@ class MutatedCase:
     def mutants(self) -> Iterator[Mutant]:
         """Score each mutant."""
         for each in self.alterations:
-            yield Mutant(each, self._narrative[each.start : each.end], self._passes(self._expected, each))
+            survived = self._passes(self._expected, each)
+            suggestion = self.suggestion(each) if survived else None
+            yield Mutant(each, self._narrative[each.start : each.end], survived, suggestion)
 
     def output(self, alteration: Alteration) -> Output:
         """Give the perfect output with one alteration of its narrative."""

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Final
 
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.values import Value
 from safe_core.mutation.alteration import Alteration, Cut
 
 
@@ -38,7 +39,7 @@ _STEP: Final = 3  # of the digit that is changed
 _LEAST_CHANGE: Final = 0.2  # of a number, or it is no danger
 _BODY_TEMPERATURE: Final = (30, 45)
 _HOURS_ON: Final = 5
-_INVERSE_LETTER = re.compile(r"[^\W\d_]")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 def quantities(cut: Cut, items: Mapping[int, Item]) -> Iterator[Alteration]:
@@ -49,26 +50,26 @@ def quantities(cut: Cut, items: Mapping[int, Item]) -> Iterator[Alteration]:
             continue
         match item.value.type:
             case "number" | "grade":
-                yield from _numbers(cut, at, item)
+                yield from _numbers(cut, at, item.value)
             case "time":
-                yield from _times(cut, at, item)
+                yield from _times(cut, at, cut.text[item.start : item.end])
             case "day":
-                yield from _days(cut, at, item)
+                yield from _days(cut, at, item.value.scale)
 
 
 def _belongs_to_a_name(cut: Cut, at: int) -> bool:
     """Tell whether a digit is a part of a name: SpO2, C5, HbA1c."""
     start = cut.words[at].start
-    return start > 0 and cut.folded(at)[:1].isdecimal() and _INVERSE_LETTER.match(cut.text[start - 1]) is not None
+    return start > 0 and cut.folded(at)[:1].isdecimal() and _LETTER.match(cut.text[start - 1]) is not None
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _numbers(cut: Cut, at: int, item: Item) -> Iterator[Alteration]:
+def _numbers(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
     folded = cut.folded(at)
     if folded[:1].isdecimal():
-        yield from _digits(cut, at, item)
+        yield from _digits(cut, at, value)
     elif folded in _WORDS:
         if folded != "one" or cut.folded(at + 1).startswith(("hour", "day", "week", "month", "year", "minute")):
             yield from _counted(cut, at, _WORDS[int(_changed(float(_WORDS.index(folded)), most=20))])
@@ -92,19 +93,18 @@ def _counted(cut: Cut, at: int, number: str) -> Iterator[Alteration]:
 _PLURALS: Final = frozenset(("seconds", "minutes", "hours", "days", "weeks", "months", "years", "times"))
 
 
-def _digits(cut: Cut, at: int, item: Item) -> Iterator[Alteration]:
+def _digits(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
     """Alter the digits of a number, and put one before a single digit, as substrings are found inside of others."""
     written = cut.written(at)
     numeral = _NUMERAL.match(written)
     if numeral is None or len(numeral[0]) > _LONGEST_NUMERAL:
         return
     rest = written[numeral.end() :]  # of 120/80
-    _, _, whole = item.value.canonical.partition("/") if item.value is not None else ("", "", "")
+    _, _, whole = value.canonical.partition("/")
     most = float(whole) if _WHOLE.fullmatch(whole) else None
-    other = _other_numeral(numeral[0], most, _scale(item)) + rest
+    other = _other_numeral(numeral[0], most, value.scale) + rest
     yield from _counted(cut, at, other)
-    value = item.value
-    is_single = len(written) == 1 and value is not None and value.type == "number" and value.scale != "ordinal"
+    is_single = len(written) == 1 and value.type == "number" and value.scale != "ordinal"
     if is_single and written != "0":
         yield from _counted(cut, at, f"1{written}")
 
@@ -120,10 +120,6 @@ def _other_numeral(numeral: str, most: float | None, scale: str) -> str:
     is_ratio = most is not None and number > most  # of a blood pressure
     changed = int(_changed(number, most=None if is_ratio else most, scale=scale, up=is_ratio))
     return (f"{changed:,}" if "," in whole else str(changed)) + fraction
-
-
-def _scale(item: Item) -> str:
-    return item.value.scale if item.value is not None else ""
 
 
 def _changed(number: float, *, most: float | None = None, scale: str = "", up: bool = False) -> float:
@@ -143,7 +139,7 @@ def _changed(number: float, *, most: float | None = None, scale: str = "", up: b
 # --- times and days ---------------------------------------------------------------------------------------------------
 
 
-def _times(cut: Cut, at: int, item: Item) -> Iterator[Alteration]:
+def _times(cut: Cut, at: int, whole: str) -> Iterator[Alteration]:
     folded = cut.folded(at)
     if folded in _NEAR_DAYS:
         yield cut.altered("time", at, at, _NEAR_DAYS[folded])
@@ -152,7 +148,7 @@ def _times(cut: Cut, at: int, item: Item) -> Iterator[Alteration]:
     elif folded == "overnight":
         yield cut.altered("time", at, at, "during the day")
     elif folded[:1].isdecimal():
-        yield cut.altered("time", at, at, _other_hour(cut.written(at), cut.text[item.start : item.end]))
+        yield cut.altered("time", at, at, _other_hour(cut.written(at), whole))
     elif folded in _WORDS:
         yield cut.altered("time", at, at, _WORDS[(_WORDS.index(folded) + _HOURS_ON - 1) % 12 + 1])
 
@@ -167,8 +163,8 @@ def _other_hour(written: str, whole: str) -> str:
     return f"{other:0{length}}" + written[length:]
 
 
-def _days(cut: Cut, at: int, item: Item) -> Iterator[Alteration]:
-    folded, scale = cut.folded(at), _scale(item)
+def _days(cut: Cut, at: int, scale: str) -> Iterator[Alteration]:
+    folded = cut.folded(at)
     if scale == "weekday":
         yield cut.altered("time", at, at, _other_name(folded, _DAYS))
     elif folded in _DAYS_BY:

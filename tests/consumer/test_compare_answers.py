@@ -5,6 +5,7 @@ What changed among the judged cases is in test_compare.py.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,9 @@ import pytest
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.offline.compare import Comparison, compare
-from consumer.offline.compare_gate import ComparisonGate
-from consumer.offline.pages.comparison import comparison_markdown, console_lines
+from consumer.offline.gate import ComparisonGate
+from consumer.offline.pages.comparison import comparison_html, comparison_markdown, console_lines
 from consumer.offline.pages.comparison_content import verdict
-from consumer.offline.pages.comparison_html import comparison_html
-from consumer.offline.pages.comparison_json import comparison_document
 from consumer.text import natural_order
 from tests.consumer.test_compare import ALL, case, nasty, report
 from tests.consumer.test_html_page import OURS, Page
@@ -76,7 +75,7 @@ def test_cases_that_one_side_does_not_answer_are_listed_and_not_judged() -> None
 
 def test_a_report_that_answers_less_is_no_report_without_a_regression() -> None:
     comparison = compare(BASE, NEW)
-    assert comparison.regressions == 0
+    assert comparison.fell == []
     assert verdict(comparison) == "2 lost cases"
     assert next(console_lines(comparison)) == (
         "2 lost cases: of 2 judged cases, 0 got a worse label, 1 a better one, 1 kept theirs. "
@@ -188,7 +187,7 @@ def test_the_tenth_batch_follows_the_ninth_and_within_one_the_report_decides() -
     base = answered([*(case(name, *ALL) for name in sorted(batches, reverse=True))], batches=batches)
     worse = [*(case(f"T-{number}") for number in range(1, 5)), unanswered("T-5"), unanswered("T-6")]
     comparison = compare(base, answered(worse, batches=batches))
-    document = comparison_document(comparison)
+    document = comparison.document()
     assert [each["test_id"] for each in document["worse"]] == ["T-4", "T-2", "T-3", "T-1"]
     assert [each["batch_id"] for each in document["worse"]] == ["b_2", "b_2", "b_9", "b_10"]
     assert [each["test_id"] for each in document["lost"]] == ["T-6", "T-5"]
@@ -208,7 +207,7 @@ def test_the_json_document_has_this_shape() -> None:
         [case("T-1", "two", "three four", "what?"), case("T-2", *ALL), unanswered("T-3"), case("T-4", *HALF)]
     )
     new["results"][3]["scores"]["composite"] -= 0.1
-    document = comparison_document(compare(base, new))
+    document = compare(base, new).document()
     assert list(document) == ["judged", "worse", "better", "lost", "mean_drop", "not_judged"]
     assert document["judged"] == 3
     composites = [result["scores"]["composite"] for result in new["results"]]
@@ -296,11 +295,11 @@ def test_a_rise_and_no_change_are_no_drop() -> None:
 def test_the_page_shows_it_as_kept() -> None:
     comparison = compare(BASE, NEW)
     line = ComparisonGate(0, 0).decide(comparison).line
-    matches_golden("compare.html", comparison_html(comparison, line))
+    matches_golden("compare.html", comparison_html(replace(comparison, decision=line)))
 
 
 def test_the_page_has_the_verdict_the_numbers_and_every_list() -> None:
-    page = Page(comparison_html(compare(BASE, NEW), "gate NOT passed"))
+    page = Page(comparison_html(replace(compare(BASE, NEW), decision="gate NOT passed")))
     for said in (
         "2 lost cases of 2 judged cases",
         "gate NOT passed",
@@ -316,7 +315,7 @@ def test_the_page_has_the_verdict_the_numbers_and_every_list() -> None:
 
 
 def test_texts_from_outside_are_never_markup() -> None:
-    html = comparison_html(nasty(), "<u>gate</u>")
+    html = comparison_html(replace(nasty(), decision="<u>gate</u>"))
     page = Page(html)
     assert {tag for tag, _ in page.tags} <= OURS - {"script"}
     assert "<u>gate</u>" in page.texts

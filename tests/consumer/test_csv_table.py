@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from consumer.offline.pages.csv_table import HEADER, render_csv
-from consumer.offline.pages.term_table import render_terms
+from consumer.offline.pages.csv_tables import CASES, render_csv, render_terms
 from consumer.offline.scored_run import Explanation, ScoredRun
 from safe_core import Expectations, Output
 from safe_core.diagnosis import diagnose
@@ -37,7 +36,7 @@ def test_texts_that_try_to_break_out() -> None:
 
 def test_each_case_is_one_line_below_the_fixed_header() -> None:
     first, *lines, last = render_csv(scored_run(nasty_samples())).split("\r\n")
-    assert (first, len(lines), last) == (",".join(HEADER), len(NASTY), "")
+    assert (first, len(lines), last) == (",".join(CASES), len(NASTY), "")
 
 
 def test_scores_are_exact() -> None:
@@ -98,7 +97,7 @@ def test_a_cell_is_never_a_formula(text: str, cell: str) -> None:
 def test_an_id_is_no_formula_either() -> None:
     sample = Sample("=1", Expectations((), (), ()), None, archetype="-a", batch_id="@b")
     (row,) = rows(render_csv(scored_run([sample], concern_id="+c")))
-    assert [row[name] for name in HEADER[:4]] == ["'+c", "'@b", "'=1", "'-a"]
+    assert [row[name] for name in CASES[:4]] == ["'+c", "'@b", "'=1", "'-a"]
 
 
 # --- a row for each term ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from consumer.offline.destinations import (
     destinations,
 )
 from consumer.offline.pages.console import scorecard_text
-from consumer.offline.pages.csv_table import render_csv
+from consumer.offline.pages.csv_tables import render_csv
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown

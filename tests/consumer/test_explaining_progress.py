@@ -14,6 +14,7 @@ from consumer.terminal import Bar, progress_bar
 from safe_core import DEFAULT_POLICY, Expectations, Output
 from safe_core.diagnosis import diagnose, output_texts
 from safe_core.diagnosis.words import Word, words
+from tests.support.noting_bar import NotingBar
 
 PASSES = Output(("CT after 55 minutes",), "It took long.", ("Why?",))
 
@@ -61,14 +62,13 @@ def test_scoring_says_how_many_cases_it_explains_and_counts_them(tmp_path: Path)
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "stroke_1.json").write_text(json.dumps({"test_cases": cases}))
     (tmp_path / "run.json").write_text(json.dumps({"raw_results": answers}))
-    told: list[tuple[str, int]] = []
+    bar = NotingBar()
     score_files(
         select(tmp_path / "cases", "STROKE", "*"),
         open_all([tmp_path / "run.json"]),
         DEFAULT_POLICY,
         generated_at="",
         explain="without text",
-        read=lambda count: told.append(("read", count)),
-        explaining=lambda total: told.append(("explaining", total)),
+        bar=bar,
     )
-    assert told == [*[("read", 1)] * 2, ("explaining", 3), *[("read", 1)] * 3]
+    assert bar.told == [*[("read", 1)] * 2, ("explaining", 3), *[("read", 1)] * 3]

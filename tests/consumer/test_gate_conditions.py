@@ -10,8 +10,7 @@ import pytest
 
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
-from consumer.offline.conditions import OPTIONS, Bound, Condition, conditions
-from consumer.offline.gate import Gate
+from consumer.offline.gate import OPTIONS, Bound, Condition, Gate, conditions
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, write_batch, write_report
 from tests.support.scored_runs import SMALL, scored_run
 
@@ -219,7 +218,6 @@ def test_a_report_that_lacks_what_is_asked_cannot_be_used(
 
 MEANS, RATES = "CR, AH, AC, composite", "CR, AH, AC, overall"
 BAD: list[tuple[Mapping[str, Bound], str]] = [
-    ({"--max-missing": -1}, "--max-missing -1 is below 0"),
     ({"--min-mean": ["0.7"]}, "--min-mean 0.7 is not written as NAME=FRACTION, such as CR=0.7"),
     ({"--min-mean": [""]}, "--min-mean  is not written as NAME=FRACTION, such as CR=0.7"),
     ({"--min-mean": ["CR=0.7", "XR=0.7"]}, f"--min-mean XR=0.7: 'XR' is none of {MEANS}"),

@@ -178,8 +178,8 @@ def test_the_same_test_id_in_two_batches_matters_only_where_the_expectations_dif
 def test_the_ceiling_goes_by_the_policy_in_force(tmp_path: Path) -> None:
     write_batch(tmp_path, "b1", narrated("T1", ["wheeze", "rash"], archetype="Lenient"))
     lenient = Policy.from_document({"overrides": {"archetype": {"Lenient": {"thresholds": {"CR": {"pass": 0.5}}}}}})
-    assert lint(tmp_path).ceiling.by_label["Pass"] == 0
-    assert lint_batches(lenient, LintRequest([tmp_path])).ceiling.by_label["Pass"] == 1
+    assert lint(tmp_path).ceiling.passes == 0
+    assert lint_batches(lenient, LintRequest([tmp_path])).ceiling.passes == 1
 
 
 def test_lines_are_found_whatever_the_spelling(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from consumer.offline.pages.markdown import MARK, render_markdown
+from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.markdown_parts import literal, table_row
 from consumer.offline.scored_run import ScoredRun
 from consumer.text import printable
@@ -70,7 +70,7 @@ def test_a_small_run() -> None:
 
 def test_the_verdict_stands_before_all_else() -> None:
     mark, title, _, verdict, _, gate, *_ = render_markdown(scored_run(SMALL, decision="gate passed")).splitlines()
-    assert mark == MARK
+    assert mark == "<!-- SAFE v0 report -->"
     assert title == "# SAFE v0: concern `S11`, batch `S11_combined`"
     assert verdict == "**Fail**: 7 cases, of these 3 Fail, 2 Review, 2 Pass; pass rate 28.6% (8.2–64.1%)."
     assert gate == "Gate: `gate passed`"
@@ -182,7 +182,7 @@ def test_a_page_never_takes_more_than_it_may(room: int) -> None:
     page = render_markdown(MANY, max_bytes=room)
     assert len(page.encode()) <= room
     if room >= 150:
-        assert page.startswith(MARK)
+        assert page.startswith("<!-- SAFE v0 report -->")
         assert "**Fail**: 210 cases, of these 90 Fail, 60 Review, 60 Pass; pass rate 28.6% (22.9–35%)." in page
     if room >= 600:  # below that, the verdict alone fits, and no word of what is left out
         assert (page == WHOLE) != bool(left_out(page))

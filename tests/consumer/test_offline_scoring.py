@@ -15,6 +15,7 @@ from consumer.offline.scoring import moment, score_files
 from consumer.offline.selection import select
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import HARMFUL, a_case, answer, event, write_batch, write_events, write_report
+from tests.support.noting_bar import NotingBar
 
 AT = "2026-03-02T08:00:00.000Z"
 
@@ -356,12 +357,12 @@ def test_an_event_of_another_batch_is_not_scored(cases: Path, tmp_path: Path) ->
 
 
 def test_every_entry_is_told_to_whoever_shows_progress(cases: Path, tmp_path: Path) -> None:
-    told: list[int] = []
+    bar = NotingBar()
     file = open_outputs(write_events(tmp_path / "run.jsonl", event("A-1"), event("A-1"), event("Z")))
 
-    score_files(select(cases, "K07", "*"), [file], DEFAULT_POLICY, generated_at=AT, read=told.append)
+    score_files(select(cases, "K07", "*"), [file], DEFAULT_POLICY, generated_at=AT, bar=bar)
 
-    assert sum(told) == file.lines == 3
+    assert len(bar.told) == file.lines == 3
 
 
 def test_the_moment_of_a_report_can_be_fixed() -> None:

@@ -17,7 +17,7 @@ from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
 from consumer.offline.decisions import Decisions, OutdatedError, TermDecision, decide_term
-from consumer.offline.review import ChangedError, RefusedError, Review, opened
+from consumer.offline.review import ChangedError, RefusedError, Review
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
 from safe_core import DEFAULT_POLICY
@@ -45,7 +45,7 @@ def outputs(tmp_path: Path) -> Path:
 @pytest.fixture
 def review(outputs: Path) -> Review:
     request = TriageRequest(outputs.parent / "cases", "b1")
-    return opened(DEFAULT_POLICY, request, open_all([outputs]))
+    return Review(DEFAULT_POLICY, request, open_all([outputs]))
 
 
 def decide(review: Review, item: int, choice: Any, **more: Any) -> None:
@@ -93,7 +93,7 @@ def test_nobody_overwrites_a_decision_unseen(review: Review) -> None:
 
 
 def test_two_programs_lose_nothing_of_each_other(review: Review, outputs: Path) -> None:
-    other = opened(DEFAULT_POLICY, TriageRequest(outputs.parent / "cases", "b1"), open_all([outputs]))
+    other = Review(DEFAULT_POLICY, TriageRequest(outputs.parent / "cases", "b1"), open_all([outputs]))
     decide(review, 0, "rejected")
     decide(other, 1, "rejected")
     assert len(Decisions.read(review.folder).terms) == 2
@@ -249,7 +249,7 @@ async def test_texts_are_shown_as_they_are_and_never_run(tmp_path: Path, client:
     hostile = "<script>alert(1)</script> \"quoted\" & 'more'"
     write_batch(tmp_path / "cases", "b1", a_case("T1", [hostile], patient_payload=hostile))
     outputs = write_report(tmp_path / "run.json", answer("T1", {**OUTPUT, "summary": hostile[:20]}))
-    review = opened(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs]))
+    review = Review(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs]))
     async with served(review, by="<b>ann</b>") as address:
         for path in ("", "case/0"):
             async with client.get(address + path) as response:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consumer.files.outputs import open_all
-from consumer.offline.review import Review, opened
+from consumer.offline.review import Review
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
 from safe_core import DEFAULT_POLICY
@@ -40,7 +40,7 @@ def review(tmp_path: Path) -> Review:
     second = a_case("T2", ["she could move it"], (), [], patient_payload=NARRATIVE)
     write_batch(tmp_path / "cases", "b1", first, second)
     outputs = write_report(tmp_path / "run.json", answer("T1", OUTPUT), answer("T2", OUTPUT))
-    return opened(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs]))
+    return Review(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs]))
 
 
 def kept(review: Review) -> Any:

@@ -1,87 +1,63 @@
-"""A comparison as lines for a console, and as a Markdown page made for a pull request; the verdict first."""
+"""A comparison as lines for a console, as a Markdown page made for a pull request, and as HTML; the verdict first."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
+from consumer.files.json_text import json_text
 from consumer.offline.compare import Change, Comparison, NotJudged
+from consumer.offline.destinations import Format
 from consumer.offline.pages import comparison_content as content
-from consumer.offline.pages.markdown_parts import Part, Section, fitted, literal, table_head, table_row
+from consumer.offline.pages.console_layout import columns
+from consumer.offline.pages.html_parts import page
+from consumer.offline.pages.markdown_parts import Part, Section, fitted, literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS
 from consumer.offline.pages.report_content import confidentiality
 from consumer.text import printable, quoted
-
-MARK: Final = "<!-- SAFE v0 comparison -->"
-"""The first line of each such page: SAFE recognises its own pages by it."""
-
-FIRST_LINE: Final = re.compile(r"[\w ]{1,60}: of \d+ judged cases?, \d+ got a worse label, ")
-"""How the text for a console begins."""
 
 COMMENT_BYTES: Final = 65_536
 """The most that GitHub accepts as the text of a pull request or a comment (it counts characters)."""
 
 
+def _named(comparison: Comparison, case: Change | NotJudged, escaped: Callable[[str], str]) -> str:
+    batch = f" (batch {escaped(case.batch_id)})" if comparison.has_batches and case.batch_id is not None else ""
+    return escaped(case.test_id) + batch
+
+
 # --- the console ------------------------------------------------------------------------------------------------------
 
 
-def console_lines(comparison: Comparison, decision: str | None = None) -> Iterator[str]:
-    """Yield the lines for a console; `decision` is the gate's line where one was asked for."""
+def console_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the lines for a console."""
     yield f"{content.verdict(comparison)}: {content.summary(comparison)}"
     for which, side in (("base", comparison.base), ("new ", comparison.new)):
         yield f"  {which}  {printable(side.name)}, {content.counts(side)}"
     for remark in content.remarks(comparison):
         yield f"  ! {remark.written(quoted)}"
     yield ""
-    yield from _columns([("judged cases", "base", "new", "difference"), *content.measures(comparison)])
+    measures = content.measures(comparison)
+    yield from columns([[heading.lower() for heading in measures.headings], *measures.rows])
     yield ""
     yield from content.tests(comparison)
     yield content.term_totals(comparison)
-    yield from _lists(comparison)
+    for heading, cases, *_ in content.lists(comparison):
+        if cases:
+            yield from ("", f"{heading} ({len(cases)}):")
+        for case in cases:
+            yield from _lines(comparison, case)
     yield from ("", BRACKETS, content.ONE_RUN_EACH)
-    if decision is not None:
-        yield printable(decision)
+    if comparison.decision is not None:
+        yield printable(comparison.decision)
 
 
-def _lists(comparison: Comparison) -> Iterator[str]:
-    """Yield the lost cases, those that changed, and the others that are not judged."""
-    by_batch = comparison.has_batches
-    lost, others = (
-        (heading, [[_unjudged_line(case, by_batch=by_batch)] for case in cases])
-        for heading, cases in content.not_judged(comparison)
-    )
-    changed = (
-        (heading, [[*_case_lines(case, by_batch=by_batch)] for case in cases])
-        for heading, cases, _ in content.lists(comparison)
-    )
-    for heading, blocks in (lost, *changed, others):
-        if blocks:
-            yield from ("", f"{heading} ({len(blocks)}):")
-        for lines in blocks:
-            yield from lines
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *values in rows:
-        cells = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
-        yield f"  {name:{widths[0]}}  {'  '.join(cells)}".rstrip()
-
-
-def _named(case: Change | NotJudged, *, by_batch: bool) -> str:
-    batch = f" (batch {printable(case.batch_id)})" if by_batch and case.batch_id is not None else ""
-    return printable(case.test_id) + batch
-
-
-def _case_lines(case: Change, *, by_batch: bool) -> Iterator[str]:
-    name = _named(case, by_batch=by_batch)
+def _lines(comparison: Comparison, case: Change | NotJudged) -> Iterator[str]:
+    name = _named(comparison, case, printable)
+    if isinstance(case, NotJudged):
+        yield f"  {name}, {content.why_not(case)}"
+        return
     yield ", ".join([f"  {content.labels(case, '->')}  {name}", *content.scores(case, "->")])
     for what, terms in content.terms_of(case):
         yield from (f"    {what:17}  {quoted(term)}" for term in terms)
-
-
-def _unjudged_line(case: NotJudged, *, by_batch: bool) -> str:
-    return f"  {_named(case, by_batch=by_batch)}, {content.why_not(case)}"
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -105,33 +81,32 @@ class _Kind(Enum):
 
 
 _KINDS: Final = (
+    (_Kind.LOST,),
     (_Kind.WORSE, _Kind.WORSE_TERMS),
     (_Kind.LOWER, _Kind.LOWER_TERMS),
     (_Kind.BETTER, _Kind.BETTER_TERMS),
     (_Kind.HIGHER, _Kind.HIGHER_TERMS),
     (_Kind.MOVED, _Kind.MOVED_TERMS),
+    (_Kind.NOT_JUDGED,),
 )
-"""The kinds of parts in each list: the cases, and their terms."""
+"""The kinds of parts in each list: the cases and, where they are judged, their terms."""
 
 
-def comparison_markdown(
-    comparison: Comparison, decision: str | None = None, *, max_bytes: int | None = COMMENT_BYTES
-) -> str:
+def comparison_markdown(comparison: Comparison, *, max_bytes: int | None = COMMENT_BYTES) -> str:
     """Give the page; what would take it beyond `max_bytes` of UTF-8 is left out, but never the part above the lists."""
-    return fitted("\n".join(_top(comparison, decision)), [*_sections(comparison)], max_bytes)
+    return fitted("\n".join(_top(comparison)), [*_sections(comparison)], max_bytes)
 
 
-def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
+def _top(comparison: Comparison) -> Iterator[str]:
     """Yield what is never left out, block by block."""
-    yield f"{MARK}\n# SAFE v0: comparison for concern {literal(comparison.new.concern_id)}\n"
+    yield f"{mark('comparison')}\n# SAFE v0: comparison for concern {literal(comparison.new.concern_id)}\n"
     yield f"**{content.verdict(comparison)}**: {content.summary(comparison)}\n"
-    if decision is not None:
-        yield f"Gate: {literal(decision)}\n"
+    if comparison.decision is not None:
+        yield f"Gate: {literal(comparison.decision)}\n"
     warned = [f"- **Attention**: {remark.written(literal)}\n" for remark in content.remarks(comparison)]
     if warned:
         yield "".join(warned)
-    heads = table_head("Judged cases", "Base", "New", "Difference", texts=1)
-    yield heads + "".join(table_row(*row) for row in content.measures(comparison))
+    yield table(content.measures(comparison))
     sides = (("Base", comparison.base), ("New", comparison.new))
     reports = (f"{which}: {literal(side.name)}, {content.counts(side)}" for which, side in sides)
     facts = (*reports, *content.tests(comparison), content.term_totals(comparison))
@@ -140,36 +115,42 @@ def _top(comparison: Comparison, decision: str | None) -> Iterator[str]:
 
 
 def _sections(comparison: Comparison) -> Iterator[Section]:
-    (lost, lost_cases), (others, other_cases) = content.not_judged(comparison)
-    by_batch = comparison.has_batches
-    yield _section(lost, len(lost_cases), _unjudged_parts(lost_cases, _Kind.LOST, by_batch=by_batch))
-    for (heading, cases, is_folded), (kind, terms_kind) in zip(content.lists(comparison), _KINDS, strict=True):
-        parts = _parts(cases, kind, terms_kind, by_batch=by_batch)
-        yield _section(heading, len(cases), parts, is_folded=is_folded)
-    yield _section(others, len(other_cases), _unjudged_parts(other_cases, _Kind.NOT_JUDGED, by_batch=by_batch))
+    for (heading, cases, is_folded, _), kinds in zip(content.lists(comparison), _KINDS, strict=True):
+        title = f"{heading} ({len(cases)})"
+        parts = [
+            Part(kind, text, below=kind is not kinds[0])
+            for case in cases
+            for kind, text in zip(kinds, _items(comparison, case), strict=True)
+            if text
+        ]
+        if is_folded:
+            yield Section(f"\n<details>\n<summary>{title}</summary>\n\n", parts, "\n</details>\n")
+        else:
+            yield Section(f"\n## {title}\n\n", parts)
 
 
-def _section(heading: str, count: int, parts: Iterable[Part], *, is_folded: bool = False) -> Section:
-    title = f"{heading} ({count})"
-    if is_folded:
-        return Section(f"\n<details>\n<summary>{title}</summary>\n\n", [*parts], "\n</details>\n")
-    return Section(f"\n## {title}\n\n", [*parts])
+def _items(comparison: Comparison, case: Change | NotJudged) -> Iterator[str]:
+    """Yield the line of a case and, where it is judged, the lines of its terms."""
+    name = _named(comparison, case, literal)
+    if isinstance(case, NotJudged):
+        yield f"- {name}: {content.why_not(case)}\n"
+        return
+    yield f"- {name}: {', '.join([content.labels(case, '→'), *content.scores(case, '→')])}\n"
+    yield "".join(f"  - {what}: {', '.join(map(literal, terms))}\n" for what, terms in content.terms_of(case))
 
 
-def _parts(cases: Iterable[Change], kind: _Kind, terms_kind: _Kind, *, by_batch: bool) -> Iterator[Part]:
-    for case in cases:
-        scores = ", ".join([content.labels(case, "→"), *content.scores(case, "→")])
-        yield Part(kind, f"- {_literal_name(case, by_batch=by_batch)}: {scores}\n")
-        terms = "".join(f"  - {what}: {', '.join(map(literal, terms))}\n" for what, terms in content.terms_of(case))
-        if terms:
-            yield Part(terms_kind, terms, below=True)
+# --- the formats ------------------------------------------------------------------------------------------------------
 
 
-def _unjudged_parts(cases: Iterable[NotJudged], kind: _Kind, *, by_batch: bool) -> Iterator[Part]:
-    for case in cases:
-        yield Part(kind, f"- {_literal_name(case, by_batch=by_batch)}: {content.why_not(case)}\n")
+def comparison_html(comparison: Comparison) -> str:
+    """Give the HTML page; it loads nothing, and opens from disk."""
+    return page("comparison.html.j2", "comparison", ["report.css"], comparison=comparison, words=content)
 
 
-def _literal_name(case: Change | NotJudged, *, by_batch: bool) -> str:
-    batch = f" (batch {literal(case.batch_id)})" if by_batch and case.batch_id is not None else ""
-    return literal(case.test_id) + batch
+RENDERED: Final[Mapping[Format, Callable[[Comparison], str]]] = {
+    "console": lambda comparison: "".join(f"{line}\n" for line in console_lines(comparison)),
+    "json": lambda comparison: json_text(comparison.document()),
+    "markdown": comparison_markdown,
+    "html": comparison_html,
+}
+"""Each format, and what makes it."""

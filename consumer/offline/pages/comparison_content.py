@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from consumer.offline.compare import Change, Comparison, NotJudged, Reason, Side
 from consumer.offline.pages.numbers import pass_rate, score
-from consumer.offline.pages.report_content import MISMATCH, Sentence, settings_of
+from consumer.offline.pages.report_content import MISMATCH, Sentence, Table, a_few, settings_of
 from consumer.offline.scored_run import LABELS
 from consumer.text import count_of
 from safe_core import Criterion, Scores
@@ -43,25 +43,21 @@ def remarks(comparison: Comparison) -> Iterator[Sentence]:
     changed = [case.test_id for case in comparison.cases if case.has_other_expectations]
     if changed:
         yield Sentence(
-            f"The expectations of {count_of(len(changed), 'judged case')} differ ({_places(changed)}): "
+            f"The expectations of {count_of(len(changed), 'judged case')} differ ({a_few(changed, _NAMED)}): "
             "their scores may differ for that reason alone.",
             tuple(changed[:_NAMED]),
         )
 
 
 def _unequal_sets(comparison: Comparison) -> Iterator[Sentence]:
-    lots = (("base", comparison.only_base), ("new", comparison.only_new))
+    base, new = comparison.base.results, comparison.new.results
+    lots = (("base", [each for each in base if each not in new]), ("new", [each for each in new if each not in base]))
     if any(test_ids for _, test_ids in lots):
         yield Sentence("The reports have different cases: only what is in both can be judged.")
     for which, test_ids in lots:
         if test_ids:
-            named = f"{count_of(len(test_ids), 'case')}: {_places(test_ids)}"
+            named = f"{count_of(len(test_ids), 'case')}: {a_few(test_ids, _NAMED)}"
             yield Sentence(f"Only in the {which} report: {named}.", tuple(test_ids[:_NAMED]))
-
-
-def _places(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return ", ".join(["{}"] * min(len(texts), _NAMED)) + more
 
 
 def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
@@ -74,7 +70,7 @@ def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
             )
     if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
         differ = _differing_settings(base.configuration, new.configuration)
-        how = f" ({_places(differ)})" if differ else ""
+        how = f" ({a_few(differ, _NAMED)})" if differ else ""
         yield Sentence(
             f"The fingerprints differ, so the cases were judged by other rules{how}: base {{}}, new {{}}.",
             (*differ[:_NAMED], str(base.fingerprint), str(new.fingerprint)),
@@ -103,14 +99,9 @@ _ON_OR_OFF: Final = {True: "on", False: "off", None: "not told"}
 
 def verdict(comparison: Comparison) -> str:
     """Give the first words: how many judged cases have a worse label, and how many cases are lost."""
-    worse, lost = comparison.regressions, len(comparison.lost)
+    worse, lost = len(comparison.fell), len(comparison.lost)
     told = [*([count_of(worse, "regression")] if worse else []), *([count_of(lost, "lost case")] if lost else [])]
     return " and ".join(told) or "No regression"
-
-
-def is_worse(comparison: Comparison) -> bool:
-    """Whether the verdict names something bad."""
-    return bool(comparison.regressions or comparison.lost)
 
 
 def summary(comparison: Comparison) -> str:
@@ -135,13 +126,13 @@ def counts(side: Side) -> str:
     return f"{count_of(total, 'case')}: {counts}, pass rate {pass_rate(side.labelled('Pass'), total)}"
 
 
-def measures(comparison: Comparison) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the table: a name, the base report's value, the new one's, the difference."""
+def measures(comparison: Comparison) -> Table:
+    """Give the pass rates and the means of both reports, and by how much they differ."""
     total, (before, after) = len(comparison.cases), comparison.passes
-    points = _signed(100 * (after - before) / total, 1)
-    yield "Pass rate", pass_rate(before, total), pass_rate(after, total), f"{points} points" if after != before else "0"
-    for name, base, new in comparison.means:
-        yield f"Mean {name}", score(base), score(new), _signed(new - base, 2)
+    points = f"{_signed(100 * (after - before) / total, 1)} points" if after != before else "0"
+    rows = [("Pass rate", pass_rate(before, total), pass_rate(after, total), points)]
+    rows += [(f"Mean {name}", score(base), score(new), _signed(new - base, 2)) for name, base, new in comparison.means]
+    return Table("Judged cases", ("Judged cases", "Base", "New", "Difference"), rows, texts=1)
 
 
 def _signed(difference: float, places: int) -> str:
@@ -195,45 +186,40 @@ def scores(case: Change, arrow: str) -> Iterator[str]:
 
 
 class CaseList(NamedTuple):
-    """Judged cases under a heading; `is_folded` where a page should fold them away."""
+    """Cases under a heading, judged ones or not; `is_folded` where a page should fold them away."""
 
     heading: str
-    cases: Sequence[Change]
-    is_folded: bool
+    cases: Sequence[Change | NotJudged]
+    is_folded: bool = False
+    is_judged: bool = True
 
 
 def lists(comparison: Comparison) -> tuple[CaseList, ...]:
-    """Give the judged cases that changed, the worse ones first."""
+    """Give the lost cases, the judged ones that changed, the worse ones first, and the others that are not judged."""
     moved = comparison.moved
+    others = [case for case in comparison.not_judged if not case.is_lost]
     return (
-        CaseList("Worse label", comparison.fell, is_folded=False),
-        CaseList("Same label, lower composite", [case for case in moved if case.direction < 0], is_folded=False),
-        CaseList("Better label", comparison.rose, is_folded=False),
+        CaseList("Lost: base answers them, new does not", comparison.lost, is_judged=False),
+        CaseList("Worse label", comparison.fell),
+        CaseList("Same label, lower composite", [case for case in moved if case.direction < 0]),
+        CaseList("Better label", comparison.rose),
         CaseList("Same label, higher composite", [case for case in moved if case.direction > 0], is_folded=True),
         CaseList(
             "Same label and composite, other scores or terms",
             [case for case in moved if case.direction == 0],
             is_folded=True,
         ),
+        CaseList("Others that are not judged" if comparison.lost else "Not judged", others, is_judged=False),
     )
 
 
 # --- cases that are not judged ----------------------------------------------------------------------------------------
-
-LOST: Final = "Lost: base answers them, new does not"
-OTHERS: Final = "Others that are not judged"
 
 _REASONS: Final[Mapping[Reason, str]] = {
     "not_in_report": "not in the report",
     "no_output": "no output",
     "input_mismatch": MISMATCH,
 }
-
-
-def not_judged(comparison: Comparison) -> tuple[tuple[str, Sequence[NotJudged]], ...]:
-    """Give the cases that are not judged under two headings, the lost ones first."""
-    others = [case for case in comparison.not_judged if not case.is_lost]
-    return (LOST, comparison.lost), (OTHERS if comparison.lost else "Not judged", others)
 
 
 def why_not(case: NotJudged) -> str:

@@ -15,18 +15,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.pages.causes import why_missed
+from consumer.offline.pages import report_content as content
 from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
-from consumer.offline.pages.report_content import (
-    MISMATCH,
-    about_output,
-    most_frequent,
-    score_of,
-    terms_of,
-    why,
-    worth_knowing,
-)
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable, quoted
 from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
@@ -64,7 +55,7 @@ def _scorecard(run: ScoredRun, layout: Layout, *, verbose: bool) -> Iterator[Lin
         not_passed = (case for case in cases if case.label != "Pass")
         yield from section([Text("Cases That Do Not Pass:", BOLD)], _details(run, not_passed, layout))
     yield from section([Text("Top Issues:", BOLD)], _issues(run.report, layout))
-    remarks = (sentence.written(printable) for sentence in (*why_missed(run), *worth_knowing(run)))
+    remarks = (sentence.written(printable) for sentence in (*content.why_missed(run), *content.worth_knowing(run)))
     yield from section([], (line for remark in remarks for line in layout.hanging(Text(), remark)))
     yield from _closing(run, layout)
 
@@ -218,16 +209,16 @@ def _columns(cases: Sequence[CaseLine], *, by_batch: bool) -> dict[str, list[str
         "Test ID": [printable(case.test_id) for case in cases],
         **({"Batch": [printable(case.batch_id) for case in cases]} if by_batch else {}),
         "Archetype": [printable(case.archetype or UNKNOWN_ARCHETYPE) for case in cases],
-        **{name: [score_of(case.judged[number]) for case in cases] for number, name in enumerate(CRITERIA)},
+        **{name: [content.score_of(case.judged[number]) for case in cases] for number, name in enumerate(CRITERIA)},
         "Label": [_label(case) for case in cases],
     }
 
 
-_REMARKS: Final = {"no output": " (no output)", "empty output": " (empty)", MISMATCH: " (mismatch)"}
+_REMARKS: Final = {"no output": " (no output)", "empty output": " (empty)", content.MISMATCH: " (mismatch)"}
 
 
 def _label(case: CaseLine) -> str:
-    about = _REMARKS.get(about_output(case) or "", "")
+    about = _REMARKS.get(content.about_output(case) or "", "")
     return case.label.upper() + about
 
 
@@ -261,17 +252,18 @@ _TERM_STYLES: Final = {"found": GREEN, "missing": RED, "used": RED}
 
 
 def _details(run: ScoredRun, cases: Iterable[CaseLine], layout: Layout) -> Iterator[Line]:
+    by_batch = run.has_batches
     for case in cases:
-        batch = f"  ({printable(case.batch_id)})" if run.has_batches else ""
+        batch = f"  ({printable(case.batch_id)})" if by_batch else ""
         yield Text()
         yield [Segment(_label(case), LABEL_STYLES[case.label]), Segment(f"  {printable(case.test_id)}{batch}")]
         yield from _criteria(case, run.explanation_of(case), layout)
 
 
 def _criteria(case: CaseLine, explanation: Explanation | None, layout: Layout) -> Iterator[Line]:
-    terms = terms_of(case, explanation)
+    terms = content.terms_of(case, explanation)
     for judged in case.judged:
-        line = [Segment(f"  {judged.criterion} {score_of(judged)}")]
+        line = [Segment(f"  {judged.criterion} {content.score_of(judged)}")]
         if judged.missed:
             line.append(Segment(f"  below {judged.missed}", LABEL_STYLES[judged.label]))
         elif getattr(case.row.vacuous, judged.criterion):
@@ -292,7 +284,7 @@ _HEADINGS: Final = {"CR": "CR Misses:", "AH": "AH Violations:", "AC": "AC Misses
 def _issues(report: Mapping[str, Any], layout: Layout) -> Iterator[Line]:
     """Name what was missed or used most often."""
     lead = ""
-    for criterion, issues in groupby(most_frequent(report), key=lambda each: each.criterion):
+    for criterion, issues in groupby(content.most_frequent(report), key=lambda each: each.criterion):
         lead = _HEADINGS[criterion]
         for issue in issues:
             verb = "used" if issue.how == "used" else "missed"
@@ -311,6 +303,6 @@ def _closing(run: ScoredRun, layout: Layout) -> Iterator[Line]:
     yield Text()
     yield from layout.hanging(Text(), f"{count_of(total, 'case')}: {counts}; pass rate {rate}")
     yield from layout.hanging(Text(), BRACKETS)
-    yield Text.assemble(("Verdict: ", BOLD), (verdict.upper(), LABEL_STYLES[verdict]), f" - {why(run)}")
+    yield Text.assemble(("Verdict: ", BOLD), (verdict.upper(), LABEL_STYLES[verdict]), f" - {content.why(run)}")
     if run.decision is not None:
         yield from layout.hanging(Text(), printable(run.decision))

@@ -1,32 +1,47 @@
-"""One case explained on a terminal, or in a pipe: what was missed and why, what was used, what was found and where.
+"""Explained cases: what was missed and why, what was used, what was found and where.
 
-What differs is marked beneath: `-` is expected and not there, `+` is there and not expected, `^` points at a term.
-Colour only repeats that.
+On a terminal or in a pipe, what differs is marked beneath: `-` is expected and not there, `+` is there and not
+expected, `^` points at a term. Colour only repeats that. JSON, CSV and Markdown have a miss in each row, its verdict
+first.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from consumer.offline.explanations import counts_by_verdict, misses_documents
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
-from consumer.offline.pages.misses import NOTHING_LIKE_IT, ExplainedTerm, explained_terms
+from consumer.offline.pages.csv_tables import cell, csv_text
+from consumer.offline.pages.markdown_parts import literal
+from consumer.offline.pages.misses import KIND_LABELS, NOTHING_LIKE_IT, ExplainedTerm, explained_terms, reason
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText
 from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
+from safe_core.diagnosis import doubtful_document
 
-_STYLES: Final[Mapping[Mark, Style | str]] = {
-    "": "",
-    "lacking": Style(color="red", bold=True),
-    "further": Style(color="green", bold=True),
-    "pointed": Style(bold=True),
+
+class _Look(NamedTuple):
+    """How a mark is shown: its style, the sign beneath, and the brackets around it where there is no room beneath."""
+
+    style: Style | str = ""
+    sign: str = ""
+    before: str = ""
+    after: str = ""
+
+
+_LOOKS: Final[Mapping[Mark, _Look]] = {
+    "": _Look(),
+    "lacking": _Look(Style(color="red", bold=True), "-", "[-", "-]"),
+    "further": _Look(Style(color="green", bold=True), "+", "{+", "+}"),
+    "pointed": _Look(Style(bold=True), "^", "[", "]"),
 }
-_SIGNS: Final[Mapping[Mark, str]] = {"lacking": "-", "further": "+", "pointed": "^"}
 
 
 def print_explanation(case: CaseLine, explanation: Explanation, console: Console, *, verbose: bool = True) -> None:
@@ -39,13 +54,6 @@ def print_explanation(case: CaseLine, explanation: Explanation, console: Console
 
 
 # --- in a few lines ---------------------------------------------------------------------------------------------------
-
-_SIGNED: Final[Mapping[Mark, tuple[str, str]]] = {
-    "": ("", ""),
-    "lacking": ("[-", "-]"),
-    "further": ("{+", "+}"),
-    "pointed": ("[", "]"),
-}
 
 
 def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
@@ -88,8 +96,8 @@ def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
     parts = []
     for each in texts:
         words, style = _styled(each, layout)
-        before, after = _SIGNED[each.mark]
-        parts.append((f"{before}{words}{after}", style))
+        look = _LOOKS[each.mark]
+        parts.append((f"{look.before}{words}{look.after}", style))
     return Text.assemble(*parts)
 
 
@@ -168,16 +176,97 @@ def _passage(name: str, texts: Sequence[MarkedText], layout: Layout) -> Iterator
     for line in layout.wrapped(whole, lead.cell_len):
         yield lead + line
         lead = indent
-        for mark, sign in _SIGNS.items():
-            if signs := _signs(line, sign, _STYLES[mark]):
-                yield indent + Text(signs, _STYLES[mark])
+        for look in _LOOKS.values():
+            if look.sign and (signs := _signs(line, look)):
+                yield indent + Text(signs, look.style)
 
 
 def _styled(marked: MarkedText, layout: Layout) -> tuple[str, Style | str]:
-    return layout.ellipsis if marked == ELLIPSIS else printable(marked.text), _STYLES[marked.mark]
+    return layout.ellipsis if marked == ELLIPSIS else printable(marked.text), _LOOKS[marked.mark].style
 
 
-def _signs(line: Text, sign: str, style: Style | str) -> str:
+def _signs(line: Text, look: _Look) -> str:
     """Give the line of signs to print below a line; empty if nothing in it has this style."""
-    marked = {at for span in line.spans if span.style == style for at in range(span.start, span.end)}
-    return "".join((sign if at in marked else " ") * cell_len(char) for at, char in enumerate(line.plain)).rstrip()
+    marked = {at for span in line.spans if span.style == look.style for at in range(span.start, span.end)}
+    return "".join((look.sign if at in marked else " ") * cell_len(char) for at, char in enumerate(line.plain)).rstrip()
+
+
+# --- JSON, CSV and Markdown -------------------------------------------------------------------------------------------
+
+ExplainFormat = Literal["console", "json", "csv", "markdown"]
+
+
+class ExplainedCase(NamedTuple):
+    """A scored case and why it scored as it did."""
+
+    case: CaseLine
+    explanation: Explanation
+
+
+def written(cases: Sequence[ExplainedCase], format_: ExplainFormat, *, include_text: bool) -> str:
+    """Give explained cases in a format other than the console's; texts are quoted only with `include_text`."""
+    if format_ == "json":
+        return json.dumps(document(cases, include_text=include_text), indent=2) + "\n"
+    if format_ == "csv":
+        return _csv(cases, include_text=include_text)
+    return "\n".join(_markdown(cases, include_text=include_text)) + "\n"
+
+
+def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str, Any]:
+    """Give the JSON of explained cases; the counts by verdict add up to the misses of the cases that have reasons."""
+    doubtful = sum(len(each.case.doubtful) for each in cases)
+    misses = [miss for each in cases if each.case.has_reasons for miss in each.explanation.diagnosis.misses]
+    return {
+        "cases": len(cases),
+        "misses": len(misses),
+        "miss_verdicts": counts_by_verdict(misses),
+        "doubtful_hits": doubtful,
+        "missing_outputs": sum(not each.case.answered for each in cases),
+        "input_mismatches": sum(each.case.input_matches is False for each in cases),
+        "results": [
+            {
+                "test_id": each.case.test_id,
+                "batch_id": each.case.batch_id,
+                "archetype": each.case.archetype,
+                "label": each.case.label,
+                "scores": each.case.row.scores._asdict(),
+                "answered": each.case.answered,
+                "input_matches": each.case.input_matches,
+                "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
+                "misses": misses_documents(each.explanation, include_text=include_text),
+            }
+            for each in cases
+        ],
+    }
+
+
+_COLUMNS: Final = (
+    "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
+    "missing_words", "also_in",
+)  # fmt: skip
+
+
+def _csv(cases: Sequence[ExplainedCase], *, include_text: bool) -> str:
+    columns = (*_COLUMNS, "text") if include_text else _COLUMNS
+    rows: list[Sequence[str]] = [("batch_id", "test_id", "label", "output", *columns)]
+    for case, explanation in cases:
+        start = cell(case.batch_id), cell(case.test_id), case.label, about_output(case) or "answered"
+        for miss in misses_documents(explanation, include_text=include_text):
+            places = "; ".join(f"{place['field']}[{place['element']}]" for place in miss["also_in"])
+            told = miss | {"missing_words": "; ".join(miss["missing_words"]), "also_in": places.replace("[None]", "")}
+            rows.append((*start, *("" if told[name] is None else cell(str(told[name])) for name in columns)))
+    return csv_text(rows)
+
+
+def _markdown(cases: Sequence[ExplainedCase], *, include_text: bool) -> Iterator[str]:
+    yield "# Why terms were missed"
+    for each in cases:
+        scores = ", ".join(f"{judged.criterion} {score_of(judged)}" for judged in each.case.judged)
+        about = f", **{nothing}**" if (nothing := about_output(each.case)) else ""
+        yield f"\n## {literal(each.case.test_id)}: {each.case.label}{about}\n\n{scores}\n"
+        quoted = each.explanation if include_text else None
+        for miss in each.explanation.diagnosis.misses if each.case.answered else ():
+            yield (
+                f"- **{miss.verdict}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
+                f"{literal(reason(miss, quoted))}"
+            )

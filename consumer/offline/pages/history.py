@@ -1,25 +1,18 @@
 """What `safe history` prints: the runs, the matrix of cases, what changed, and the noise of groups."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import orjson
-
+from consumer.files.json_text import json_text
+from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
-from consumer.offline.pages.html_parts import block, ours, policy, template
-from consumer.offline.pages.markdown_parts import literal, table_head, table_row
+from consumer.offline.pages.html_parts import page
+from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
 from safe_core import Label
-
-MARK: Final = "<!-- SAFE v0 history -->"
-HTML_MARK: Final = '<meta name="generator" content="SAFE v0 history">'
-FIRST_LINE: Final[re.Pattern[str]] = re.compile(r"SAFE v0 history: \d+ runs?, \d+ cases?\n")
-JSON_MARK: Final[re.Pattern[str]] = re.compile(r'\{\s*"runs":\s*\[\s*\{\s*"name":')
-"""How pages of each format begin: SAFE recognises its own by it."""
 
 LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, no change"
 
@@ -41,11 +34,11 @@ def runs(history: History) -> Table:
     """Give the runs with their numbers."""
     headings = ("Run", "Name", "Time", "Answered", *LABELS, "Pass rate")
     rows = [(str(number), *_run(run)) for number, run in enumerate(history.runs, 1)]
-    return Table("Runs", headings, rows, texts=3)
+    return Table("Runs", headings, rows, texts=3, from_outside=(1,))
 
 
 def _run(run: Run) -> tuple[str, ...]:
-    total = len(run.results)
+    total = len(run.side.results)
     answered = f"{run.answered} of {total}" + (f", {run.mismatches}*" if run.mismatches else "")
     labels = (str(run.side.labelled(label)) for label in LABELS)
     return run.name, (run.generated_at or "")[:16], answered, *labels, pass_rate(run.passes, total)
@@ -68,7 +61,11 @@ def changes(history: History) -> Iterator[Change]:
     """Give what never passed, what flips, what got lost when, and the terms that are found least."""
     never = [(case.test_id, "") for case in history.cases if case.never_passed]
     flips = [(case.test_id, count_of(case.flips, "change")) for case in history.cases if case.flips]
-    lost = [(case.test_id, _named_runs(case.lost_in)) for case in history.cases if case.lost_in]
+    lost = [
+        (case.test_id, ", ".join(f"run {number + 1}" for number in case.lost_in))
+        for case in history.cases
+        if case.lost_in
+    ]
     terms = sorted(history.terms, key=lambda term: (term.times_found / (term.asked or 1), -term.asked))
     missed = [(term.term, _found(term)) for term in terms if term.times_found < term.asked]
     yield Change("Never passed", never)
@@ -80,25 +77,15 @@ def changes(history: History) -> Iterator[Change]:
 def _found(term: TermHistory) -> str:
     """Say in which runs a term was found: "+-." of three."""
     marks = "".join("." if found is None else "-+"[found] for found in term.found)
-    return f"{term.case.test_id} {term.criterion} {marks} found in {term.times_found} of {term.asked}"
-
-
-def _named_runs(numbers: Sequence[int]) -> str:
-    return ", ".join(f"run {number + 1}" for number in numbers)
+    return f"{term.test_id} {term.criterion} {marks} found in {term.times_found} of {term.asked}"
 
 
 def groups(history: History) -> Table:
     """Give what differs between repeats of one prompt."""
-    headings = (
-        "Group",
-        "Runs",
-        "Cases",
-        "In every run (pass^k)",
-        "In any (pass@k)",
-        "Changing",
-        "Pass rate, low to high",
-    )
-    return Table("Repeats of one prompt", headings, [_group(each) for each in history.groups], texts=1)
+    shares = ("In every run (pass^k)", "In any (pass@k)", "Changing")
+    headings = ("Group", "Runs", "Cases", *shares, "Pass rate, low to high")
+    rows = [_group(each) for each in history.groups]
+    return Table("Repeats of one prompt", headings, rows, texts=1, from_outside=(0,))
 
 
 def _group(group: Group) -> tuple[str, ...]:
@@ -116,12 +103,8 @@ def _share(group: Group, count: int) -> str:
 # --- the console ------------------------------------------------------------------------------------------------------
 
 
-def history_text(history: History) -> str:
-    """Give what the console shows: ten runs fit into 80 columns."""
-    return "".join(f"{line.rstrip()}\n" for line in _lines(history))
-
-
 def _lines(history: History) -> Iterator[str]:
+    """Give what the console shows: ten runs fit into 80 columns."""
     yield headline(history)
     yield ""
     for number, run in enumerate(history.runs, 1):
@@ -167,111 +150,51 @@ def _changed(change: Change) -> Iterator[str]:
 
 
 def _noise(history: History) -> Iterator[str]:
-    table = groups(history)
-    yield table.caption
-    for row in table.rows:
+    repeats = groups(history)
+    yield repeats.caption
+    for row in repeats.rows:
         yield f"  {printable(row[0])}"
-        yield from (f"    {heading}: {value}" for heading, value in zip(table.headings[1:], row[1:], strict=True))
+        yield from (f"    {heading}: {value}" for heading, value in zip(repeats.headings[1:], row[1:], strict=True))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def history_json(history: History) -> str:
-    """Give the document as text, indented, with a line feed at its end."""
-    return orjson.dumps(history.document(), option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
-def history_markdown(history: History) -> str:
-    """Give the Markdown page."""
-    return "\n".join(_blocks(history))
-
-
 def _blocks(history: History) -> Iterator[str]:
-    yield f"{MARK}\n# {headline(history)}\n"
-    yield from (_table(table, literal_column=column) for table, column in ((runs(history), 1), (groups(history), 0)))
+    yield f"{mark('history')}\n# {headline(history)}\n"
+    yield from (table(runs(history)), table(groups(history)))
     yield f"{LEGEND}. {BRACKETS} {confidentiality('page')}\n"
     numbers = [str(number) for number in range(1, len(history.runs) + 1)]
-    rows = (
-        table_row(
-            literal(case.test_id), *(cell(case, number).replace("*", r"\*") for number in range(len(history.runs)))
-        )
+    rows = [
+        (case.test_id, *(cell(case, number).replace("*", r"\*") for number in range(len(history.runs))))
         for case in history.cases
-    )
-    yield table_head("Case", *numbers, texts=len(numbers) + 1) + "".join(rows)
+    ]
+    yield table(Table("Cases", ("Case", *numbers), rows, texts=len(numbers) + 1, from_outside=(0,)))
     for change in changes(history):
         if change.lines:
             items = (f"- {literal(what)}" + (f" {literal(more)}" if more else "") for what, more in change.lines)
             yield f"## {change.heading} ({len(change.lines)})\n\n" + "\n".join(items) + "\n"
 
 
-def _table(table: Table, *, literal_column: int) -> str:
-    if not table.rows:
-        return ""
-    rows = (
-        table_row(*(literal(text) if column == literal_column else text for column, text in enumerate(row)))
-        for row in table.rows
-    )
-    return table_head(*table.headings, texts=table.texts) + "".join(rows)
-
-
-class Point(NamedTuple):
-    """A run in the picture of the pass rate: where it stands, in units of the drawing."""
-
-    run: Run
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-PICTURE_WIDTH, PICTURE_HEIGHT = 800.0, 200.0
-_EDGE: Final = 20.0
-
-
-def points(history: History) -> list[Point]:
-    """Give the line of the pass rate with its interval, the highest rate at the top."""
-    step = (PICTURE_WIDTH - 2 * _EDGE) / max(1, len(history.runs) - 1)
-
-    def height(share: float) -> float:
-        return round(_EDGE + (1 - share) * (PICTURE_HEIGHT - 2 * _EDGE), 1)
-
-    return [
-        Point(
-            run,
-            round(_EDGE + number * step, 1),
-            height(run.pass_rate),
-            height(run.interval.low),
-            height(run.interval.high),
-        )
-        for number, run in enumerate(history.runs)
-    ]
-
-
 def history_html(history: History) -> str:
     """Give the HTML page, with a heat map of the cases and the line of the pass rate; it loads nothing."""
-    style = block("report.css") + block("history.css")
-    return template("history.html.j2").render(
-        mark=ours(HTML_MARK),
-        policy=ours(policy(style)),
-        style=ours(style),
+    return page(
+        "history.html.j2",
+        "history",
+        ["report.css", "history.css"],
         headline=headline(history),
         history=history,
         tables=[runs(history), groups(history)],
         changes=[change for change in changes(history) if change.lines],
         legend=LEGEND,
-        points=points(history),
-        width=PICTURE_WIDTH,
-        height=PICTURE_HEIGHT,
         cell=cell,
-        rate=lambda run: pass_rate(run.passes, len(run.results)),
     )
 
 
-RENDERED: Final[dict[str, Callable[[History], str]]] = {
-    "console": history_text,
-    "json": history_json,
-    "markdown": history_markdown,
+RENDERED: Final[Mapping[Format, Callable[[History], str]]] = {
+    "console": lambda history: "".join(f"{line.rstrip()}\n" for line in _lines(history)),
+    "json": lambda history: json_text(history.document()),
+    "markdown": lambda history: "\n".join(_blocks(history)),
     "html": history_html,
 }
 """Each format, and what makes it."""

@@ -1,15 +1,12 @@
 """The report as one HTML page: the verdict first, then the evidence. It loads nothing, and opens from disk."""
 
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from consumer.offline.pages import report_content
-from consumer.offline.pages.causes import why_missed
-from consumer.offline.pages.html_parts import block, ours, policy, template
+from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.misses import (
     FOUND,
     KIND_LABELS,
@@ -20,31 +17,24 @@ from consumer.offline.pages.misses import (
     Group,
     explained_terms,
 )
-from consumer.offline.pages.numbers import pass_rate
-from consumer.offline.pages.side_by_side import SideBySide, side_by_side
+from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.diagnosis import KINDS, VERDICTS
 from safe_core.lint import Ceiling
 
-MARK: Final = '<meta name="generator" content="SAFE v0 report">'
-"""It is in the first lines of each such page: SAFE recognises its own pages by it."""
-
 
 def render_html(run: ScoredRun) -> str:
     """Give the page; it quotes outputs only where the run shows text."""
-    style, script = block("report.css"), block("report.js")
     report = run.report
-    return template("report.html.j2").render(
-        mark=ours(MARK),
-        policy=ours(policy(style, script)),
-        style=ours(style),
-        script=ours(script),
+    return page(
+        "report.html.j2",
+        "report",
+        ["report.css"],
+        "report.js",
         run=run,
         report=report,
-        rate=pass_rate(report["summary"]["pass"], report["summary"]["total_cases"]),
         ceiling=Ceiling.parse(report["ceiling"]).sentence if "ceiling" in report else None,
-        causes=list(why_missed(run)),
         filters=_filters(run),
         cases=map(partial(_case, run), run.worst_first()),
     )
@@ -98,7 +88,6 @@ def _kinds(explanation: Explanation) -> list[str]:
 
 class _Case(NamedTuple):
     line: CaseLine
-    slug: str
     kinds: Sequence[str]
     groups: Sequence[Group]
     texts: SideBySide | None = None
@@ -107,33 +96,25 @@ class _Case(NamedTuple):
 def _case(run: ScoredRun, case: CaseLine) -> _Case:
     explanation = run.explanation_of(case)
     if explanation is None:
-        return _Case(case, slug(case.test_id), [], _listed(case))
+        return _Case(case, [], _listed(case))
     return _Case(
         case,
-        slug(case.test_id),
         _kinds(explanation),
         explained_terms(explanation, case.doubtful, shows_text=run.shows_text),
         side_by_side(explanation, case.doubtful) if run.shows_text else None,
     )
 
 
-def slug(test_id: str) -> str:
-    """Give the name of a case in an address: its test_id, or the characters that an address allows and a hash of it."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id)[:_SLUG_LENGTH]
-    if plain == test_id:
-        return plain
-    return f"{plain}-{hashlib.sha256(test_id.encode(errors='surrogatepass')).hexdigest()[:8]}"
-
-
-_SLUG_LENGTH: Final = 64
 _HEADINGS: Final = {"missing": MISSED, "used": USED, "found": FOUND}
 
 
 def _listed(case: CaseLine) -> list[Group]:
     """Group the terms of a case that was not explained."""
-    terms = report_content.terms_of(case)
-    groups = []
-    for how, heading in _HEADINGS.items():
-        listed = [ExplainedTerm(each.criterion, term.text) for each in terms if each.how == how for term in each.terms]
-        groups.append(Group(heading, listed))
+    groups = [
+        Group(
+            heading,
+            [ExplainedTerm(name, term) for name, outcome, terms in case.outcomes if outcome == how for term in terms],
+        )
+        for how, heading in _HEADINGS.items()
+    ]
     return [group for group in groups if group.terms]

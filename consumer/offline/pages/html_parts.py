@@ -6,26 +6,42 @@ policy forbids every style and script but those that it names by their hashes.
 
 import base64
 import hashlib
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from consumer.offline.pages import report_content
-from consumer.offline.pages.numbers import BRACKETS, percent, score
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
 
 
+def page(name: str, kind: str | None, styles: Sequence[str], script: str | None = None, **shown: object) -> str:
+    """Give a page of a kind by which SAFE recognises its own pages; None for one that no file will hold."""
+    code = _ours("" if script is None else _block(script))
+    style = _ours("".join(map(_block, styles)))
+    return _template(name).render(kind=kind, policy=_ours(_policy(style, code)), style=style, script=code, **shown)
+
+
+def served_policy(styles: Sequence[str], script: str) -> str:
+    """Give the policy of a page that talks to its own server, and to nobody else."""
+    policy = _policy("".join(map(_block, styles)), _block(script))
+    return f"{policy}; connect-src 'self'; frame-ancestors 'none'"
+
+
 @cache
-def block(name: str) -> str:
+def _block(name: str) -> str:
     """Give a style or script that is put into a page as it is."""
     return files("consumer.offline").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @cache
-def template(name: str) -> Template:
+def _template(name: str) -> Template:
     """Give a template whose every text is escaped."""
     environment = Environment(
         loader=PackageLoader("consumer.offline"),
@@ -35,8 +51,10 @@ def template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "score": score, "written": _written}
-    environment.globals |= {"brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS}
+    environment.filters |= {"percent": percent, "score": score, "written": _written, "slug": slug}
+    environment.globals |= {
+        "brackets": BRACKETS, "content": report_content, "count_of": count_of, "labels": LABELS, "pass_rate": pass_rate,
+    }  # fmt: skip
     return environment.get_template(name)
 
 
@@ -47,23 +65,29 @@ def _shown(value: object) -> object:
 
 def _written(sentence: report_content.Sentence) -> Markup:
     text = Markup('<span class="text">{}</span>')
-    return ours(sentence.template).format(*(text.format(printable(each)) for each in sentence.texts))
+    return _ours(sentence.template).format(*(text.format(printable(each)) for each in sentence.texts))
 
 
-def ours(markup: str) -> Markup:
+def slug(test_id: str) -> str:
+    """Give the name of a case in an address: its test_id, or the characters that an address allows and a hash of it."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id)[:_SLUG_LENGTH]
+    if plain == test_id:
+        return plain
+    return f"{plain}-{hashlib.sha256(test_id.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+_SLUG_LENGTH: Final = 64
+
+
+def _ours(markup: str) -> Markup:
     """Give markup that is put into a page as it is."""
     return Markup(markup)  # noqa: S704 (it holds no text from outside)
 
 
-def policy(style: str, script: str | None = None) -> str:
+def _policy(style: str, script: str) -> str:
     """Give the content security policy: nothing may be loaded, and only this style and this script are allowed."""
-    scripts = "" if script is None else f"script-src '{_hash(script)}'; "
+    scripts = f"script-src '{_hash(script)}'; " if script else ""
     return f"default-src 'none'; style-src '{_hash(style)}'; {scripts}base-uri 'none'; form-action 'none'"
-
-
-def script_and_style_policy(style: str, script: str) -> str:
-    """Give the policy of a page that talks to its own server, and to nobody else."""
-    return f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"
 
 
 def _hash(text: str) -> str:

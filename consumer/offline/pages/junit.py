@@ -15,9 +15,6 @@ from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
 from safe_core import Label
 
-MARK: Final = '<testsuites name="SAFE v0 '
-"""How the first element of each such report begins: SAFE recognises its own reports by it."""
-
 _Outcomes = Mapping[Label, Literal["failure", "skipped"]]
 _FAIL_ONLY: Final[_Outcomes] = {"Fail": "failure", "Review": "skipped"}
 _FAIL_OR_REVIEW: Final[_Outcomes] = {"Fail": "failure", "Review": "failure"}

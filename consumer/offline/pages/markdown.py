@@ -4,29 +4,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from consumer.offline.pages.causes import why_missed
-from consumer.offline.pages.markdown_parts import Part, Section, fitted, left_out, literal, table_head, table_row
-from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
-from consumer.offline.pages.report_content import (
-    Sentence,
-    Table,
-    about_output,
-    archetypes,
-    confidentiality,
-    criteria,
-    how_made,
-    inputs,
-    lost_terms,
-    most_frequent_terms,
-    score_of,
-    worth_knowing,
+from consumer.offline.pages import report_content as content
+from consumer.offline.pages.markdown_parts import (
+    Part,
+    Section,
+    fitted,
+    left_out,
+    literal,
+    mark,
+    table_head,
+    table_row,
+    table_rows,
 )
+from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.text import count_of
 from safe_core import Label
-
-MARK: Final = "<!-- SAFE v0 report -->"
-"""The first line of each such page: SAFE recognises its own pages by it."""
 
 
 def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
@@ -37,7 +30,7 @@ def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:
     top, sections = _top(run), list(_sections(run))
     if max_bytes is None:
         return fitted(top, sections)
-    pages = fitted(top, sections, max_bytes), top + left_out(["all else"]), f"{MARK}\n{_verdict(run)}\n"
+    pages = fitted(top, sections, max_bytes), top + left_out(["all else"]), f"{mark('report')}\n{_verdict(run)}\n"
     return next((page for page in pages if len(page.encode()) <= max_bytes), "")
 
 
@@ -71,12 +64,12 @@ def _top(run: ScoredRun) -> str:
     report, summary = run.report, run.report["summary"]
     total, counts = summary["total_cases"], [summary[label.lower()] for label in LABELS]
     parts = [
-        f"{MARK}\n# SAFE v0: concern {literal(report['concern_id'])}, batch {literal(report['batch_id'])}\n",
+        f"{mark('report')}\n# SAFE v0: concern {literal(report['concern_id'])}, batch {literal(report['batch_id'])}\n",
         f"{_verdict(run)}\n",
         *([f"Gate: {literal(run.decision)}\n"] if run.decision is not None else []),
         table_head("Cases", "Pass", "Review", "Fail", texts=0)
         + table_row(str(total), *(f"{count} ({percent(count / total)})" for count in counts)),
-        f"{BRACKETS} {confidentiality('report')}\n",
+        f"{BRACKETS} {content.confidentiality('report')}\n",
     ]
     return "\n".join(parts)
 
@@ -91,39 +84,35 @@ def _verdict(run: ScoredRun) -> str:
 def _sections(run: ScoredRun) -> Iterator[Section]:
     """Yield the sections in the order of the page."""
     report = run.report
-    table = criteria(report)
-    yield Section(f"\n## Criteria\n\n{_headings(table)}", [Part(_Kind.CRITERIA, "".join(_rows(table)))])
-    yield _tabled("\n## By archetype\n", archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
+    table, by_batch = content.criteria(report), run.has_batches
+    yield Section(
+        f"\n## Criteria\n\n{table_head(*table.headings, texts=table.texts)}",
+        [Part(_Kind.CRITERIA, "".join(table_rows(table)))],
+    )
+    yield _tabled("\n## By archetype\n", content.archetypes(report), _Kind.ARCHETYPE, _Kind.FURTHER_ARCHETYPE)
     for heading, label, kind, terms_kind in _LISTED:
         parts = []
         for case in run.labelled(label):
-            parts.append(Part(kind, _case_line(case, by_batch=run.has_batches)))
+            parts.append(Part(kind, _case_line(case, by_batch=by_batch)))
             parts.append(Part(terms_kind, "".join(_lost(case, run.explanation_of(case))), below=True))
         yield Section(f"\n## {heading}\n\n", parts)
     yield _passing(run.labelled("Pass"))
-    yield _tabled("\n## Most often missed or used\n", most_frequent_terms(report), _Kind.MISS)
-    yield _bullets("Worth knowing", (*why_missed(run), *worth_knowing(run)), _Kind.REMARK)
-    yield _bullets("How it was made", how_made(report), _Kind.MAKING)
-    yield _tabled("", inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
+    yield _tabled("\n## Most often missed or used\n", content.most_frequent_terms(report), _Kind.MISS)
+    yield _bullets("Worth knowing", (*content.why_missed(run), *content.worth_knowing(run)), _Kind.REMARK)
+    yield _bullets("How it was made", content.how_made(report), _Kind.MAKING)
+    yield _tabled("", content.inputs(report), _Kind.INPUT, _Kind.FURTHER_INPUT)
 
 
-def _tabled(heading: str, table: Table, kind: _Kind, further: _Kind | None = None) -> Section:
+def _tabled(heading: str, table: content.Table, kind: _Kind, further: _Kind | None = None) -> Section:
     """Give a table as a section whose parts are its rows; those beyond the first hundred have the kind `further`."""
     kinds = (kind if further is None or number < _FURTHER else further for number in range(len(table.rows)))
-    return Section(f"{heading}\n{_headings(table)}", [*map(Part, kinds, _rows(table))])
+    return Section(
+        f"{heading}\n{table_head(*table.headings, texts=table.texts)}", [*map(Part, kinds, table_rows(table))]
+    )
 
 
-def _bullets(heading: str, sentences: Iterable[Sentence], kind: _Kind) -> Section:
+def _bullets(heading: str, sentences: Iterable[content.Sentence], kind: _Kind) -> Section:
     return Section(f"\n## {heading}\n\n", [Part(kind, f"- {each.written(literal)}\n") for each in sentences])
-
-
-def _headings(table: Table) -> str:
-    return table_head(*table.headings, texts=table.texts)
-
-
-def _rows(table: Table) -> Iterator[str]:
-    for row in table.rows:
-        yield table_row(*(literal(cell) if n in table.from_outside else cell for n, cell in enumerate(row)))
 
 
 _LISTED: Final[tuple[tuple[str, Label, _Kind, _Kind], ...]] = (
@@ -133,7 +122,7 @@ _LISTED: Final[tuple[tuple[str, Label, _Kind, _Kind], ...]] = (
 
 
 def _lost(case: CaseLine, explanation: Explanation | None) -> Iterator[str]:
-    for criterion, how, terms in lost_terms(case, explanation):
+    for criterion, how, terms in content.lost_terms(case, explanation):
         yield f"  - {criterion} {how}: {', '.join(term.written(literal) for term in terms)}\n"
 
 
@@ -143,14 +132,14 @@ def _case_line(case: CaseLine, *, by_batch: bool) -> str:
         named.append(f"batch {literal(case.batch_id)}")
     about = f" ({', '.join(named)})" if named else ""
     results = list(_scores(case))
-    if nothing := about_output(case):
+    if nothing := content.about_output(case):
         results.append(f"**{nothing}**")
     return f"- {literal(case.test_id)}{about}: {', '.join(results)}\n"
 
 
 def _scores(case: CaseLine) -> Iterator[str]:
     for judged in case.judged:
-        value = score_of(judged)
+        value = content.score_of(judged)
         yield (
             f"{judged.criterion} **{value}** below {judged.missed}" if judged.missed else f"{judged.criterion} {value}"
         )
@@ -158,7 +147,7 @@ def _scores(case: CaseLine) -> Iterator[str]:
 
 
 def _remark(case: CaseLine) -> str:
-    return f": **{about}**" if (about := about_output(case)) else ""
+    return f": **{about}**" if (about := content.about_output(case)) else ""
 
 
 def _passing(cases: Sequence[CaseLine]) -> Section:

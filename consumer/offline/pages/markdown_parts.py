@@ -6,11 +6,12 @@ finds mentions, issues, addresses, formulas and emoji in the finished page, what
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from consumer.offline.pages.report_content import Table
 from consumer.text import printable
 
 
@@ -38,6 +39,22 @@ def table_head(*headings: str, texts: int) -> str:
     """Give the head of a table whose first `texts` columns hold text, and the others numbers, aligned to the right."""
     rules = ["---" if column < texts else "---:" for column in range(len(headings))]
     return table_row(*headings) + table_row(*rules)
+
+
+def table(table: Table) -> str:
+    """Give a table with its head, nothing for one without rows."""
+    return table_head(*table.headings, texts=table.texts) + "".join(table_rows(table)) if table.rows else ""
+
+
+def table_rows(table: Table) -> Iterator[str]:
+    """Give the rows of a table, texts from outside as code spans."""
+    for row in table.rows:
+        yield table_row(*(literal(cell) if n in table.from_outside else cell for n, cell in enumerate(row)))
+
+
+def mark(kind: str) -> str:
+    """Give the first line of a page, by which SAFE recognises its own."""
+    return f"<!-- SAFE v0 {kind} -->"
 
 
 # --- a page with less on it -------------------------------------------------------------------------------------------

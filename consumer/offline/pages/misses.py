@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from consumer.offline.narratives import nearest_in
 from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
@@ -64,7 +63,7 @@ def remark_on(miss: Miss) -> str:
     """Describe a miss without quoting the output: verdict, kind, whether the narrative has it, and the place."""
     narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
     found = miss.also_in[0] if miss.also_in else miss.passage
-    place = f", {found.field}{quotes.index_of(found)} {found.start}-{found.end}" if found else ""
+    place = f", {quotes.element_name(found)} {found.start}-{found.end}" if found else ""
     kind = "word for word in another field" if miss.also_in else KIND_LABELS[miss.kind]
     return f"{miss.verdict}: {kind}{narrative}{place}"
 
@@ -79,26 +78,26 @@ def reason(miss: Miss, quoted: Explanation | None) -> str:
             return _reason_of_prompt(miss)
         case "output":
             return _reason_of_output(miss, quoted)
-        case "term":
-            return _reason_of_term(miss)
-        case "look":
+        case "term" if miss.in_narrative == "no":
+            return "The narrative does not have these words: fix the term, not the prompt."
+        case "term" | "look":
             return KIND_ADVICE[miss.kind]
 
 
 def _reason_of_prompt(miss: Miss) -> str:
     where = _FIELD_OF[miss.criterion]
     if miss.also_in:
-        places = ", ".join(dict.fromkeys(f"{each.field}{quotes.index_of(each)}" for each in miss.also_in))
+        places = ", ".join(dict.fromkeys(map(quotes.element_name, miss.also_in)))
         return f"It stands word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
     if miss.kind == "other_field" and miss.passage:
-        place = f"{miss.passage.field}{quotes.index_of(miss.passage)}"
+        place = quotes.element_name(miss.passage)
         return f"{place} has its content, but {miss.criterion} does not read that: ask for it in {where}."
     if miss.kind == "absent" or not miss.missing_words:
         lacks = f"Nothing like it is in {where}"
     else:
         lacks = f"What {miss.criterion} reads lacks {_listed(miss.missing_words)}"
     if miss.partly_in:
-        elsewhere = f"{miss.partly_in.field}{quotes.index_of(miss.partly_in)}"
+        elsewhere = quotes.element_name(miss.partly_in)
         return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
     has_none = miss.in_narrative == "no_narrative"
     unsure = " (without a narrative nobody can tell whether it was there)" if has_none else ""
@@ -108,15 +107,9 @@ def _reason_of_prompt(miss: Miss) -> str:
 def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:
     if miss.instead is None:
         return "The output denies, affirms or doubts what the narrative tells otherwise."
-    place = f"{miss.instead.field}{quotes.index_of(miss.instead)}"
+    place = quotes.element_name(miss.instead)
     said = f'"{quotes.text_of(quoted.output, miss.instead)}"' if quoted else f"something else in {place}"
     return f"The output says {said}; the term and the narrative say {_listed(miss.missing_words)}."
-
-
-def _reason_of_term(miss: Miss) -> str:
-    if miss.in_narrative == "no":
-        return "The narrative does not have these words: fix the term, not the prompt."
-    return KIND_ADVICE[miss.kind]
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -174,7 +167,7 @@ MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"
 
 
-def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit] = (), *, shows_text: bool) -> list[Group]:
+def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *, shows_text: bool) -> list[Group]:
     """Group what an explanation says about each term: misses by verdict, doubtful hits, last what was found.
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
@@ -189,17 +182,12 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit] = 
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
     doubted = Group(DOUBTFUL, [_doubted(each, quoted) for each in doubtful])
     listed = (*groups, doubted, Group(USED, used), Group(FOUND, found))
-    return [_with_decisions(group, explanation, shows_text=shows_text) for group in listed if group.terms]
-
-
-def _with_decisions(group: Group, explanation: Explanation, *, shows_text: bool) -> Group:
-    """Say of each term what people decided about it."""
-    if not explanation.decisions:
-        return group
     told = {key: decision.in_words(shows_text=shows_text) for key, decision in explanation.decisions.items()}
-    return group._replace(
-        terms=[replace(each, decided=told.get((each.criterion, each.text), "")) for each in group.terms]
-    )
+    return [
+        group._replace(terms=[replace(each, decided=told.get((each.criterion, each.text), "")) for each in group.terms])
+        for group in listed
+        if group.terms
+    ]
 
 
 def _doubted(hit: DoubtfulHit, quoted: Explanation | None) -> ExplainedTerm:
@@ -249,7 +237,7 @@ def _in_narrative(term: str, narrative: str | None) -> Sequence[quotes.MarkedTex
     """Quote how the narrative words a term, if at all."""
     if narrative is None:
         return ()
-    nearest = nearest_in(narrative, [term]).get(term)
+    nearest = quotes.nearest_in(narrative, [term]).get(term)
     return quotes.marked_texts(NOTHING_LIKE_IT) if nearest is None else quotes.around(narrative, nearest)
 
 

@@ -2,32 +2,38 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from pathlib import Path
 from typing import Final, Literal
 
 from rich.text import Text
 
-from consumer.offline.mutate import MutateRequest, Mutation, ScoredMutant, mutate
+from consumer.offline.mutate import Mutation, mutate
 from consumer.offline.pages.console_layout import BOLD, Layout, Line
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import MarkedText, around
-from consumer.offline.report_commands import print_remarks
-from consumer.terminal import message_console, progress_bar, result_console
+from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import count_of, printable, quoted
 from safe_core import Policy
 from safe_core.diagnosis import Passage
+from safe_core.mutation import Alteration, Mutant
 
 _INDENT: Final = Text(" " * 4)
 _FURTHER: Final = Text(" " * 8)
 
 
 def mutate_command(
-    policy: Policy, request: MutateRequest, *, format_: Literal["table", "json"] = "table", with_caught: bool = False
+    policy: Policy,
+    test_dir: Path,
+    batch: str,
+    concern: str | None,
+    *,
+    format_: Literal["table", "json"],
+    with_caught: bool,
 ) -> int:
     """Alter the narratives, print what survived, and give the exit code; raises ConfigurationError."""
     with progress_bar(message_console(), "altering", None) as bar:
-        mutation = mutate(policy, request, bar)
-    print_remarks([*mutation.remarks()])
+        mutation = mutate(policy, test_dir, batch, concern, bar)
+    print_message(*mutation.remarks())
     if format_ == "json":
         # Escaped throughout: the encoding of the output may lack characters that the narratives hold.
         print(json.dumps(mutation.document(with_caught=with_caught), indent=2))
@@ -38,31 +44,27 @@ def mutate_command(
 
 
 def _table(mutation: Mutation, layout: Layout, *, with_caught: bool) -> Iterator[Line]:
-    shown = mutation.mutants if with_caught else mutation.survivors
-    for test, mutants in groupby(shown, key=lambda each: each.test):
-        listed = list(mutants)
-        survived = sum(each.mutant.survived for each in listed)
-        yield Text(f"{printable(test.test_id)}  {survived} survived", BOLD)
-        for each in listed:
-            yield from _mutant(each, layout)
-        yield Text()
+    for each in mutation.tests:
+        if shown := each.mutants if with_caught else each.survivors:
+            yield Text(f"{printable(each.test.test_id)}  {len(each.survivors)} survived", BOLD)
+            for mutant in shown:
+                yield from _mutant(each.test.case.narrative or "", mutant, layout)
+            yield Text()
     yield from _counts(mutation)
 
 
-def _mutant(each: ScoredMutant, layout: Layout) -> Iterator[Line]:
-    outcome = "" if each.mutant.survived else ", caught"
-    yield _INDENT + Text(f"{each.mutant.alteration.kind}{outcome}")
-    yield from layout.hanging(_FURTHER, signed(_quoted(each), layout))
-    if each.suggestion is not None:
-        yield from layout.hanging(_FURTHER, f"this phrase would catch it: {quoted(each.suggestion)}")
-    elif each.mutant.survived:
+def _mutant(narrative: str, mutant: Mutant, layout: Layout) -> Iterator[Line]:
+    outcome = "" if mutant.survived else ", caught"
+    yield _INDENT + Text(f"{mutant.alteration.kind}{outcome}")
+    yield from layout.hanging(_FURTHER, signed(_quoted(narrative, mutant.alteration), layout))
+    if mutant.suggestion is not None:
+        yield from layout.hanging(_FURTHER, f"this phrase would catch it: {quoted(mutant.suggestion)}")
+    elif mutant.survived:
         yield from layout.hanging(_FURTHER, "no phrase added to a list would catch it: the lists are too long for that")
 
 
-def _quoted(each: ScoredMutant) -> Sequence[MarkedText]:
+def _quoted(narrative: str, alteration: Alteration) -> Sequence[MarkedText]:
     """Show what was altered in some of its context."""
-    alteration = each.mutant.alteration
-    narrative = each.test.case.narrative or ""
     context = around(narrative, Passage("summary", None, alteration.start, alteration.end))
     at = next(number for number, text in enumerate(context) if text.mark == "pointed")
     altered = [MarkedText(context[at].text, "lacking"), MarkedText(alteration.after, "further")]
@@ -75,7 +77,7 @@ def _counts(mutation: Mutation) -> Iterator[Line]:
     yield Text(f"{'kind':{width}}  mutants  survived", BOLD)
     for kind, made, left in rows:
         yield Text(f"{kind:{width}}  {made:7}  {left:8}")
-    made, left = len(mutation.mutants), len(mutation.survivors)
+    made, left = len(mutation.mutants), mutation.survived
     share = f" ({left / made:.0%})" if made else ""
     cases = count_of(len(mutation.tests), "test case")
     yield Text(f"{left} of {count_of(made, 'mutant')}{share} of {cases} would pass", BOLD)

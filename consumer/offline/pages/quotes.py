@@ -1,16 +1,17 @@
-"""The text that a diagnosis points at: its place, its context, and how it differs from the term."""
+"""The text that a diagnosis points at: its place, its context, how it differs from the term, and all around it."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 from unicodedata import category
 
 from rapidfuzz.distance import Indel
 
+from consumer.offline.scored_run import Explanation
 from consumer.text import escaped
-from safe_core import Output
-from safe_core.diagnosis import Passage
+from safe_core import Expectations, Output
+from safe_core.diagnosis import DoubtfulHit, Passage, diagnose
 
 Stretch = tuple[int, int]
 """Start and end of a part of a text, in characters; the end is not included."""
@@ -29,14 +30,21 @@ def text_of(output: Output, passage: Passage) -> str:
     return element_of(output, passage)[passage.start : passage.end]
 
 
-def index_of(passage: Passage) -> str:
-    """Give the index of a passage's element as "[1]", nothing for the summary, which has no elements."""
-    return "" if passage.element is None else f"[{passage.element}]"
+def element_name(passage: Passage) -> str:
+    """Name the element that holds a passage, as "signals[1]" or "summary", which has no elements."""
+    return passage.field if passage.element is None else f"{passage.field}[{passage.element}]"
 
 
 def place_of(passage: Passage) -> str:
     """Say where a passage is, as "signals[1], characters 0 to 19"."""
-    return f"{passage.field}{index_of(passage)}, characters {passage.start} to {passage.end}"
+    return f"{element_name(passage)}, characters {passage.start} to {passage.end}"
+
+
+def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
+    """Find the places where a narrative has terms, or comes closest to them, if it has anything like them."""
+    asked = diagnose(Expectations(tuple(terms), (), ()), Output((narrative,), "", ()), None)
+    near = {miss.term: miss.passage for miss in asked.misses if miss.kind != "absent" and miss.passage is not None}
+    return near | {found.term: found.passage for found in asked.occurrences}
 
 
 def with_punctuation_of(term: str, text: str, passage: Passage) -> str:
@@ -134,14 +142,72 @@ def _differing(first: Sequence[re.Match[str]], second: Sequence[re.Match[str]]) 
     return [first[at].span() for at in lacking], [second[at].span() for at in further]
 
 
-def _joined(stretches: Iterable[Stretch], text: str) -> Iterator[Stretch]:
-    """Join stretches with only space between them."""
+def _joined(stretches: Iterable[Stretch], text: str | None = None) -> Iterator[Stretch]:
+    """Join stretches that overlap or, with their text, that have only space between them."""
     start, end = 0, 0
-    for first, last in stretches:
-        if text[end:first].strip() or start == end:
+    for first, last in sorted(stretches):
+        is_apart = first > end if text is None else bool(text[end:first].strip())
+        if is_apart or start == end:
             if start < end:
                 yield start, end
             start = first
-        end = last
+        end = max(end, last)
     if start < end:
         yield start, end
+
+
+# --- narrative and output side by side --------------------------------------------------------------------------------
+
+Lines = Sequence[Sequence[MarkedText]]
+"""A text line by line; lines without text are left out."""
+
+
+class SideBySide(NamedTuple):
+    """Texts line by line; `narrative` is None where the test case has none."""
+
+    narrative: Lines | None
+    signals: Sequence[Lines]
+    summary: Lines
+    questions: Sequence[Lines]
+
+
+def side_by_side(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> SideBySide:
+    """Mark the passages of misses, doubtful hits and forbidden terms, and what the narrative has of these terms."""
+    diagnosis, output = explanation.diagnosis, explanation.output
+    spoken_of = [
+        *(miss.passage for miss in diagnosis.misses if miss.passage is not None),
+        *(place for miss in diagnosis.misses for place in miss.also_in),
+        *(each.passage for each in diagnosis.occurrences if each.criterion == "AH"),
+        *(hit.passage for hit in doubtful),
+    ]
+    terms = [miss.term for miss in diagnosis.misses] + [hit.term for hit in doubtful]
+    told = None
+    if explanation.narrative is not None:
+        places = nearest_in(explanation.narrative, terms).values()
+        told = _lines(explanation.narrative, ((each.start, each.end) for each in places))
+    return SideBySide(
+        told,
+        [_lines(text, _within(spoken_of, "signals", at)) for at, text in enumerate(output.signals)],
+        _lines(output.summary, _within(spoken_of, "summary", None)),
+        [
+            _lines(text, _within(spoken_of, "followup_questions", at))
+            for at, text in enumerate(output.followup_questions)
+        ],
+    )
+
+
+def _within(passages: Iterable[Passage], field: str, element: int | None) -> Iterator[Stretch]:
+    return ((each.start, each.end) for each in passages if (each.field, each.element) == (field, element))
+
+
+def _lines(text: str, stretches: Iterable[Stretch]) -> Lines:
+    marked, lines, begin = [*_joined(stretches)], [], 0
+    for line in text.splitlines(keepends=True):
+        end = begin + len(line.rstrip())
+        inside = [(max(first, begin) - begin, min(last, end) - begin) for first, last in marked]
+        if line.strip():
+            lines.append(
+                marked_texts(line.rstrip(), [(first, last) for first, last in inside if first < last], "pointed")
+            )
+        begin += len(line)
+    return lines

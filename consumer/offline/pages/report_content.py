@@ -5,12 +5,13 @@ they are: each page escapes them in its own way, so a table says which of its co
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, remark_on
+from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
 from consumer.offline.pages.numbers import rate_of, score
-from consumer.offline.scored_run import CaseLine, Explanation, Judged, ScoredRun
+from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
 from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
 from safe_core.diagnosis import Kind
@@ -93,8 +94,8 @@ def inputs(report: Mapping[str, Any]) -> Table:
 
 
 MISMATCH: Final = "made from another narrative"
-_MISMATCHES: Final = 10
-"""How many cases with a mismatch are named in the remark."""
+_NAMED: Final = 10
+"""How many cases or terms a remark names."""
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------
@@ -111,6 +112,12 @@ class Sentence(NamedTuple):
         return self.template.format(*map(escaped, self.texts))
 
 
+def a_few(texts: Sequence[str], most: int) -> str:
+    """Give a {} for each of the first texts of a sentence, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(["{}"] * min(len(texts), most)) + more
+
+
 def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     """Yield what a reader must know to read the numbers."""
     report = run.report
@@ -123,12 +130,10 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence(f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs.")
     others = [case.test_id for case in run.cases if case.input_matches is False]
     if others:
-        listed = ", ".join("{}" for _ in others[:_MISMATCHES])
-        more = f" and {len(others) - _MISMATCHES} more" if len(others) > _MISMATCHES else ""
         yield Sentence(
             f"Input mismatches: {count_of(len(others), 'case')}, whose output was made from another narrative than the "
-            f"case's own; the scores say nothing about it: {listed}{more}.",
-            tuple(others[:_MISMATCHES]),
+            f"case's own; the scores say nothing about it: {a_few(others, _NAMED)}.",
+            tuple(others[:_NAMED]),
         )
     yield from _doubtful_hits(run)
     rules = {case.rules for case in run.cases}
@@ -146,12 +151,56 @@ def _doubtful_hits(run: ScoredRun) -> Iterator[Sentence]:
     """Name the found terms that a text may not mean."""
     hits = [(case.test_id, hit) for case in run.cases for hit in case.doubtful]
     if hits:
-        listed = "; ".join(f"{{}} {hit.criterion} {{}} ({hit.kind})" for _, hit in hits[:_MISMATCHES])
-        more = f"; and {len(hits) - _MISMATCHES} more" if len(hits) > _MISMATCHES else ""
-        texts = tuple(text for test_id, hit in hits[:_MISMATCHES] for text in (test_id, f'"{hit.term}"'))
+        listed = "; ".join(f"{{}} {hit.criterion} {{}} ({hit.kind})" for _, hit in hits[:_NAMED])
+        more = f"; and {len(hits) - _NAMED} more" if len(hits) > _NAMED else ""
+        texts = tuple(text for test_id, hit in hits[:_NAMED] for text in (test_id, f'"{hit.term}"'))
         yield Sentence(
             f"Doubtful hits: {count_of(len(hits), 'found term')} that the text may not mean: {listed}{more}.", texts
         )
+
+
+def why_missed(run: ScoredRun) -> Iterator[Sentence]:
+    """Say why terms were missed, the causes that many cases share first; nothing of a run that is not explained."""
+    if run.explanations is None:
+        return
+    judged = [case for case in run.cases if case.has_reasons]
+    explained = {case.test_id: run.explanations[case.test_id] for case in judged}
+    yield from _in_another_field(explained.values())
+    yield from _same_summary(explained)
+    if misses := misses_in_words(run.report):
+        yield Sentence(f"Why terms were missed: {misses}.")
+    uncounted = len(run.cases) - len(judged)
+    if uncounted:
+        yield Sentence(f"Not counted: {count_of(uncounted, 'case')} without an output or with one of another patient.")
+
+
+def _in_another_field(explanations: Iterable[Explanation]) -> Iterator[Sentence]:
+    """Say how many misses of a criterion stand word for word in a field that it does not read."""
+    missed: Counter[str] = Counter()
+    elsewhere: Counter[tuple[str, str]] = Counter()
+    for miss in (miss for each in explanations for miss in each.diagnosis.misses):
+        missed[miss.criterion] += 1
+        elsewhere.update({(miss.criterion, place.field) for place in miss.also_in})
+    for (criterion, field), count in sorted(elsewhere.items(), key=lambda each: (-each[1], each[0])):
+        misses = count_of(missed[criterion], f"{criterion} miss", "es")
+        stand = "stands" if count == 1 else "stand"
+        yield Sentence(f"{count} of {misses} {stand} word for word in {field}, which {criterion} does not read.")
+
+
+def _same_summary(explanations: Mapping[str, Explanation]) -> Iterator[Sentence]:
+    """Name the cases that one and the same summary answers, where they are several."""
+    by_summary: dict[str, list[str]] = {}
+    for test_id, each in explanations.items():
+        if summary := each.output.summary.strip():
+            by_summary.setdefault(summary, []).append(test_id)
+    for test_ids in by_summary.values():
+        if len(test_ids) > 1:
+            listed = a_few(test_ids, _SAME)
+            yield Sentence(f"{len(test_ids)} cases have one and the same summary: {listed}.", tuple(test_ids[:_SAME]))
+
+
+_SAME: Final = 5
+"""How many cases with the same summary are named."""
 
 
 def how_made(report: Mapping[str, Any]) -> Iterator[Sentence]:
@@ -256,31 +305,29 @@ class Terms(NamedTuple):
     """The terms of a criterion that were found, missing, or used though forbidden."""
 
     criterion: Criterion
-    how: Literal["found", "missing", "used"]
+    how: Outcome
     terms: Sequence[Term]
 
 
 def terms_of(case: CaseLine, explanation: Explanation | None = None) -> list[Terms]:
     """List the terms of a case, those that it lost by with what an explanation says of them without quoting outputs."""
-    details = case.row.details
-    lists = (
-        Terms("CR", "found", _found(details.cr_found, "CR", case)),
-        Terms("CR", "missing", _missing(details.cr_missing, "CR", explanation)),
-        Terms("AH", "used", _found(details.ah_violations, "AH", case)),
-        Terms("AC", "found", _found(details.ac_found, "AC", case)),
-        Terms("AC", "missing", _missing(details.ac_missing, "AC", explanation)),
-    )
-    return [each for each in lists if each.terms]
+    doubts = {(hit.criterion, hit.term): f"doubtful: {hit.kind}" for hit in case.doubtful}
+    return [
+        Terms(
+            criterion,
+            how,
+            _missing(terms, criterion, explanation)
+            if how == "missing"
+            else [Term(term, doubts.get((criterion, term))) for term in terms],
+        )
+        for criterion, how, terms in case.outcomes
+        if terms
+    ]
 
 
 def lost_terms(case: CaseLine, explanation: Explanation | None = None) -> list[Terms]:
     """List only the terms that a case lost by."""
     return [each for each in terms_of(case, explanation) if each.how != "found"]
-
-
-def _found(terms: Iterable[str], criterion: Criterion, case: CaseLine) -> list[Term]:
-    doubts = {hit.term: hit.kind for hit in case.doubtful if hit.criterion == criterion}
-    return [Term(term, f"doubtful: {doubts[term]}" if term in doubts else None) for term in terms]
 
 
 def _missing(terms: Iterable[str], criterion: Criterion, explanation: Explanation | None) -> list[Term]:

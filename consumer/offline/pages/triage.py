@@ -1,24 +1,18 @@
 """What `safe triage` prints: the steps first, then what to ask for in the prompt, then each proposal."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-import orjson
-
-from consumer.offline.pages.html_parts import block, ours, policy, template
-from consumer.offline.pages.markdown_parts import literal, table_head, table_row
+from consumer.files.json_text import json_text
+from consumer.offline.destinations import Format
+from consumer.offline.pages.console_layout import columns
+from consumer.offline.pages.html_parts import page
+from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.scored_run import LABELS
 from consumer.offline.triage import Priced, Triage
 from consumer.text import count_of, printable, quoted
 from safe_core.diagnosis import VERDICTS, Verdict
-
-MARK: Final = "<!-- SAFE v0 triage -->"
-HTML_MARK: Final = '<meta name="generator" content="SAFE v0 triage">'
-FIRST_LINE: Final[re.Pattern[str]] = re.compile(r"\d+ of \d+ cases? pass(es)? now; ")
-JSON_MARK: Final[re.Pattern[str]] = re.compile(r'\{\s*"cases":\s*\d+,\s*"now":\s*\{')
-"""How pages of each format begin: SAFE recognises its own by it."""
 
 _HEADINGS: Final = ("Step", "Proposals", *LABELS)
 _PILES: Final[dict[Verdict, str]] = {
@@ -78,10 +72,10 @@ def gain(each: Priced) -> str:
 def console_lines(triage: Triage) -> Iterator[str]:
     """Give the lines for a console."""
     yield headline(triage)
-    for table in (steps(triage), causes(triage)):
-        if table.rows:
+    for found in (steps(triage), causes(triage)):
+        if found.rows:
             yield ""
-            yield from _columns([table.headings, *table.rows])
+            yield from columns([found.headings, *found.rows])
     yield ""
     yield from (SCORED_AGAIN, BOUNDS)
     for heading, pile in piles(triage):
@@ -91,48 +85,27 @@ def console_lines(triage: Triage) -> Iterator[str]:
             yield from _lines(each)
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *values in rows:
-        cells = (value.rjust(width) for value, width in zip(values, widths[1:], strict=True))
-        yield f"  {name:{widths[0]}}  {'  '.join(cells)}".rstrip()
-
-
 def _lines(each: Priced) -> Iterator[str]:
     worth = f"  ({gain(each)})" if gain(each) else ""
-    case = f"{printable(each.line.test_id)}  {each.line.label}"
+    case = f"{printable(each.case.line.test_id)}  {each.case.line.label}"
     yield f"  {case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
     for phrase in each.proposal.replacement:
         yield f"      -> {quoted(phrase)}"
-    if not each.proposal.replacement and each.proposal.instruction is None and each.proposal.verdict == "look":
+    if each.proposal.verdict == "look":
         yield f"      {each.proposal.change}"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def triage_json(triage: Triage) -> str:
-    """Give the document as text, indented, with a line feed at its end."""
-    return orjson.dumps(triage.document(), option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
-def triage_markdown(triage: Triage) -> str:
-    """Give the Markdown page."""
-    return "\n".join(_blocks(triage))
-
-
 def _blocks(triage: Triage) -> Iterator[str]:
-    yield f"{MARK}\n# SAFE v0: what to change first\n"
+    yield f"{mark('triage')}\n# SAFE v0: what to change first\n"
     yield f"**{headline(triage)}**\n"
-    yield from (_table(table) for table in (steps(triage), causes(triage)) if table.rows)
+    yield from (table(each) for each in (steps(triage), causes(triage)) if each.rows)
     yield f"{SCORED_AGAIN} {BOUNDS} {confidentiality('page')}\n"
     for heading, pile in piles(triage):
         yield f"## {heading} ({len(pile)})\n"
         yield "".join(_item(each) for each in pile)
-
-
-def _table(table: Table) -> str:
-    return table_head(*table.headings, texts=table.texts) + "".join(table_row(*row) for row in table.rows)
 
 
 def _item(each: Priced) -> str:
@@ -140,16 +113,15 @@ def _item(each: Priced) -> str:
     phrases = ", ".join(map(literal, proposal.replacement))
     instead = f" → {phrases}" if phrases else f": {proposal.change}"
     more = f" ({worth})" if worth else ""
-    return f"- {literal(each.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{more}\n"
+    return f"- {literal(each.case.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{more}\n"
 
 
 def triage_html(triage: Triage) -> str:
     """Give the HTML page."""
-    style = block("report.css")
-    return template("triage.html.j2").render(
-        mark=ours(HTML_MARK),
-        policy=ours(policy(style)),
-        style=ours(style),
+    return page(
+        "triage.html.j2",
+        "triage",
+        ["report.css"],
         headline=headline(triage),
         tables=[steps(triage), causes(triage)],
         bounds=f"{SCORED_AGAIN} {BOUNDS}",
@@ -158,15 +130,10 @@ def triage_html(triage: Triage) -> str:
     )
 
 
-def triage_text(triage: Triage) -> str:
-    """Give what the console shows."""
-    return "".join(f"{line}\n" for line in console_lines(triage))
-
-
-RENDERED: Final[dict[str, Callable[[Triage], str]]] = {
-    "console": triage_text,
-    "json": triage_json,
-    "markdown": triage_markdown,
+RENDERED: Final[Mapping[Format, Callable[[Triage], str]]] = {
+    "console": lambda triage: "".join(f"{line}\n" for line in console_lines(triage)),
+    "json": lambda triage: json_text(triage.document()),
+    "markdown": lambda triage: "\n".join(_blocks(triage)),
     "html": triage_html,
 }
 """Each format, and what makes it."""

@@ -1,0 +1,95 @@
+"""Tables for a spreadsheet (RFC 4180): a row for each case, or for each term that was found, missed or used."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from consumer.offline.scored_run import CaseLine, ScoredRun
+from consumer.text import printable
+from safe_core import Criterion
+from safe_core.diagnosis import Miss
+
+CASES: Final = (
+    "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
+    "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
+)  # fmt: skip
+TERMS: Final = (
+    "concern_id", "batch_id", "test_id", "archetype", "label", "output", "input_matches",
+    "criterion", "term", "outcome", "doubtful", "verdict", "kind", "in_narrative", "field", "element", "start", "end",
+)  # fmt: skip
+"""The first rows; SAFE recognises its own tables by them. What `--explain` adds is empty without it."""
+
+
+def render_csv(run: ScoredRun) -> str:
+    """Give a row for each case, in the order of the report; several terms in a cell are separated by "; "."""
+    concern_id = cell(run.report["concern_id"])
+    return csv_text([CASES, *((concern_id, *_of_case(case)) for case in run.cases)])
+
+
+def render_terms(run: ScoredRun) -> str:
+    """Give the rows in the order of the report's cases and their lists; forbidden terms only where they were used."""
+    concern_id = cell(run.report["concern_id"])
+    return csv_text([TERMS, *((concern_id, *row) for case in run.cases for row in _of_terms(run, case))])
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """Give a table as text."""
+    file = io.StringIO()
+    csv.writer(file).writerows(rows)
+    return file.getvalue()
+
+
+# Excel and others take such a cell for a formula, some also behind spaces or in full-width characters.
+_FORMULA: Final = re.compile(r"\s*[=+\-@＝＋－＠]")
+
+
+def cell(text: str) -> str:
+    """Make a text from outside safe in a cell: nothing invisible, and nothing that a spreadsheet would run."""
+    text = printable(text)  # leaves no tab and no carriage return to begin with
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _named(case: CaseLine) -> Iterator[str]:
+    yield from map(cell, (case.batch_id, case.test_id, case.archetype or ""))
+    yield case.label
+
+
+def _output_state(case: CaseLine) -> str:
+    if not case.answered:
+        return "missing"
+    return "empty" if case.row.empty_output else "answered"
+
+
+def _of_case(case: CaseLine) -> Iterator[str]:
+    yield from _named(case)
+    yield from map(repr, case.row.scores)
+    yield _output_state(case)
+    # Each term by itself: where a spreadsheet splits at semicolons, each becomes a cell.
+    yield from ("; ".join(map(cell, terms)) for terms in case.row.details)
+    yield from map(str, case.row.terms)
+
+
+def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
+    matches = {True: "yes", False: "no", None: ""}[case.input_matches]
+    start = *_named(case), _output_state(case), matches
+    explanation = run.explanation_of(case)
+    told = () if explanation is None else explanation.diagnosis.misses
+    misses: dict[tuple[Criterion, str], Miss] = {(miss.criterion, miss.term): miss for miss in told}
+    doubtful = {(hit.criterion, hit.term): hit.kind for hit in case.doubtful}
+    for criterion, outcome, terms in case.outcomes:
+        for term in terms:
+            miss = misses.get((criterion, term)) if outcome == "missing" else None
+            doubt = doubtful.get((criterion, term), "") if outcome == "found" else ""
+            yield *start, criterion, cell(term), outcome, doubt, *_told(miss)
+
+
+def _told(miss: Miss | None) -> tuple[str, ...]:
+    if miss is None:
+        return ("",) * 7
+    place = ("",) * 4
+    if miss.passage is not None:
+        element = "" if miss.passage.element is None else str(miss.passage.element)
+        place = (miss.passage.field, element, str(miss.passage.start), str(miss.passage.end))
+    return miss.verdict, miss.kind, miss.in_narrative, *place
