@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.support import kafka_jvm
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import PROJECT, KafkaBroker, kafka_libs
 from tests.support.outside import Isolation, Outside
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=1_200.0, help="seconds after which a run is given up")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        broker = KafkaBroker(Path(folder) / "kafka", libs=kafka_libs()).start()
+        broker = KafkaBroker(Path(folder) / "kafka", libs=kafka_libs(), jvm=kafka_jvm.LASTING).start()
         try:
             with Outside(broker.bootstrap_servers) as outside:
                 _measure_all(broker, outside, Path(folder), arguments)

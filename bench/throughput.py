@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.support import kafka_jvm
 from tests.support.case_service import CaseService
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.kafka_broker import PROJECT, KafkaBroker, kafka_libs
@@ -126,7 +127,7 @@ def bootstrap_servers() -> Iterator[str]:
         yield given
         return
     with tempfile.TemporaryDirectory() as folder:
-        broker = KafkaBroker(Path(folder), libs=kafka_libs()).start()
+        broker = KafkaBroker(Path(folder), libs=kafka_libs(), jvm=kafka_jvm.LASTING).start()
         try:
             yield broker.bootstrap_servers
         finally:

@@ -17,7 +17,7 @@ from tests.support.prometheus import asked
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 
-LARGEST_BYTES = 80_000_000
+LARGEST_BYTES = 90_000_000
 START_SECONDS = 60.0
 EXIT_SECONDS = 30.0
 CASES = "/cases"

@@ -6,19 +6,20 @@ import signal
 import socket
 import subprocess
 import tempfile
-import uuid
-from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tests.support import kafka_jvm
+from tests.support.kafka_jvm import HERE
 from tests.support.waiting import wait_until
 
 KAFKA_VERSION = "4.1.1"
 PROJECT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).resolve().parent / "kafka"
 CACHE = PROJECT / ".cache" / f"kafka-{KAFKA_VERSION}"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -55,7 +56,7 @@ SETTINGS = {
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
-JVM = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4"]
+HEAP = ("-Xms256m", "-Xmx512m")
 
 
 class BrokerUnavailableError(Exception):
@@ -74,13 +75,27 @@ def kafka_libs() -> Path:
     """Return the folder of the broker's jars, fetched once by Maven into the project's cache."""
     given = os.environ.get("SAFE_TEST_KAFKA_LIBS")
     if given:
-        return Path(given)
+        return started_once(Path(given))
     missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
     if "java" in missing or (missing and not CACHE.is_dir()):
         raise BrokerUnavailableError(
             f"{' and '.join(missing)} not found; set SAFE_TEST_BOOTSTRAP_SERVERS or install them"
         )
-    return fetched_jars(HERE / "pom.xml", CACHE)
+    return started_once(fetched_jars(HERE / "pom.xml", CACHE))
+
+
+def started_once(libs: Path) -> Path:
+    """Start a broker once, if none has left yet what makes later starts quick; returns the folder of the jars."""
+    kept = kafka_jvm.beside(libs)
+    with libs.with_name(f"{libs.name}.lock").open("w") as lock, tempfile.TemporaryDirectory(dir=libs.parent) as folder:
+        flock(lock, LOCK_EX)  # several processes of one run begin at once
+        if not kept.is_dir():
+            left = Path(folder) / "left"
+            left.mkdir()
+            broker = KafkaBroker(Path(folder) / "broker", libs=libs, leaves=left)
+            broker.start().stop()
+            kafka_jvm.keep(libs, left, broker.data)
+    return libs
 
 
 def fetched_jars(pom: Path, into: Path) -> Path:
@@ -129,9 +144,20 @@ def _with_ports(value: str, ports: dict[str, str]) -> str:
 class KafkaBroker:
     """One node with its own data and ports that stay; it may be stopped, killed, frozen and started again."""
 
-    def __init__(self, folder: Path, *, libs: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        libs: Path,
+        settings: dict[str, str] | None = None,
+        jvm: Sequence[str] = kafka_jvm.QUICK,
+        leaves: Path | None = None,
+    ) -> None:
         self._folder = folder
+        self.data = folder / "data"
         self._libs = libs
+        self._jvm = jvm
+        self._leaves = leaves
         self._process: subprocess.Popen[bytes] | None = None
         self._port, controller_port = free_port(), free_port()
         self.bootstrap_servers = f"127.0.0.1:{self._port}"
@@ -142,7 +168,7 @@ class KafkaBroker:
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "log.dirs": str(folder / "data"),
+            "log.dirs": str(self.data),
         }
         # Further listeners stand beside the two that every broker has: settings may name their ports.
         ports = {"{port}": str(self._port), "{controller_port}": str(controller_port)}
@@ -151,16 +177,17 @@ class KafkaBroker:
         self._configuration.write_text("".join(lines), encoding="utf-8")
         self._format()
 
-    def _java(self, main: str, *arguments: str) -> list[str]:
-        logging = [f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}", f"-Dsafe.tests.log={self.log}"]
-        return ["java", *JVM, *logging, "-cp", f"{self._libs}/*", main, *arguments]
+    def _java(self, *program: str) -> list[str]:
+        if self._leaves is not None:
+            return kafka_jvm.leaving_classes(self._libs, self._leaves, *program, log=self.log)
+        return kafka_jvm.java(self._libs, *program, options=(*HEAP, *self._jvm), log=self.log)
 
     def _format(self) -> None:
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._configuration))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
-        if done.returncode != 0:
-            raise BrokerUnavailableError(f"Kafka could not format its storage: {(done.stdout + done.stderr)[-2000:]}")
+        try:
+            kafka_jvm.format_storage(self._libs, self._configuration, self.data, node=1, cluster_id=kafka_jvm.new_id())
+        except subprocess.CalledProcessError as error:
+            said = f"{error.stdout}{error.stderr}"[-2000:]
+            raise BrokerUnavailableError(f"Kafka could not format its storage: {said}") from error
 
     @property
     def pid(self) -> int | None:

@@ -8,8 +8,6 @@ import json
 import shutil
 import signal
 import subprocess
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +17,9 @@ from typing import Self
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.support.kafka_broker import HERE, STOP_SECONDS, BrokerUnavailableError, kafka_libs
+from tests.support.kafka_broker import STOP_SECONDS, BrokerUnavailableError, kafka_libs
+from tests.support.kafka_jvm import QUICK as QUICK_JVM
+from tests.support.kafka_jvm import format_storage, java, new_id, write_identity
 from tests.support.network import CONTROLLER, Network
 from tests.support.waiting import wait_until
 from tests.support.wire import Partition, View, coordinator_by, view_of
@@ -64,7 +64,6 @@ BROKER = {
 }
 # With the defaults a dead broker is missed after nine seconds; a short test cannot wait for that again and again.
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError"]
 BROKER_HEAP = ["-Xms128m", "-Xmx400m"]
 CONTROLLER_HEAP = ["-Xms64m", "-Xmx256m"]
 
@@ -96,16 +95,16 @@ class Node:
         text = "".join(f"{name}={value}\n" for name, value in everything.items())
         self._configuration.write_text(text, encoding="utf-8")
 
-    def _java(self, main: str, *arguments: str) -> list[str]:
-        logging = [f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}", f"-Dsafe.tests.log={self.log}"]
-        return ["java", *self._heap, *JVM, *logging, "-cp", f"{self._libs}/*", main, *arguments]
+    def _java(self, *program: str) -> list[str]:
+        return java(self._libs, *program, options=(*self._heap, *QUICK_JVM), log=self.log)
 
     def format(self, cluster_id: str) -> None:
-        """Prepare an empty data folder as Kafka's own tool does."""
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._configuration))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS, check=False)
-        if done.returncode != 0:
-            raise BrokerUnavailableError(f"Kafka could not format its storage: {(done.stdout + done.stderr)[-2000:]}")
+        """Prepare an empty data folder."""
+        try:
+            format_storage(self._libs, self._configuration, self.data, node=self.number, cluster_id=cluster_id)
+        except subprocess.CalledProcessError as error:
+            said = f"{error.stdout}{error.stderr}"[-2000:]
+            raise BrokerUnavailableError(f"Kafka could not format its storage: {said}") from error
 
     @property
     def is_running(self) -> bool:
@@ -197,10 +196,7 @@ class Broker(Node):
         self._write_identity()
 
     def _write_identity(self) -> None:
-        # What Kafka's tool would write for a broker, without a second for starting it.
-        directory = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
-        lines = ["version=1", f"cluster.id={self._cluster_id}", f"node.id={self.number}", f"directory.id={directory}"]
-        (self.data / "meta.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_identity(self.data, node=self.number, cluster_id=self._cluster_id)
 
     def cut_off(self) -> None:
         """Let nothing pass between this broker and the other nodes; clients still reach it."""
@@ -272,7 +268,7 @@ class KafkaCluster:
         libs = kafka_libs()
         self._folder, self._libs = folder, libs
         self._network = Network.claim(len(BROKERS))
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
+        cluster_id = new_id()
         try:
             self._controller = Node(CONTROLLER, folder / "controller", self._network, libs, CONTROLLER_HEAP)
             self.brokers = {
@@ -463,7 +459,7 @@ class KafkaCluster:
         plan = [{"topic": topic, "partition": at, "replicas": list(order)} for (topic, at), order in wanted.items()]
         file = self._folder / "reassignment.json"
         file.write_text(json.dumps({"version": 1, "partitions": plan}), encoding="utf-8")
-        tool = ["java", *JVM, "-cp", f"{self._libs}/*", "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"]
+        tool = java(self._libs, "org.apache.kafka.tools.reassign.ReassignPartitionsCommand")
         asked = ["--bootstrap-server", self.bootstrap_servers, "--reassignment-json-file", str(file), "--execute"]
         done = subprocess.run([*tool, *asked], capture_output=True, text=True, timeout=TOOL_SECONDS, check=False)
         assert done.returncode == 0, f"the replicas could not be ordered: {(done.stdout + done.stderr)[-2000:]}"
