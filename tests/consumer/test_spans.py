@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -173,10 +174,14 @@ def test_off_nothing_is_noted() -> None:
 
 async def test_a_collector_that_is_away_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     monkeypatch.setattr(module, "_CLOSING_SECONDS", 0.2)
     traces = open_traces("otlp", "1.0.0")
     a_slice(traces.of_partition("g"), [Fetched(1)], committed=2)
     await asyncio.wait_for(asyncio.to_thread(traces.close), 5)
+    for thread in threading.enumerate():
+        if thread.name == "traces end":  # it goes on trying, with random pauses that would disturb later tests
+            await asyncio.to_thread(thread.join)
 
 
 def test_without_the_package_the_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
