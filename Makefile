@@ -10,8 +10,12 @@ UV     := .cache/uv/bin/uv
 DIST   ?= dist
 CODE   := safe_core consumer tests bench docs
 # Files of tests that are run at once; each of as many processes has a broker of its own.
-JOBS   ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores + 1)))
-PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# More than there are cores, since the tests with a broker wait more than they work.
+CORES  := $(shell nproc 2>/dev/null || echo 2)
+JOBS   ?= $(shell echo $$((2 * $(CORES) + 1)))
+PARALLEL = --dist loadfile --no-loadscope-reorder
+# Tests start hundreds of processes: each would compile everything again.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # pip checks every file that it installs against the hashes of the lock; the package itself adds nothing to them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -39,7 +43,7 @@ format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix $(CODE)
 
 test: $(VENV)/.dev tools ## all tests, including those with a real broker
-	$(BIN)/python -m pytest $(PARALLEL) --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) $(PARALLEL) --durations=10 $(PYTEST_ARGS)
 
 tools: ## what the tests of alerts, chart and image run (Debian's packages need root where they are missing)
 	@bash tests/monitoring/tools.sh || echo "NOT INSTALLED: the tests that need Prometheus will be skipped" >&2
@@ -47,8 +51,8 @@ tools: ## what the tests of alerts, chart and image run (Debian's packages need 
 	@bash tests/pages/tools.sh || echo "NOT INSTALLED: the tests of pages in a browser will be skipped" >&2
 	@bash tests/image/tools.sh || echo "NOT INSTALLED: the test that builds the image will be skipped" >&2
 
-test-fast: $(VENV)/.dev ## only the tests that need no broker
-	$(BIN)/python -m pytest $(PARALLEL) -m "not broker" $(PYTEST_ARGS)
+test-fast: $(VENV)/.dev ## the tests of the code that need no broker
+	$(BIN)/python -m pytest -n $(CORES) $(PARALLEL) -m "not broker and not artefact" $(PYTEST_ARGS)
 
 chaos: export SAFE_TEST_CHAOS_EVENTS ?= 100000
 chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20

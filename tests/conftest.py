@@ -24,11 +24,17 @@ def missing(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
+ARTEFACTS = {Path(__file__).parent / folder for folder in ("charts", "image", "monitoring")}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run what is quick first, what needs a broker after it, and the chaos last.
 
     Several processes do it the other way round: a long file that begins last would have them all wait for it.
     """
+    for item in items:
+        if item.path.parent in ARTEFACTS:
+            item.add_marker("artefact")
     in_parallel = os.environ.get("PYTEST_XDIST_WORKER") is not None or bool(config.getoption("numprocesses", None))
     items.sort(
         key=lambda item: [item.get_closest_marker(name) is not None for name in ("cluster", "chaos", "broker")],

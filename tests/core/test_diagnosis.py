@@ -623,8 +623,8 @@ def test_no_more_words_and_no_longer_sentences_are_looked_at_than_there_is_time_
         (("not palpable",), Output(("not " * 250_000,))),
         (("noted hand " * 190 + "x",) * 20, Output(("hand and arm " * 5_000,))),  # many verbs lost
         (("a" * 90 + "b",) * 500, Output(("a" * 1_000_000,))),  # hits but for the last letter
-        (tuple(f"hand and pain {number}" for number in range(2_000)), Output(("hand pain " * 20_000,))),
-        ((" and ".join(f"{n} mg x{n}" for n in range(100)),) * 100, Output(("5 mg x5 and " * 4_000,))),
+        (tuple(f"hand and pain {number}" for number in range(1_000)), Output(("hand pain " * 20_000,))),
+        ((" and ".join(f"{n} mg x{n}" for n in range(100)),) * 25, Output(("5 mg x5 and " * 4_000,))),
     ],
 )
 def test_hostile_sizes_are_answered(terms: tuple[str, ...], output: Output) -> None:

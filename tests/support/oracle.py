@@ -266,7 +266,8 @@ class Oracle:
         output = event["output"] or {}
         read = narrative_digest(output.get("raw_input")) or event.get("input_digest")
         texts = output_texts(output)
-        found = tuple(found_in(text, terms) for text, terms in zip(texts, case.terms, strict=True))
+        looked = [looked_up(text, terms) for text, terms in zip(texts, case.terms, strict=True)]
+        found, missing = (tuple(each) for each in zip(*looked, strict=True))
         scores = scores_of(found, case, self.rules)
         return Scored(
             source=record.source,
@@ -279,7 +280,7 @@ class Oracle:
             in_batch=in_batch,
             scores=(*scores, composite_of(scores, self.rules)),
             found=found,
-            missing=tuple(not_found_in(text, terms) for text, terms in zip(texts, case.terms, strict=True)),
+            missing=missing,
             terms=(len(case.must_find), len(case.forbidden), len(case.must_contain)),
             passed=tuple(score >= least for score, least in zip(scores, self.rules.pass_, strict=True)),  # type: ignore[arg-type] # a generator has no length
             vacuous=(not case.must_find, not case.forbidden or not any(questions(output)), not case.must_contain),
@@ -415,19 +416,12 @@ def output_texts(output: Json) -> tuple[str, str, str]:
     return (" ".join(signals(output)) + " " + summary(output), " ".join(questions(output)), summary(output))
 
 
-def is_in(term: str, text: str) -> bool:
-    """Apply the rule substring/1."""
-    return term.lower().strip() in text.lower().strip()
-
-
-def found_in(text: str, terms: Iterable[str]) -> tuple[str, ...]:
-    """Return the terms that stand in a text, in their order, repeated ones repeated."""
-    return tuple(term for term in terms if is_in(term, text))
-
-
-def not_found_in(text: str, terms: Iterable[str]) -> tuple[str, ...]:
-    """Return the terms that do not."""
-    return tuple(term for term in terms if not is_in(term, text))
+def looked_up(text: str, terms: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the terms that stand in a text by the rule substring/1, and those that do not, each as often as listed."""
+    read = text.lower().strip()
+    stands = [term.lower().strip() in read for term in terms]
+    found = tuple(term for term, does in zip(terms, stands, strict=True) if does)
+    return found, tuple(term for term, does in zip(terms, stands, strict=True) if not does)
 
 
 def scores_of(found: Sequence[Sequence[str]], case: Case, rules: Rules) -> tuple[float, float, float]:
