@@ -28,7 +28,7 @@ from safe_core.diagnosis.model import (
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
 from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
 from safe_core.diagnosis.sentences import Sentences
-from safe_core.diagnosis.verdicts import Judgement, judge
+from safe_core.diagnosis.verdicts import Judge, Judgement
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
 from safe_core.many_term_search import which_stand_in
@@ -82,9 +82,12 @@ def diagnose(expectations: Expectations, output: Output, narrative: str | None) 
 class _Fields:
     """The texts of an output by whether a criterion reads them."""
 
-    def __init__(self, criterion: Literal["CR", "AC"], texts: list[Element]) -> None:
-        self.read = Sentences([text for text in texts if text.field in READ_BY[criterion]])
-        self.unread = Sentences([text for text in texts if text.field not in READ_BY[criterion]])
+    def __init__(self, criterion: Literal["CR", "AC"], claims: Sentences, questions: Sentences) -> None:
+        texts = [*claims.elements, *questions.elements]
+        self.read, self.unread = claims, questions
+        if criterion == "AC":
+            self.read = Sentences([text for text in texts if text.field in READ_BY[criterion]])
+            self.unread = Sentences([text for text in texts if text.field not in READ_BY[criterion]])
         fields = dict.fromkeys(text.field for text in self.unread.elements)
         self._joined = [JoinedText([text for text in self.unread.elements if text.field == field]) for field in fields]
 
@@ -103,13 +106,16 @@ def _misses(
 ) -> Iterator[Miss]:
     if not missed:
         return
-    fields = {criterion: _Fields(criterion, texts) for criterion in {criterion for criterion, _ in missed}}
+    claims = Sentences([text for text in texts if text.field in READ_BY["CR"]])
+    questions = Sentences([text for text in texts if text.field not in READ_BY["CR"]])
+    fields = {criterion: _Fields(criterion, claims, questions) for criterion in {criterion for criterion, _ in missed}}
     told = None if narrative is None else Sentences(elements(Output(summary=narrative)))
     most = min(_MOST_SENTENCES, max(_LEAST_SENTENCES, _WORK // len(missed)))
+    judges = {criterion: Judge(each.read, claims, questions, told, most) for criterion, each in fields.items()}
     stands = _in_narrative([term for _, term in missed], narrative)
     for (criterion, term), in_narrative in zip(missed, stands, strict=True):
         evidence = Evidence(term_of(term), fields[criterion].read, fields[criterion].unread, most)
-        yield _miss(criterion, evidence, in_narrative, told, fields[criterion].also_in(term), texts)
+        yield _miss(criterion, evidence, in_narrative, judges[criterion], fields[criterion].also_in(term), texts)
 
 
 def _in_narrative(terms: list[str], narrative: str | None) -> list[InNarrative]:
@@ -123,12 +129,12 @@ def _miss(
     criterion: Literal["CR", "AC"],
     evidence: Evidence,
     in_narrative: InNarrative,
-    narrative: Sentences | None,
+    judge: Judge,
     also_in: tuple[Passage, ...],
     texts: list[Element],
 ) -> Miss:
     kind, finding = decide(evidence)
-    judgement = judge(evidence, kind, finding, also_in, in_narrative, narrative)
+    judgement = judge.judge(evidence, kind, also_in, in_narrative)
     instead = judgement.contradicting.instead if judgement.contradicting else None
     missing = _missing_words(evidence, finding, judgement)
     term, passage = evidence.term, finding.passage

@@ -1,9 +1,10 @@
 """Which value belongs to which word: "pain on the left, numbness on the right" is not the other way round."""
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice, pairwise
 
-from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 
@@ -16,25 +17,39 @@ Bound = dict[tuple[str, str], set[str]]  # word and scale → the values of that
 def otherwise_bound(match: Match) -> tuple[Item, ...]:
     """Give the values of a term whose words have another value in a passage, and not theirs."""
     term = match.term.items
-    scales = {item.value.scale for item in term if item.value}
-    if not scales or len(term) > _MOST_BOUND:
+    expected, scales = _expected(match.term)
+    if not scales:
         return ()
-    expected, found = _bound(term, scales), _bound(match.window, scales)
+    found = _bound(match.window, scales)
     differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
     differing |= {key for scale in scales for key in _turned(match, scale)}
     return tuple(item for item in term if item.key in differing)
 
 
+@lru_cache(maxsize=1024)
+def _expected(term: Term) -> tuple[Bound, frozenset[str]]:
+    """Bind the values of a term, and give their scales, once for all passages that are compared with it."""
+    scales = frozenset(item.value.scale for item in term.items if item.value)
+    return (_bound(term.items, scales), scales) if len(term.items) <= _MOST_BOUND else ({}, frozenset())
+
+
 def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
-    """Bind each word of content to the values in its clauses."""
+    """Bind words of content to the values in their clauses: to the one of a scale those beside it, to several all."""
     bound: Bound = {}
     for clause in clauses(items):
-        values = [(item.value.scale, item.key) for item in clause if item.value and item.value.scale in scales]
-        for item in clause:
-            if item.role == "content":
-                for scale, key in values:
-                    bound.setdefault((item.key, scale), set()).add(key)
+        for scale in scales:
+            places = [at for at, item in enumerate(clause) if item.value and item.value.scale == scale]
+            words = clause if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
+            for word in words:
+                if word.role == "content":
+                    bound.setdefault((word.key, scale), set()).update(clause[at].key for at in places)
     return bound
+
+
+def _beside(clause: Sequence[Item], at: int) -> Iterator[Item]:
+    """Give the next words of content on both sides."""
+    for side in (reversed(clause[:at]), clause[at + 1 :]):
+        yield from islice((item for item in side if item.role == "content"), 1)
 
 
 def clauses(items: Sequence[Item]) -> Iterator[list[Item]]:

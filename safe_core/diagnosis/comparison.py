@@ -1,19 +1,21 @@
 """How a term and a passage of an output compare."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, dropwhile, islice, takewhile
 
-from safe_core.diagnosis.lexicon import PRIVATIONS, are_antonyms, are_opposites
+from safe_core.diagnosis.lexicon import PRIVATIONS
+from safe_core.diagnosis.opposites import are_antonyms, are_opposites
 from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.same_claim import denials_beside, doubts, doubts_beside, is_grammar, is_negated
-from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.tokens import Item, Role
 from safe_core.diagnosis.words import word_set
 
 MOST_TRIED = 8
 """How many passages a rule looks at, nearest first."""
 
-CLAIMING = ("negation", "certainty", "affirmation")
+CLAIMING: tuple[Role, ...] = ("negation", "certainty", "affirmation")
 """The roles of words that say whether something is so, and how surely."""
 
 _LINKING = word_set("of the is are was were be been")
@@ -37,14 +39,21 @@ def same_wording(match: Match) -> bool:
 
 def claims_alike(match: Match) -> bool:
     """Tell whether term and passage agree in being negated and in how certain they are."""
-    term, items, keys = match.term.items, match.items, match.term.needed
-    negated = is_negated(term, 0, len(term) - 1, keys)
+    items, keys = match.items, match.term.needed
+    negated, expected = _claim(match.term)
     if negated != is_negated(items, match.first, match.last, keys):
         return negated and _may_deny(match)
-    expected, found = doubts(term, 0, len(term) - 1), doubts(items, match.first, match.last)
+    found = doubts(items, match.first, match.last)
     # A doubt may stand as a plain word on the other side: "signs of infection", "infection signs".
     differing = (found - keys.keys()) | (expected - match.keys.keys())
     return not (differing - {"sign"} if negated else differing)  # "no signs of" says "no"
+
+
+@lru_cache(maxsize=1024)
+def _claim(term: Term) -> tuple[bool, frozenset[str]]:
+    """Tell whether a term negates, and give its doubts: once for all passages that are compared with it."""
+    last = len(term.items) - 1
+    return is_negated(term.items, 0, last, term.needed), doubts(term.items, 0, last)
 
 
 def _may_deny(match: Match) -> bool:
@@ -111,12 +120,18 @@ def is_of_substance(match: Match) -> bool:
     return exact or (len({item.key for item in held}) > 1 and not match.added)
 
 
-def share_of(match: Match, *but: str) -> float:
+def share_of(match: Match, *but: Role) -> float:
     """Give the share of the essential items of the term, but those of some roles, that the window holds."""
-    expected = Counter(item.key for item in match.term.essential if item.role not in but)
+    expected = _expected(match.term, but)
     if not expected:
         return 0.0
     return (expected & match.keys).total() / expected.total()
+
+
+@lru_cache(maxsize=1024)
+def _expected(term: Term, but: Collection[Role]) -> Counter[str]:
+    """Count the essential items of a term once for all passages that are compared with it."""
+    return Counter(item.key for item in term.essential if item.role not in but)
 
 
 def opposite(match: Match, least: float) -> tuple[Item, int] | None:
@@ -201,9 +216,9 @@ def _words_there(items: Sequence[Item], places: Iterator[int], most: int) -> Ite
 
 def claim_edges(match: Match) -> list[int]:
     """Give the places beside a passage of the words that deny it, doubt it or say the opposite, unlike the term."""
-    term, keys = match.term.items, match.term.needed
+    term = match.term.items
     places = [*_opposing(match)]
-    if not is_negated(term, 0, len(term) - 1, keys):
+    if not _claim(match.term)[0]:
         places += denials_beside(match.items, match.first, match.last)
     own = {item.key for item in term}
     places += [at for at in doubts_beside(match.items, match.first, match.last) if match.items[at].key not in own]
@@ -245,7 +260,6 @@ def _leads_on(item: Item, term: Term) -> bool:
 
 
 def _is_alternative(match: Match, expected: Item, found: Item) -> bool:
-    return (
-        bool(expected.value and found.value and expected.value.is_alternative(found.value))
-        and found.key not in match.term.needed
-    )
+    if not (expected.value and found.value) or expected.value.type == "route":  # which only the verdict asks for
+        return False
+    return expected.value.is_alternative(found.value) and found.key not in match.term.needed

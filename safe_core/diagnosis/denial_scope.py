@@ -50,9 +50,9 @@ _PSEUDO = word_set(
 )
 """The words after which a denial denies no more than themselves: "no increase in pain", "did not document a rash"."""
 
-_REFUSALS = word_set("refuse refused refuses refusing decline declined declines declining")
+REFUSALS = word_set("refuse refused refuses refusing decline declined declines declining")
 _FAILURES = word_set("fail failed fails failing failure")
-_VERBAL = NOT_WORDS | _REFUSALS | _FAILURES | word_set("never unable inability")  # they deny verbs
+_VERBAL = NOT_WORDS | REFUSALS | _FAILURES | word_set("never unable inability")  # they deny verbs
 _ASKING = word_set("denies denied denying deny without negative absence")  # a list after it needs no "or"
 _TAKING_BACK = word_set("absent denied excluded negative ruled lacking refused declined unlikely impossible withheld")
 _AFTER_TAKING_BACK = {"negative": word_set("for"), "ruled": word_set("out"), "rules": word_set("out")}
@@ -71,6 +71,11 @@ _VERBS = _AUXILIARIES | word_set(
 _NOUNS = word_set("patient pt finding findings presentation suffering report")
 _ATTRIBUTE_ENDINGS = ("al", "ary", "ed", "ible", "ic", "ive", "ous")
 _HYPOTHETICAL = word_set("if unless whether should")
+
+
+_DENYING_AMONG = REFUSALS | _FAILURES | set(_AFTER_TAKING_BACK) | word_set("free rather instead unlikely excludes")
+"""The words that begin a denial among certain neighbours."""
+_DENYING = _DENYING_AMONG | _TAKING_BACK | _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +100,18 @@ def is_denied_at(place: Place) -> bool:
     """Tell whether the sentence denies the place; a denial within the place is the place's own."""
     if any(item.role == "negation" for item in place.items[place.first : place.last + 1]):
         return False
-    nearest = range(max(0, place.first - _MOST_LISTED), place.first)
-    return any(_reaches_forward(place, at) for at in reversed(nearest) if _denies(place, at)) or _is_taken_back(place)
+    nearest = range(place.first - 1, max(-1, place.first - 1 - _MOST_LISTED), -1)
+    denials = (at for at in nearest if _may_begin_denial(place.items[at]) and _denies(place, at))
+    return any(_reaches_forward(place, at) for at in denials) or _is_taken_back(place)
+
+
+def may_deny(item: Item) -> bool:
+    """Tell whether an item may deny what stands after or before it."""
+    return item.role == "negation" or item.folded in _DENYING
+
+
+def _may_begin_denial(item: Item) -> bool:
+    return item.role == "negation" or item.folded in _DENYING_AMONG
 
 
 def _denies(place: Place, at: int) -> bool:
@@ -106,7 +121,7 @@ def _denies(place: Place, at: int) -> bool:
         begins = after in _AFTER_TAKING_BACK[item.folded]
     elif item.folded in _FAILURES:
         begins = after == "to"
-    elif item.folded in _REFUSALS:
+    elif item.folded in REFUSALS:
         begins = at + 2 < len(place.items) and not (after == "to" and place.items[at + 2].value)
     elif item.folded == "free":
         begins = after in {"of", "from"}
@@ -181,7 +196,7 @@ def _leads_on(place: Place, denial: int, at: int) -> bool:
     if at == place.first:
         return True
     if is_verbal:
-        return item.folded not in _PSEUDO and (item.folded not in _DEFINITE or place.folded(denial) in _REFUSALS)
+        return item.folded not in _PSEUDO and (item.folded not in _DEFINITE or place.folded(denial) in REFUSALS)
     return item.folded not in _PSEUDO | _VERBS and (is_next or not _is_participle(place, at))
 
 
@@ -289,8 +304,8 @@ def _takes_back(place: Place, at: int, *, is_predicate: bool) -> bool:
     if folded not in NOT_WORDS and folded != "never":
         return False
     following = takewhile(lambda after: not place.items[after].pause, range(at + 1, len(place.items)))
-    telling = (place.items[after] for after in following if place.items[after].role != "connective")
-    first = next(telling, None)
+    items = (place.items[after] for after in following)
+    first = next((item for item in items if item.role != "connective" or item.folded in _FOUND), None)
     return first is not None and first.role != "negation" and first.folded in _FOUND
 
 

@@ -224,7 +224,7 @@ def _values_beside(place: Place, reach: int) -> Iterator[tuple[str, str]]:
 def _kind(clause: list[Item], at: int) -> str | None:
     """Say what a value is of: two of one kind answer the same question; None for what is never compared."""
     value = clause[at].value
-    if value is None or value.type == "comparison" or value.scale == "near day":
+    if value is None or value.type in {"comparison", "route"} or value.scale == "near day":
         return None
     if value.scale in _BESIDE_A_WORD:
         named = next((item.key for item in reversed(clause[:at]) if item.folded not in _LEADING_TO_NUMBERS), "")

@@ -1,62 +1,6 @@
-"""Words that carry grammar instead of content, and words that deny each other; general and clinical English."""
+"""Words that carry grammar instead of content, that deny or doubt, and abbreviations; general and clinical English."""
 
 from safe_core.diagnosis.words import by_spelling, stem, word_set
-
-_DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
-_DENYING_SUFFIX = "less"
-_TURNED_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("ab", "ad"))
-# One side of a line against the other; inflections are told by their stems.
-_ANTONYMS = {
-    (stem(one), stem(other))
-    for line in (
-        "open | closed",
-        "intact | diminished reduced decreased impaired absent lost",
-        "present | absent",
-        "warm hot | cold cool",
-        "increased increasing elevated raised | decreased decreasing reduced lowered diminished",
-        "high higher | low lower",
-        "improved improving better | worsened worsening worse deteriorated deteriorating",
-        "palpable | impalpable",
-        "able | unable",
-        "positive | negative",
-        "suspected | confirmed",
-        "before prior | after following",
-    )
-    for ones, others in (line.split(" | "),)
-    for one in ones.split()
-    for other in others.split()
-}
-_SHORTEST = 4  # letters of the word that is denied
-
-
-def are_opposites(one: str, other: str) -> bool:
-    """Tell whether one folded word is the other with a denying prefix or suffix, or means the opposite."""
-    return _denies(one, other) or _denies(other, one) or are_antonyms(one, other) or _are_turned(one, other)
-
-
-def are_antonyms(one: str, other: str) -> bool:
-    """Tell whether two folded words, or inflections of them, stand against each other in the table."""
-    pair = stem(one), stem(other)
-    return pair in _ANTONYMS or pair[::-1] in _ANTONYMS
-
-
-def _are_turned(one: str, other: str) -> bool:
-    """Tell whether two words differ by a turned prefix alone: hypertension, hypotension."""
-    for pair in _TURNED_PREFIXES:
-        for front, back in (pair, pair[::-1]):
-            rest = one.removeprefix(front)
-            if one.startswith(front) and len(rest) >= _SHORTEST and stem(back + rest) == stem(other):
-                return True
-    return False
-
-
-def _denies(longer: str, word: str) -> bool:
-    if len(word) < _SHORTEST or len(longer) <= len(word):
-        return False
-    if any(longer == prefix + word for prefix in _DENYING_PREFIXES):
-        return True
-    return longer.endswith(_DENYING_SUFFIX) and stem(longer.removesuffix(_DENYING_SUFFIX)) == stem(word)
-
 
 _ARTICLES = "a an the this that these those his her its their our my your such any some"
 _PREPOSITIONS = (
@@ -93,6 +37,33 @@ _LEAD_INS = (
 
 CONNECTIVES = frozenset(f"{_ARTICLES} {_PREPOSITIONS} {_CONJUNCTIONS} {_CAUSES} {_AUXILIARIES}".split())
 LEAD_IN_WORDS = frozenset(f"{_LEAD_INS} {_LIGHT_VERBS}".split())
+# Words of content that a note may leave out: "aspirin was started" is "aspirin". Those of one line say the same.
+WEAK_WORDS = {
+    stem(word): words.split()[0]
+    for words in (
+        "give administer receive get provide supply infuse inject",
+        "start begin commence initiate",
+        "make do perform carry",
+        "place insert put apply fit left",
+        "arrange book order",
+        "see note observe",
+        "feel have develop",
+        "need require",
+        "use take",
+        "measure read weigh",
+        "ask request",
+        *("set", "run", "go", "produce", "obtain", "follow"),
+        "each every all own same",
+        "old aged age",
+        *("then", "also", "now", "still", "already", "again", "well", "very"),
+        "room side level count condition reading value result",
+        "last persist continue stay",
+        *("fall drop", "rise"),
+    )
+    for word in words.split()
+}
+FOUND_WORDS = word_set("found detected identified present confirmed seen shown revealed grew grown isolated positive")
+"""What is "positive" is said to be there: "positive for benzodiazepines", "benzodiazepines were found"."""
 RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once")
 
 NOT_WORDS = word_set(
@@ -119,10 +90,11 @@ CERTAINTY_CLASSES = by_spelling(
         "uncertain": "uncertain unclear equivocal",
         "sign": "suggest suggests suggested suggesting suggestive indicative consistent compatible concern concerns "
         "concerning",
+        "considered": "consider considers considered considering",
         "risk": "risk",
         "developing": "developing evolving",
         "impending": "impending imminent threatened incipient",
-        "confirmed": "confirm confirms confirmed confirming definite definitely established proven certainly",
+        "confirmed": "confirm confirms confirmed confirming definite definitely established proven certain certainly",
         "approximate": "approximately approximate about around roughly nearly almost estimated",
     }
 )
@@ -146,6 +118,16 @@ ABBREVIATIONS = by_spelling(
         "GP": "gp|general practitioner",
         "DVT": "dvt|deep vein thrombosis",
         "UTI": "uti|urinary tract infection",
+        "SATS": "sats|spo 2|sao 2|saturation|saturations|oxygen saturation|oxygen saturations",
+        "HB": "hb|hgb|haemoglobin|hemoglobin",
+        "TEMP": "temp|temperature",
+        "XR": "xr|x ray|x rays|radiograph|radiographs|radiography",
+        "ECHO": "echo|echocardiogram|echocardiography",
+        "NEURO": "neuro|neurological|neurologic|neurologically",
+        "NG": "ng|nasogastric",
+        "GI": "gi|gastrointestinal",
+        "POSTOP": "postop|post op|postoperative|postoperatively",
+        "PREOP": "preop|pre op|preoperative|preoperatively",
     },
     separator="|",
 )

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from safe_core.diagnosis.lexicon import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
-from safe_core.diagnosis.values import UNITS
+from safe_core.diagnosis.units import UNITS
+from safe_core.diagnosis.values import NUMBER_WORDS
 from safe_core.diagnosis.words import Word, word_set
 
 _SIGNS = word_set("sign signs symptom symptoms feature features evidence picture finding findings")
@@ -26,6 +27,16 @@ _MODALS = word_set("may might")
 _WORRIED = word_set("expressed voiced family parent parents mother father patient relatives")
 _RULED = word_set("rule rules ruled ruling")
 _UNTIL_WITHIN = 10  # words between "not" and the "until" that takes it back
+
+
+def may_negate(folded: str) -> bool:
+    """Tell whether a word negates among some neighbours."""
+    return folded in _RULED or folded in NEGATIONS
+
+
+def may_claim(folded: str) -> bool:
+    """Tell whether a word says a doubt or a certainty among some neighbours."""
+    return folded in _MAY_CLAIM
 
 
 def is_negation(cut: Sequence[Word], at: int) -> bool:
@@ -79,7 +90,7 @@ def _says_something_else(cut: Sequence[Word], at: int) -> bool:
     if folded in _DOUBTS_BEFORE:
         return after not in _DOUBTS_BEFORE[folded]
     if folded in _ONLY_BEFORE_NUMBERS:
-        return not after[:1].isdecimal()
+        return not (after[:1].isdecimal() or after in NUMBER_WORDS)
     return folded in _MODALS and (after[:1].isdecimal() or after in NEGATIONS)
 
 

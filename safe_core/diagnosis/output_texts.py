@@ -6,7 +6,7 @@ from typing import Literal
 
 from safe_core.diagnosis.model import Field, Passage
 from safe_core.diagnosis.tokens import Item, sentences
-from safe_core.diagnosis.words import Word, words
+from safe_core.diagnosis.words import Folded, Word, run_together, words
 from safe_core.outputs import Output
 
 MAX_WORDS = 50_000
@@ -43,6 +43,11 @@ class Element(OutputText):
     def cut(self) -> list[Word]:
         """Its words, at most `most_words` of them."""
         return words(self.text, self.most_words)
+
+    @cached_property
+    def folded(self) -> Folded:
+        """The same words without form."""
+        return run_together(self.cut)
 
     @cached_property
     def sentences(self) -> list[list[Item]]:

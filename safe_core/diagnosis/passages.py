@@ -48,6 +48,7 @@ class Term:
         self.core: Counter[str] = Counter(item.key for item in self.essential)
         self.needed: Counter[str] = Counter(item.key for item in telling or self.items)
         self.weight: float = sum(map(weight, telling or self.items))
+        self.worth: dict[str, float] = {item.key: weight(item) for item in self.items}
 
 
 @lru_cache(maxsize=1024)
@@ -154,9 +155,11 @@ def _match(term: Term, sentence: Sentence) -> Match | None:
     hits = [(at, item) for at, item in enumerate(sentence.items) if item.key in term.core]
     if not hits:
         return None
-    inside: Counter[str] = Counter()
-    wanted = term.core & Counter(item.key for _, item in hits)
-    lacking = wanted.total()
+    wanted: dict[str, int] = {}
+    for _, item in hits:
+        wanted[item.key] = min(wanted.get(item.key, 0) + 1, term.core[item.key])
+    inside = dict.fromkeys(wanted, 0)
+    lacking = sum(wanted.values())
     best = (0, len(sentence.items))  # wider than any window
     left = 0
     for at, item in hits:
@@ -170,10 +173,18 @@ def _match(term: Term, sentence: Sentence) -> Match | None:
             lacking += inside[leaving.key] < wanted[leaving.key]
             left += 1
     first, last = _widened(term, sentence.items, *best)
-    held = term.needed & Counter(item.key for item in sentence.items[first : last + 1])
-    worth = {item.key: weight(item) for item in term.items}
-    share = sum(worth[key] * count for key, count in held.items()) / term.weight
-    return Match(term, sentence, first, last, share)
+    return Match(term, sentence, first, last, _worth(term, sentence.items[first : last + 1]) / term.weight)
+
+
+def _worth(term: Term, window: Sequence[Item]) -> float:
+    """Say how much what a window holds of a term counts, each word as often as the term has it."""
+    left = dict(term.needed)
+    worth = 0.0
+    for item in window:
+        if left.get(item.key):
+            left[item.key] -= 1
+            worth += term.worth[item.key]
+    return worth
 
 
 def _widened(term: Term, items: Sequence[Item], first: int, last: int) -> tuple[int, int]:

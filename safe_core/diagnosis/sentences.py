@@ -5,22 +5,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from safe_core.diagnosis.denial_scope import may_deny
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.output_texts import Element
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.words import Word, run_together
+from safe_core.diagnosis.words import Word
 
+ROOT = 4
+"""Letters that the forms of a word have in common, at least."""
 _FINDS = 200  # places inside words that are passed over before a term is said not to stand there
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sentence:
     """The items of one sentence of an element."""
 
     number: int  # among all sentences of these fields
     element: Element
     items: list[Item]
+
+    @cached_property
+    def may_deny(self) -> bool:
+        """Tell whether any word may deny another one; most sentences have none."""
+        return any(map(may_deny, self.items))
 
 
 class Sentences:
@@ -40,14 +48,29 @@ class Sentences:
         """The sentences that hold each key, but for connectives."""
         holding: dict[str, list[Sentence]] = {}
         for sentence in self.sentences:
-            for key in {item.key for item in sentence.items if item.role != "connective"}:
-                holding.setdefault(key, []).append(sentence)
+            for item in sentence.items:
+                if item.role != "connective":
+                    held = holding.get(item.key)
+                    if held is None:
+                        holding[item.key] = [sentence]
+                    elif held[-1] is not sentence:
+                        held.append(sentence)
         return holding
+
+    @cached_property
+    def by_root(self) -> dict[str, list[str]]:
+        """The same keys by the letters that forms of a word have in common at least."""
+        keys: dict[str, list[str]] = {}
+        for key in self.holding:
+            keys.setdefault(key[:ROOT], []).append(key)
+        return keys
 
     def without_form(self, needle: str) -> Passage | None:
         """Find a folded text where a word begins; it may end inside a word, as by the literal rule, not in a number."""
+        at = self._folded_text.find(needle) if needle else -1
+        if at < 0:  # as for most terms
+            return None
         text, begins, words_of = self._folded
-        at = text.find(needle) if needle else -1
         for _ in range(_FINDS):
             if at < 0:
                 return None
@@ -67,14 +90,15 @@ class Sentences:
         return JoinedText(self.elements)
 
     @cached_property
+    def _folded_text(self) -> str:
+        return "\n".join(element.folded.text for element in self.elements)
+
+    @cached_property
     def _folded(self) -> tuple[str, list[int], list[tuple[Element, Word]]]:
         """All texts without form, a line for each; where each word begins there; the words."""
-        texts: list[str] = []
         begins: list[int] = []
         at = 0
         for element in self.elements:
-            folded = run_together(element.cut)
-            begins.extend(at + begin for begin in folded.begins)
-            texts.append(folded.text)
-            at += len(folded.text) + 1
-        return "\n".join(texts), begins, [(element, word) for element in self.elements for word in element.cut]
+            begins.extend(at + begin for begin in element.folded.begins)
+            at += len(element.folded.text) + 1
+        return self._folded_text, begins, [(element, word) for element in self.elements for word in element.cut]

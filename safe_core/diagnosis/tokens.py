@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from safe_core.diagnosis.lexicon import (
@@ -13,9 +14,9 @@ from safe_core.diagnosis.lexicon import (
     RELATION_WORDS,
     STOPPED,
 )
-from safe_core.diagnosis.negation_words import certainty_at, is_negation
-from safe_core.diagnosis.values import Value, value_at
-from safe_core.diagnosis.words import Word, stem
+from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
+from safe_core.diagnosis.values import Value, may_begin_value, value_at
+from safe_core.diagnosis.words import Word, lengths_by_first_word, stem
 
 Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]
 
@@ -24,9 +25,10 @@ _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
 _LONGEST_STOPPED = max(map(len, STOPPED)) + 1
 _PAUSE = re.compile(r"[,;:()\[\]–—，、：（）]")
-_LONGEST_ABBREVIATED = max(phrase.count(" ") for phrase in ABBREVIATIONS) + 1
-_ABBREVIATED_FIRST = frozenset(phrase.partition(" ")[0] for phrase in ABBREVIATIONS)
+_ABBREVIATED_LENGTHS = lengths_by_first_word(ABBREVIATIONS)
 
+
+_LONGEST_NAME = 4  # letters of a name that is spelled like a connective, such as HER2
 
 NEGATED = "¬"
 """The key of every negation; no stem is like it."""
@@ -68,8 +70,9 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     shouts = text.isupper()
     at, end = 0, start
     while at < len(cut):
-        start, pause = cut[at].start, False
-        if text[end:start] not in {" ", ""}:
+        folded, start, stop = cut[at]
+        pause = False
+        if start - end > 1 or text[end:start] not in {"", " "}:
             pause = _PAUSE.search(text, end, start) is not None
             if sentence and sentence[-1].folded not in STOPPED and _SENTENCE_END.search(text, end, start):
                 yield sentence
@@ -77,32 +80,51 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
         if len(sentence) == MAX_ITEMS:
             yield sentence
             sentence = []
-        item, length = _item(text, cut, at, pause=pause, shouts=shouts)
-        sentence.append(item)
-        end = item.end
-        at += length
+        plain = _role_and_key_anywhere(folded)
+        if plain and not (plain[0] == "connective" and text[stop - 1].isupper() and not shouts):
+            sentence.append(Item(plain[1], plain[0], folded, None, pause, start, stop))
+            at, end = at + 1, stop
+        else:
+            item, length = _item(text, cut, at, pause=pause, shouts=shouts)
+            sentence.append(item)
+            at, end = at + length, item.end
     if sentence:
         yield sentence
 
 
 def _item(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool) -> tuple[Item, int]:
+    """Give the item that begins with a word that is not the same wherever it stands, and how many words it takes."""
     word = cut[at]
     if value := value_at(text, cut, at):
         length = value.length
         return Item(value.key, "value", value.key, value, pause, word.start, cut[at + length - 1].end), length
-    if word.folded in _ABBREVIATED_FIRST and (found := _abbreviated(cut, at)):
+    if word.folded in _ABBREVIATED_LENGTHS and (found := _abbreviated(cut, at)):
         key, length = found
         return Item(key, "content", key, None, pause, word.start, cut[at + length - 1].end), length
-    if len(word.folded) == 2 and word.folded in CONNECTIVES and not shouts and text[word.start : word.end].isupper():
-        key = word.folded.upper()  # the OR
+    if word.folded in CONNECTIVES and not shouts and _is_name(text, word):
+        key = word.folded.upper()
         return Item(key, "content", key, None, pause, word.start, word.end), 1
     role, key = _role_and_key(cut, at)
     return Item(key, role, word.folded, None, pause, word.start, word.end), 1
 
 
+@lru_cache(maxsize=8192)
+def _role_and_key_anywhere(folded: str) -> tuple[Role, str] | None:
+    """Give the role and the key of a word that are the same wherever it stands; None if its neighbours decide."""
+    if may_begin_value(folded) or folded in _ABBREVIATED_LENGTHS or may_negate(folded) or may_claim(folded):
+        return None
+    return _role_and_key_alone(folded)
+
+
+def _is_name(text: str, word: Word) -> bool:
+    """Tell the OR and HER2 from the words that they are spelled like."""
+    is_code = text[word.end : word.end + 1].isdecimal()
+    return 1 < len(word.folded) <= (_LONGEST_NAME if is_code else 2) and text[word.start : word.end].isupper()
+
+
 def _abbreviated(cut: Sequence[Word], at: int) -> tuple[str, int] | None:
     """Give the key of the longest abbreviated phrase that begins with a word, and its length."""
-    for length in range(_LONGEST_ABBREVIATED, 0, -1):
+    for length in _ABBREVIATED_LENGTHS[cut[at].folded]:
         key = ABBREVIATIONS.get(" ".join(word.folded for word in cut[at : at + length]))
         if key and at + length <= len(cut):
             return key, length
@@ -115,6 +137,10 @@ def _role_and_key(cut: Sequence[Word], at: int) -> tuple[Role, str]:
         return "negation", NEGATED
     if certainty := certainty_at(cut, at):
         return "certainty", certainty
+    return _role_and_key_alone(folded)
+
+
+def _role_and_key_alone(folded: str) -> tuple[Role, str]:
     if folded in AFFIRMATIONS:
         return "affirmation", stem(folded)
     if folded in RELATION_WORDS:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.words import Word, by_spelling, stem, word_set
+from safe_core.diagnosis.units import UNITS
+from safe_core.diagnosis.words import Word, by_spelling, lengths_by_first_word, stem, word_set
 
-ValueType = Literal["number", "time", "day", "grade", "side", "comparison"]
+ValueType = Literal["number", "time", "day", "grade", "side", "route", "comparison"]
 
 
 class Value(NamedTuple):
@@ -34,22 +35,10 @@ class Value(NamedTuple):
         return self.amount != "" and self.amount == other.amount and not is_unfinished  # "5 mg" of "5 mg/kg"
 
 
-class Unit(NamedTuple):
-    """What a unit measures, and how many of the smallest one it is; units of another base cannot be converted."""
-
-    quantity: str
-    size: float
-    base: str = ""
-
-
-def _units(*rows: tuple[str, float, str]) -> dict[str, Unit]:
-    return {name: Unit(quantity, size) for quantity, size, names in rows for name in names.split()}
-
-
 def _fixed_values(*rows: tuple[ValueType, str, str]) -> dict[str, Value]:
-    """Map spellings to values, from rows of type, scale and values: a word, or "canonical=spelling,spelling"."""
+    """Map spellings to values, from rows of type, scale and values: a word, or "canonical=spelling,two_words"."""
     return {
-        spelling: Value(value_type, scale, canonical, 1)
+        spelling.replace("_", " "): Value(value_type, scale, canonical, 1 + spelling.count("_"))
         for value_type, scale, values in rows
         for canonical, _, spellings in (value.partition("=") for value in values.split())
         for spelling in (spellings or canonical).split(",")
@@ -60,48 +49,40 @@ def _numbered(names: str, start: int) -> dict[str, int]:
     return {name: number for number, name in enumerate(names.split(), start)}
 
 
-UNITS = _units(
-    ("duration", 1, "s sec secs second seconds"),
-    ("duration", 60, "min mins minute minutes"),
-    ("duration", 3600, "h hr hrs hour hours hourly"),
-    ("duration", 86400, "day days"),
-    ("duration", 604800, "wk wks week weeks"),
-    ("duration", 2629800, "month months mo mos"),
-    ("duration", 31557600, "year years yr yrs yo y"),
-    ("mass", 1, "mcg µg μg ug microgram micrograms"),
-    ("mass", 1e3, "mg milligram milligrams mgs"),
-    ("mass", 1e6, "g gram grams gm"),
-    ("mass", 1e9, "kg kilogram kilograms kgs"),
-    ("mass", 453592370, "lb lbs pound pounds"),
-    ("volume", 1, "ml millilitre millilitres milliliter milliliters cc"),
-    ("volume", 1e2, "dl decilitre decilitres deciliter deciliters"),
-    ("volume", 1e3, "l litre litres liter liters"),
-    ("length", 1, "mm millimetre millimetres millimeter millimeters"),
-    ("length", 10, "cm centimetre centimetres centimeter centimeters"),
-    ("length", 1000, "m metre metres meter meters"),
-    ("length", 25.4, "inch inches"),
-    ("length", 304.8, "ft foot feet"),
-    ("pressure", 1, "mmhg"),
-    ("pressure", 7.50062, "kpa"),
-    ("share", 1, "percent"),
-    ("heat or angle", 1, "degree degrees c celsius centigrade"),
-    ("activity", 1, "iu units unit"),
-    ("substance", 1, "mmol mmols"),
-    ("rate", 1, "bpm"),
-) | {name: Unit("heat or angle", 1, "F") for name in ("f", "fahrenheit")}
 _DEGREES = word_set("degree degrees")
-_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio"))
+_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio", "rate"))
 
 _NUMBERS = {
     "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90, "hundred": 100,
+    "eighty": 80, "ninety": 90, "hundred": 100, "dozen": 12,
 }  # fmt: skip
 _NUMBERS |= _numbered(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty",
     start=0,
 )
-_ORDINALS = _numbered("first second third fourth fifth sixth seventh eighth ninth tenth", start=1)
+NUMBER_WORDS = frozenset(_NUMBERS)
+_COUNTS = word_set("once twice thrice")
+_DAY = 86400.0  # seconds
+_PERIODS = {
+    name: seconds
+    for seconds, names in (
+        *((3600.0, "hour hourly"), (_DAY, "day daily night nightly"), (7 * _DAY, "week weekly")),
+        *((2629800.0, "month monthly"), (31557600.0, "year yearly")),
+    )
+    for name in names.split()
+}
+_DAYS_AND_LONGER = frozenset(name for name, seconds in _PERIODS.items() if seconds >= _DAY)
+_EACH = word_set("a per each every")
+_BEFORE_DURATION = word_set("for within over after least most about nearly almost")
+_AFTER_PERIOD = word_set("later after before ago earlier")
+_AFTER_TIMES = frozenset(("times", *_EACH, *_PERIODS))
+_TIMES_A_DAY = {"bd": 2.0, "bid": 2.0, "tds": 3.0, "tid": 3.0, "qds": 4.0, "qid": 4.0}
+_ORDINALS = _numbered(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth",
+    start=1,
+) | {"thirtieth": 30}
 _DAYS = by_spelling(
     {
         "monday": "monday mondays mon",
@@ -121,6 +102,7 @@ _MONTHS = {
     )
 }
 _ONLY_MONTHS = frozenset(name for name in _MONTHS if len(name) > 4 and name != "march")
+_AFTER_DAY = frozenset(("of", "st", "nd", "rd", "th", *_MONTHS))
 _BEFORE_MONTH = word_set("in of since until by last next from")
 _DAYS_BY = {"same": "same", "next": "next", "following": "next", "previous": "previous"}
 # Words that are a value by themselves; on one scale, each value stands against the others.
@@ -139,7 +121,16 @@ _FIXED = _fixed_values(
     ("side", "inner or outer", "medial=medial,medially lateral=lateral,laterally"),
     ("side", "front or back", "anterior=anterior,anteriorly posterior=posterior,posteriorly"),
     ("side", "palm or back", "volar=volar,palmar dorsal=dorsal,dorsally"),
+    ("side", "above or below", "above below=below,beneath,underneath"),
+    ("side", "inside or outside", "inner=inner,internal outer=outer,external"),
+    ("route", "route", "oral=oral,orally,by_mouth,per_os intravenous=intravenous,intravenously,iv"),
+    ("route", "route", "intramuscular=intramuscular,intramuscularly,im"),
+    ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc"),
+    ("route", "route", "sublingual=sublingual,sublingually topical=topical,topically"),
+    ("route", "route", "rectal=rectal,rectally inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
 )
+_FIXED_FIRST = frozenset(spelling.partition(" ")[0] for spelling in _FIXED)
+_SIDE_LETTERS = {"l": _FIXED["left"], "r": _FIXED["right"]}
 _GRADE_NOUNS = word_set(
     "type grade stage class category level degree zone phase group score tier priority triage grades types stages"
 )
@@ -147,12 +138,15 @@ _SCORES = word_set("score scores scale grade stage class level coma")
 _ROMAN = re.compile(r"(x{0,3})(ix|iv|v?i{0,3})([a-d]?)")
 _ROMAN_ONES = _numbered("i ii iii iv v vi vii viii ix", start=1)
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?")
+_PARTS_OF_HOUR = {"half": 30, "quarter": 15}
 _COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])([0-5]\d)")
 _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ORDINAL_ENDINGS = word_set("st nd rd th")
+_BEFORE_LEAVING = word_set("he she they who was were had has been be")
+_AFTER_LEAVING = word_set("for in on to as until open out behind by with")
 _AFTER_RIGHT = word_set("away after before now then")
 
 
@@ -166,8 +160,7 @@ _COMPARISONS = by_spelling(
     },
     separator="|",
 )
-_LONGEST_COMPARISON = max(len(phrase.split()) for phrase in _COMPARISONS)
-_COMPARISON_FIRST = frozenset(phrase.partition(" ")[0] for phrase in _COMPARISONS)
+_COMPARISON_LENGTHS = lengths_by_first_word(_COMPARISONS)
 
 
 class Spot(NamedTuple):
@@ -203,11 +196,16 @@ class Spot(NamedTuple):
 
 def value_at(text: str, cut: Sequence[Word], at: int) -> Value | None:
     """Give the value that begins with a word, if one does; the first reading that fits."""
-    readings = _readings(cut[at].folded)
-    if not readings:  # as for most words
-        return None
     spot = Spot(text, cut, at)
-    return next((value for reading in readings if (value := reading(spot))), None)
+    for reading in _readings(cut[at].folded):
+        if value := reading(spot):
+            return value
+    return None
+
+
+def may_begin_value(first: str) -> bool:
+    """Tell whether a value may begin with a folded word."""
+    return bool(_readings(first))
 
 
 @lru_cache(maxsize=8192)
@@ -215,13 +213,13 @@ def _readings(first: str) -> "tuple[_Reading, ...]":
     """Give the readings that a word may begin, in the order in which they are tried."""
     if first[0].isdecimal():
         return _OF_DIGITS
-    if first in _NUMBERS or first in _ORDINALS:
+    if first in _NUMBERS or first in _ORDINALS or first in _PARTS_OF_HOUR:
         return _OF_NUMBER_WORDS
     return tuple(reading for reading, may_begin in _OF_WORDS if may_begin(first))
 
 
 def _is_roman(first: str) -> bool:
-    return len(first) <= 6 and _ROMAN.fullmatch(first) is not None
+    return len(first) <= 6 and any(first.startswith(letter) for letter in "xvi") and _ROMAN.fullmatch(first) is not None
 
 
 def _date(spot: Spot) -> Value | None:
@@ -250,14 +248,23 @@ def _clock(spot: Spot) -> Value | None:
 
 
 def _clock_after_at(spot: Spot) -> Value | None:
-    """Read "at 09.40" and "at half past eight"."""
+    """Read "at 09.40"."""
     first = spot.folded()
-    if spot.folded(-1) == "at" and len(first) == 5 and _CLOCK.fullmatch(first.replace(".", ":")):
-        return None if spot.folded(1) in UNITS else _time(int(first[:2]), int(first[3:]), 1)
-    if (spot.folded(-2), spot.folded(-1)) == ("half", "past"):
-        hour = _whole_number(first)
-        return _time(hour, 30, 1) if hour is not None and hour < 24 else None
-    return None
+    if len(first) != 5 or spot.folded(-1) != "at" or not _CLOCK.fullmatch(first.replace(".", ":")):
+        return None
+    return None if spot.folded(1) in UNITS else _time(int(first[:2]), int(first[3:]), 1)
+
+
+def _clock_in_words(spot: Spot) -> Value | None:
+    """Read "half past eight" and "at ten to nine"; "ten to nine days" is no clock."""
+    after = spot.folded(1)
+    if after != "past" and not (after == "to" and "at" in {spot.folded(-1), spot.folded(-2)}):
+        return None
+    first = spot.folded()
+    minute, hour = _PARTS_OF_HOUR.get(first, _whole_number(first)), _whole_number(spot.folded(2))
+    if not (minute and minute < 60 and hour and hour < 24):
+        return None
+    return _time(hour, minute, 3) if after == "past" else _time(hour - 1, 60 - minute, 3)
 
 
 def _whole_number(folded: str) -> int | None:
@@ -292,11 +299,16 @@ def _numbered_day(spot: Spot) -> Value | None:
 
 
 def _out_of(spot: Spot) -> Value | None:
-    """Read the "22 out of 30" that others write "22/30"."""
-    numbers = _whole_number(spot.folded()), _whole_number(spot.folded(3))
-    if (spot.folded(1), spot.folded(2)) != ("out", "of") or None in numbers:
+    """Read the "22 out of 30" and the "120 over 80" that others write with a slash."""
+    after = spot.folded(1)
+    if after == "out" and spot.folded(2) == "of":
+        length = 4
+    elif after == "over" and spot.folded(3) not in UNITS:
+        length = 3
+    else:
         return None
-    return Value("number", "ratio", f"{numbers[0]}/{numbers[1]}", 4)
+    numbers = _whole_number(spot.folded()), _whole_number(spot.folded(length - 1))
+    return None if None in numbers else Value("number", "ratio", f"{numbers[0]}/{numbers[1]}", length)
 
 
 def _grade_number(spot: Spot) -> Value | None:
@@ -319,23 +331,95 @@ def _follows_grade_noun(spot: Spot) -> bool:
     return before in _GRADE_NOUNS or (spot.at > 0 and spot.at_step(-1).is_acronym)
 
 
+def _times(spot: Spot) -> Value | None:
+    """Read how often something is: "twice daily", "three times a week"."""
+    if spot.folded(1) not in _AFTER_TIMES:  # as most
+        return None
+    number, length = _whole_number(spot.folded()), 1
+    length += spot.folded(length) == "times"
+    is_counted = length == 2 or spot.folded() in _COUNTS
+    has_each = spot.folded(length) in _EACH
+    length += has_each
+    period = _PERIODS.get(spot.folded(length))
+    return _often(number * _DAY / period, length + 1) if number and period and (is_counted or has_each) else None
+
+
+def _recurring(spot: Spot) -> Value | None:
+    """Read "daily", "a day" after a number, "bd"."""
+    first = spot.folded()
+    if first in _TIMES_A_DAY:
+        return _often(_TIMES_A_DAY[first], 1)
+    is_recurring = first in _PERIODS and (first.endswith("ly") or _is_per(spot))
+    return _often(_DAY / _PERIODS[first], 1) if is_recurring else None
+
+
+def _every(spot: Spot) -> Value | None:
+    """Read "every day" and "every other day"."""
+    skips = spot.folded(1) in {"other", "second"}
+    period = _PERIODS.get(spot.folded(1 + skips))
+    return _often(_DAY / period / (1 + skips), 2 + skips) if period else None
+
+
+def _one_unit(spot: Spot) -> Value | None:
+    """Read the "day" of "for a day" and "within an hour" as one of them."""
+    is_one = spot.folded(-1) in {"a", "an"} and spot.folded(-2) in _BEFORE_DURATION
+    return _measured(1, spot.folded(), 1) if is_one else None
+
+
+def _is_per(spot: Spot) -> bool:
+    """Tell whether a period is one for which something is counted: the "day" of "2 litres a day" and "30 mg/day"."""
+    if spot.before(0) == "/" or spot.folded(-1) == "per":
+        return True
+    is_later = spot.folded(1) in _AFTER_PERIOD
+    return spot.folded(-1) == "a" and not is_later and any(_is_number(spot.folded(step)) for step in (-5, -4, -3, -2))
+
+
+def _often(times_a_day: float, length: int) -> Value:
+    return Value("number", "times a day", f"{times_a_day:g}", length)
+
+
 def _quantity(spot: Spot) -> Value | None:
     """Read a number with its unit, in the smallest unit of what it measures; without one, with the noun it counts."""
     first = spot.folded()
-    if first in _NUMBERS:
+    if first in _PARTS_OF_HOUR:
+        return _half(spot) if first == "half" else None
+    if first in _NUMBERS and (spot.folded(-1), first) != ("at", "once"):
         number = float(_NUMBERS[first])
     elif _NUMBER.fullmatch(first) and len(first) <= 15:
         number = float(first)
     else:
-        return Value("number", "ratio", first[:40], 1)
+        return Value("number", "ratio", first[:40], 1) if first[0].isdecimal() else None
     after = spot.folded(1)
+    if length := _rate_length(spot):
+        return Value("number", "rate", f"{number:g}", length)
     if after in UNITS:
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
         return _per(spot, _measured(number, spot.folded(length - 1), length))
+    noun = after if spot.before(1) in {" ", "-", "\u2011"} else ""
     for ahead in (2, 3):  # the 2 of "2 to 3 hours"
-        if spot.folded(ahead) in UNITS and spot.folded(ahead - 1)[:1].isdecimal():
+        if spot.folded(ahead) in UNITS and _is_number(spot.folded(ahead - 1)):
             return _measured(number, spot.folded(ahead), 1)
-    return Value("number", f"of {stem(after)}" if after else "bare", f"{number:g}", 1)
+    return Value("number", f"of {stem(noun)}" if noun else "bare", f"{number:g}", 1)
+
+
+def _half(spot: Spot) -> Value | None:
+    """Read "half an hour"."""
+    length = 3 if spot.folded(1) in {"a", "an"} else 2
+    return _measured(0.5, spot.folded(length - 1), length) if spot.folded(length - 1) in UNITS else None
+
+
+def _is_number(folded: str) -> bool:
+    return folded[:1].isdecimal() or folded in _NUMBERS
+
+
+def _rate_length(spot: Spot) -> int:
+    """Give how many words a rate takes, such as "28/min", "28 bpm" and "28 beats per minute"; 0 if it is none."""
+    if spot.folded(1) == "bpm":
+        return 2
+    at = 2 if spot.folded(1) in {"beats", "breaths"} else 1
+    at += spot.folded(at) in {"per", "a"}
+    is_rate = at > 1 or spot.before(1) == "/"
+    return at + 1 if is_rate and spot.folded(at) in {"min", "minute"} else 0
 
 
 def _measured(number: float, name: str, length: int) -> Value:
@@ -350,7 +434,7 @@ def _per(spot: Spot, measured: Value) -> Value:
         name, longer = spot.folded(length), 1
     else:
         name, longer = (spot.folded(length + 1), 2) if spot.folded(length) == "per" else ("", 0)
-    if name not in UNITS:
+    if name not in UNITS or name in _DAYS_AND_LONGER:  # how often something is, is a value of its own
         return measured
     unit = UNITS[name]
     canonical = f"{measured.canonical} per {unit.size:g} {unit.base}".rstrip()
@@ -377,13 +461,16 @@ def _month(spot: Spot) -> Value | None:
 
 
 def _day_of_month(spot: Spot) -> Value | None:
-    """Read "12 March" and "12th of March"."""
+    """Read "12 March", "12th of March" and "twelfth of March"."""
     first = spot.folded()
-    if not first.isdecimal() or len(first) > 2:
+    if spot.folded(1) not in _AFTER_DAY:  # as most
+        return None
+    day = _ORDINALS.get(first) or (int(first) if first.isdecimal() and len(first) <= 2 else None)
+    if day is None:
         return None
     for step in (1, 2, 3):
         if spot.folded(step) in _MONTHS and spot.at_step(step).is_capitalised:
-            return Value("day", "date", f"{int(first)} {_MONTHS[spot.folded(step)]}", step + 1)
+            return Value("day", "date", f"{day} {_MONTHS[spot.folded(step)]}", step + 1)
         if spot.folded(step) not in _ORDINAL_ENDINGS | {"of"}:
             return None
     return None
@@ -391,7 +478,7 @@ def _day_of_month(spot: Spot) -> Value | None:
 
 def _roman_grade(spot: Spot) -> Value | None:
     first = spot.folded()
-    if len(first) > 6 or not spot.is_capitalised or not (match := _ROMAN.fullmatch(first)):
+    if len(first) > 6 or not spot.is_capitalised or spot.before(1) == "-" or not (match := _ROMAN.fullmatch(first)):
         return None
     numeral = match[1] + match[2]
     # "IV fluids" are no grade, and "I" is most often a person.
@@ -414,26 +501,31 @@ def _fixed(spot: Spot) -> Value | None:
         return None
     if first == "both" and "and" in (spot.folded(2), spot.folded(3), spot.folded(4)):
         return None
-    return _FIXED.get(first)
+    return _FIXED.get(first) or _FIXED.get(f"{first} {spot.folded(1)}")
+
+
+def _side_letter(spot: Spot) -> Value | None:
+    """Read the capital of "L hip"; that of "2 L", "L4" and "mg/L" is no side."""
+    is_alone = spot.before(0) in {None, " "} and spot.before(1) == " " and not spot.folded(-1)[:1].isdecimal()
+    stands_before_noun = spot.folded(1)[:1].isalpha() and spot.folded(1) not in UNITS
+    return _SIDE_LETTERS[spot.folded()] if spot.is_capitalised and is_alone and stands_before_noun else None
 
 
 def _is_departure(spot: Spot) -> bool:
-    """Tell the verb "left" from the side: "she left the hospital", "was left waiting"."""
-    return spot.folded() == "left" and (
-        spot.folded(1) in {"the", "without", "against", "at", "before"}
-        or (
-            spot.folded(-1) in {"he", "she", "they", "who", "was", "were", "had", "has"}
-            and spot.folded(1).endswith("ing")
-        )
-    )
+    """Tell the verb "left" from the side: "she left the hospital", "was left waiting", "a drain was left for a day"."""
+    if spot.folded() != "left":
+        return False
+    before, after = spot.folded(-1), spot.folded(1)
+    is_verb = before in _BEFORE_LEAVING and (after.endswith("ing") or after in _AFTER_LEAVING)
+    return after in {"the", "without", "against", "at", "before"} or is_verb
 
 
 def _comparison(spot: Spot) -> Value | None:
     """Read the "below" of "below 90%", which belongs to that number; "90 over 60" compares nothing."""
     first = spot.folded()
-    if first not in _COMPARISON_FIRST or (first == "over" and spot.folded(-1)[:1].isdecimal()):
+    if first == "over" and spot.folded(-1)[:1].isdecimal():
         return None
-    for length in range(_LONGEST_COMPARISON, 0, -1):
+    for length in _COMPARISON_LENGTHS[first]:
         side = _COMPARISONS.get(" ".join(spot.folded(step) for step in range(length)))
         if side and (number := _compared(spot.at_step(length))):
             return Value("comparison", f"than {number.key}", side, length)
@@ -442,7 +534,7 @@ def _comparison(spot: Spot) -> Value | None:
 
 def _compared(spot: Spot) -> Value | None:
     first = spot.folded()
-    if not (first[:1].isdecimal() or first in _NUMBERS):
+    if not _is_number(first):
         return None
     value = value_at(spot.text, spot.words, spot.at)
     return value if value and value.type in {"number", "grade"} and value.scale != "ordinal" else None
@@ -450,13 +542,28 @@ def _compared(spot: Spot) -> Value | None:
 
 _Reading = Callable[[Spot], Value | None]
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
-    *(_clock, _clock_after_at, _ordinal, _numbered_day, _out_of, _grade_number, _quantity),
+    *(
+        _day_of_month,
+        _clock,
+        _clock_after_at,
+        _clock_in_words,
+        _times,
+        _ordinal,
+        _numbered_day,
+        _out_of,
+        _grade_number,
+        _quantity,
+    ),
 )
-_OF_DIGITS = (_date, _day_of_month, *_OF_NUMBER_WORDS)
+_OF_DIGITS = (_date, *_OF_NUMBER_WORDS)
 # Each with the test of the first word, without which it gives nothing.
 _OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (
-    (_comparison, _COMPARISON_FIRST.__contains__),
+    (_comparison, _COMPARISON_LENGTHS.__contains__),
     (_day, frozenset((*_DAYS, *_DAYS_BY, *_MONTHS)).__contains__),
     (_roman_grade, _is_roman),
-    (_fixed, _FIXED.__contains__),
+    (_fixed, _FIXED_FIRST.__contains__),
+    (_side_letter, _SIDE_LETTERS.__contains__),
+    (_recurring, frozenset((*_PERIODS, *_TIMES_A_DAY)).__contains__),
+    (_every, frozenset(("every", "each")).__contains__),
+    (_one_unit, frozenset(("minute", "hour", "day", "week", "fortnight", "month", "year")).__contains__),
 )

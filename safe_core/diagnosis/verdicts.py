@@ -1,19 +1,21 @@
 """Who must act on a miss: whoever wrote the term, the prompt, or nobody, since the output is wrong."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from safe_core.diagnosis.comparison import CLAIMING, MOST_TRIED, claims_alike, share_of
-from safe_core.diagnosis.kinds import Evidence, Finding, value
+from safe_core.diagnosis.certainty_changes import changed_certainty
+from safe_core.diagnosis.comparison import MOST_TRIED
+from safe_core.diagnosis.contradictions import Contradiction, Contradictions
+from safe_core.diagnosis.foreign_words import foreign_words
+from safe_core.diagnosis.kinds import Evidence, Finding
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
-from safe_core.diagnosis.passages import Match, nearest
+from safe_core.diagnosis.paraphrase import is_exact, is_paraphrased
+from safe_core.diagnosis.passages import Term, nearest
 from safe_core.diagnosis.sentences import Sentences
-from safe_core.diagnosis.tokens import Item
-
-_SAME_EVENT = 0.6  # of the other words of a term stand in a sentence that is about the same
-_MOST_OF_IT = 0.75  # of a term stands in each of the passages that hold it together
-_SAME_CLAIM = 0.8  # of the other words of a term stand in the sentence of the narrative that may settle a denial
+from safe_core.diagnosis.told_words import At, told_words
+from safe_core.diagnosis.wordings import Wording, wording
 
 BY_KIND: Final[Mapping[Kind, Verdict]] = {
     "form": "term",
@@ -27,6 +29,9 @@ BY_KIND: Final[Mapping[Kind, Verdict]] = {
     "absent": "prompt",
 }
 """The verdict on a miss of each kind where neither the narrative nor another field decides."""
+_SAYS_IT: Final = frozenset(kind for kind, verdict in BY_KIND.items() if verdict == "term")
+_DIGIT: Final = re.compile(r"\d")
+_MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,75 +42,76 @@ class Judgement:
     contradicting: Finding | None = None
 
 
-def judge(
-    evidence: Evidence,
-    kind: Kind,
-    finding: Finding,
-    also_in: Sequence[Passage],
-    in_narrative: InNarrative,
-    narrative: Sentences | None,
-) -> Judgement:
-    """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides.
+class Judge:
+    """Judges the misses of one criterion of a case."""
 
-    What stands word for word in another field is for the prompt. What contradicts is settled by the narrative. What the
-    narrative does not have in these words is for the term; for all else the kind of the miss decides.
-    """
-    if also_in:
-        return Judgement("prompt")
-    if narrative is not None and (contradicting := _contradicting(evidence, kind, finding)):
-        settled = _settled(evidence, *contradicting, narrative, in_narrative)
-        return Judgement(settled, contradicting[1] if settled == "output" else None)
-    if in_narrative == "no" or (kind == "part" and _stands_in_pieces(evidence, finding)):
-        return Judgement("term")
-    return Judgement(BY_KIND[kind])
+    def __init__(
+        self, read: Sentences, claims: Sentences, questions: Sentences, narrative: Sentences | None, most: int
+    ) -> None:
+        self._narrative = narrative
+        self._claiming: list[Contradictions] = []
+        self._asking: list[Contradictions] = []
+        if narrative is not None:
+            places = [read] if read is claims else [read, claims]
+            self._claiming = [Contradictions(where, narrative, most) for where in places]
+            numbered = [each for each in questions.elements if _DIGIT.search(each.text)]
+            self._asking = [Contradictions(Sentences(numbered), narrative, most)] if numbered else []
+
+    def judge(self, evidence: Evidence, kind: Kind, also_in: Sequence[Passage], in_narrative: InNarrative) -> Judgement:
+        """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
+        if also_in:
+            return Judgement("prompt")
+        if kind in _SAYS_IT:
+            said = wording(evidence, ())
+            return Judgement("look" if in_narrative == "yes" and self._is_reworded(said) else "term")
+        told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
+        if contradicting := self._contradicting(evidence, told):
+            return Judgement("output", contradicting)
+        if in_narrative == "no":
+            return Judgement("term")
+        return Judgement("look" if BY_KIND[kind] == "look" else self._of_wording(evidence, told))
+
+    def _of_wording(self, evidence: Evidence, told: Sequence[At]) -> Verdict:
+        """Give the verdict by how much of a term the output says, and whether in words of its own."""
+        said = wording(evidence, {item.key for at in told[:1] for item in at.sentence.items})
+        if self._is_reworded(said):
+            return "look"
+        if said.is_whole:
+            return "term"
+        return "look" if is_paraphrased(evidence.term, evidence.read, evidence.most_sentences) else "prompt"
+
+    def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Finding | None:
+        """Find what contradicts a term, first in what the criterion reads; a question claims nothing but values."""
+        if not told or self._narrative is None:
+            return None
+        for contradictions in self._claiming:
+            if found := next(_asked_for(evidence.term, contradictions.of(told)), None):
+                return found
+            is_read = contradictions.said is evidence.read
+            matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
+            if match := changed_certainty(told, matches, self._narrative):
+                certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
+                return Finding(match.passage, certainties or evidence.term.essential)
+        values = [at for at in told if at.item.value]
+        asking = (each for contradictions in self._asking for each in contradictions.of(values))
+        return next(_asked_for(evidence.term, asking), None) if values else None
+
+    def _is_reworded(self, said: Wording) -> bool:
+        """Tell whether the nearest passage may say in words foreign to the narrative what it lacks of a term."""
+        if self._narrative is None or not said.pieces or not said.lacks_something or any(map(is_exact, said.lost)):
+            return False
+        match, lost = said.pieces[0], len(said.lost)
+        held = sum(item.role in {"content", "value"} and item not in said.lacking for item in match.term.essential)
+        if lost > held + 1:
+            return False
+        foreign = len(foreign_words(match, self._narrative))
+        return foreign > 0 and lost <= _MOST_REPLACED * foreign
 
 
-def _stands_in_pieces(evidence: Evidence, finding: Finding) -> bool:
-    """Tell whether each word that a passage lacks stands in another one that holds most of the term."""
-    words = [item for item in finding.absent if item.role == "content"]
-    if not words or len(words) < len(finding.absent):
-        return False
-    return all(
-        any(match.share >= _MOST_OF_IT and item.key in match.keys for match in evidence.matches[:MOST_TRIED])
-        for item in words
-    )
-
-
-def _contradicting(evidence: Evidence, kind: Kind, finding: Finding) -> tuple[Kind, Finding] | None:
-    """Find what contradicts a term: in the fields that are read, or as another value in the others."""
-    if kind in {"value", "polarity"}:
-        return kind, finding
-    if kind in {"part", "absent", "other_field"}:
-        elsewhere = Evidence(evidence.term, evidence.unread, evidence.read, evidence.most_sentences)
-        if found := value(elsewhere):
-            return "value", found
-    return None
-
-
-def _settled(
-    evidence: Evidence, kind: Kind, finding: Finding, narrative: Sentences, in_narrative: InNarrative
-) -> Verdict:
-    """Ask the narrative which of the two is right."""
-    told = nearest(evidence.term, narrative, evidence.most_sentences)[:MOST_TRIED]
-    backs_term = in_narrative == "yes" or any(_backs(match, kind, finding.absent) for match in told)
-    backs_output = any(_backs_output(match, kind, finding) for match in told)
-    if backs_term and backs_output:
-        return "look"
-    return "output" if backs_term else "term"
-
-
-def _backs(match: Match, kind: Kind, expected: Sequence[Item]) -> bool:
-    """Tell whether a sentence of the narrative says what the term says."""
-    if kind == "polarity":
-        return share_of(match, *CLAIMING) >= _SAME_CLAIM and claims_alike(match)
-    keys = {item.key for item in match.items}
-    return share_of(match, "value") >= _SAME_EVENT and all(item.key in keys for item in expected)
-
-
-def _backs_output(match: Match, kind: Kind, finding: Finding) -> bool:
-    """Tell whether a sentence of the narrative says what the output says instead."""
-    if kind == "polarity":
-        return share_of(match, *CLAIMING) >= _SAME_CLAIM and not claims_alike(match)
-    if finding.instead is None or share_of(match, "value") < _SAME_EVENT:
-        return False
-    return any(item.key == finding.instead.item.key for item in match.items)
+def _asked_for(term: Term, found: Iterator[Contradiction]) -> Iterator[Finding]:
+    """Give the contradictions of words that a term has; what is only denied or affirmed stands for nothing else."""
+    own = {item.key: item for item in reversed(term.items)}
+    for each in found:
+        if item := own.get(each.told.item.key):
+            instead = each.instead.spot
+            yield Finding(instead.passage, (item,), instead if instead.item.key != item.key else None)

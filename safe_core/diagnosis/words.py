@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -14,14 +14,16 @@ _MARKS = "\u0300-\u036f"
 _LETTER = rf"[^\W\d_{UNSPACED}][{_MARKS}{_JOINERS}]*"
 
 _TOKEN = re.compile(
-    r"\d{4}-\d\d-\d\d(?!\d)"  # a date
+    r" {0,4}+("  # spaces are passed over at once, for speed; a bound keeps long runs of them cheap
+    rf"(?![ap]\.)[a-z]++(?![^\W\d_]|['’ʼ{_MARKS}{_JOINERS}])"  # a plain word, as most are
+    r"|\d{4}-\d\d-\d\d(?!\d)"  # a date
     r"|(?<![^\W_])\.\d+"  # .5
     r"|(?<![\d,])\d+,\d{1,2}(?![\d,.:/]*\d)"  # 38,5
     r"|\d+(?:,\d{3}(?!\d))*(?:[.:/]\d+)*"  # a number, a time, a ratio
     rf"|[ap]\.\ ?m\.?(?![^\W\d_])"  # a.m., p.m.
     rf"|[{UNSPACED}]"  # of a script that does not separate words: each character
     rf"|(?:{_LETTER})+(?:['’ʼ](?:{_LETTER})+)*"  # a word, perhaps with apostrophes
-    r"|[<>≤≥%°]",
+    r"|[<>≤≥%°])",
     re.IGNORECASE,
 )
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
@@ -40,6 +42,14 @@ def by_spelling(spellings: Mapping[str, str], separator: str | None = None) -> d
     return {spelling: name for name, text in spellings.items() for spelling in text.split(separator)}
 
 
+def lengths_by_first_word(phrases: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Give, for each first word of some phrases, how many words those that begin with it have, longest first."""
+    lengths: dict[str, set[int]] = {}
+    for phrase in phrases:
+        lengths.setdefault(phrase.partition(" ")[0], set()).add(phrase.count(" ") + 1)
+    return {first: tuple(sorted(found, reverse=True)) for first, found in lengths.items()}
+
+
 class Word(NamedTuple):
     """One word, number or sign: `text[start:end]`, and its folded form."""
 
@@ -51,7 +61,7 @@ class Word(NamedTuple):
 def words(text: str, most: int, start: int = 0, end: int | None = None) -> list[Word]:
     """Cut `text[start:end]` into words; what stands between them (space, punctuation, quotes, dashes) is form."""
     found = _TOKEN.finditer(text, start, len(text) if end is None else end)
-    return [Word(fold(match[0]), match.start(), match.end()) for match in islice(found, most)]
+    return [Word(fold(match[1]), *match.span(1)) for match in islice(found, most)]
 
 
 @lru_cache(maxsize=8192)
@@ -70,35 +80,76 @@ def fold(token: str) -> str:
     return _NOT_WORD.sub("", plain.removesuffix("'s")) or plain
 
 
-# the forms of common verbs that no ending explains
+# the forms of common words that no ending explains
 _IRREGULAR = by_spelling(
     {
-        "begin": "began begun",
+        "begin": "began begun beginning",
+        "bite": "bit bitten",
         "bleed": "bleed bleeding bleeds bled",
+        "blow": "blew blown",
         "break": "broke broken",
         "bring": "brought",
+        "buy": "bought",
+        "catch": "caught",
+        "choose": "chose chosen",
         "come": "came",
+        "die": "died dying dead death deaths",
+        "drink": "drank drunk",
+        "drive": "drove driven",
+        "eat": "ate eaten",
         "fall": "fell fallen",
+        "feed": "fed",
         "feel": "felt",
         "find": "found",
+        "fly": "flew flown flight",
         "get": "got gotten",
         "give": "gave given",
-        "go": "went gone",
+        "go": "went gone going goes",
+        "grow": "grew grown growth",
+        "hear": "heard",
         "hold": "held",
         "keep": "kept",
         "know": "knew known",
+        "lead": "led",
         "leave": "left_",
+        "lie": "lay lain lying",
         "lose": "lost loss",
+        "make": "made",
+        "meet": "met",
+        "ride": "rode ridden",
+        "rise": "rose risen",
         "run": "ran",
         "say": "said",
         "see": "saw seen",
         "send": "sent",
+        "shake": "shook shaken",
         "show": "shown",
-        "speak": "spoke spoken",
+        "sleep": "slept",
+        "speak": "spoke spoken speech",
+        "spend": "spent",
+        "stand": "stood",
+        "stick": "stuck",
+        "sting": "stung",
+        "strike": "struck",
+        "swell": "swollen swelling swellings",
+        "swim": "swam swum",
         "take": "took taken",
+        "tear": "tore torn",
         "tell": "told",
         "think": "thought",
+        "throw": "threw thrown",
+        "understand": "understood",
+        "use": "used uses using",
+        "wake": "woke woken",
+        "wear": "wore worn",
+        "weigh": "weight weights",
         "write": "wrote written",
+        "abdomen": "abdominal",
+        "femur": "femoral",
+        "ovary": "ovarian ovaries",
+        "testis": "testes testicle testicles testicular",
+        "thorax": "thoracic",
+        "vein": "venous",
         "child": "children",
         "foot": "feet",
         "tooth": "teeth",
@@ -138,7 +189,7 @@ _KEPT = ("ss", "us", "is", "ous")  # endings whose last s is no plural
 def stem(folded: str) -> str:
     """Give what the inflections of a word have in common: light, and only for English."""
     if folded in _IRREGULAR:
-        return _IRREGULAR[folded]
+        return _bare(_IRREGULAR[folded])
     if len(folded) < 4 or not folded.isalpha() or (folded.endswith(_KEPT) and not folded.endswith("ness")):
         return folded
     for ending, instead, left in _ENDINGS:
@@ -148,7 +199,9 @@ def stem(folded: str) -> str:
 
 
 def _bare(word: str) -> str:
-    """Drop a final e and the second of two consonants ("referred", "refer"); y and i are one."""
+    """Drop a final e and the second of two consonants ("referred", "refer"); y and i, and ae, oe and e, are one."""
+    if len(word) > 4:  # oedema, edema
+        word = word.replace("ae", "e").replace("oe", "e")
     if len(word) > 3 and word[-1] == "e":
         word = word[:-1]
     if len(word) > 5 and word.endswith("at"):  # evaluate, evaluation
@@ -169,12 +222,13 @@ def run_together(cut: list[Word]) -> Folded:
     """Join folded words without anything between, except where two numbers would become one."""
     pieces: list[str] = []
     begins: list[int] = []
-    at = 0
-    for number, word in enumerate(cut):
-        if number and word.folded[0].isdecimal() and pieces[-1][-1].isdecimal():
+    at, follows_number = 0, False
+    for folded, _, _ in cut:
+        if follows_number and folded[0].isdecimal():
             pieces.append("|")
             at += 1
         begins.append(at)
-        pieces.append(word.folded)
-        at += len(word.folded)
+        pieces.append(folded)
+        at += len(folded)
+        follows_number = folded[-1].isdecimal()
     return Folded("".join(pieces), begins)

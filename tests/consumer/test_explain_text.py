@@ -22,7 +22,7 @@ from consumer.offline.pages.quotes import differences
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output
-from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Kind, Miss, Passage, diagnose
+from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Kind, Miss, Passage, Verdict, diagnose
 from safe_core.diagnosis.verdicts import BY_KIND
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, scored_run
@@ -180,6 +180,22 @@ def test_each_kind_has_its_words(kind: Kind) -> None:
     assert f"AC {KIND_LABELS[kind]} expected after a fall" in words
     assert reason(miss, explanation) in words
     assert "missing after (reference point)" in words
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict", "said"),
+    [
+        ("part", "term", "in another form"),  # "haemolysis" for "haemolysed", CTPA spelled out
+        ("part", "look", "in words of its own"),
+        ("connectives", "look", "in words of its own"),
+        ("value", "look", "which of the two is right"),
+    ],
+)
+def test_the_reason_is_that_of_the_verdict_where_it_is_not_that_of_the_kind(
+    kind: Kind, verdict: Verdict, said: str
+) -> None:
+    miss = Miss("AC", "after a fall", kind, "yes", Passage("summary", None, 0, 5), 61.0, verdict)
+    assert said in reason(miss, None)
 
 
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:

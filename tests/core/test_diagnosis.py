@@ -8,8 +8,8 @@ import pytest
 from safe_core import Expectations, Output
 from safe_core.diagnosis import KINDS, Kind, Miss, Passage, diagnose
 from safe_core.diagnosis.kinds import RULES
-from safe_core.diagnosis.lexicon import are_opposites
 from safe_core.diagnosis.negation_words import certainty_at, is_negation
+from safe_core.diagnosis.opposites import are_opposites
 from safe_core.diagnosis.output_texts import MAX_WORDS, elements
 from safe_core.diagnosis.passages import Term, nearest
 from safe_core.diagnosis.sentences import Sentences
@@ -166,7 +166,15 @@ def test_words_are_run_together_but_two_numbers_never_become_one() -> None:
         ("type IIIb", [("grade", "3b")]),
         ("type 3b", [("grade", "3b")]),
         ("Garden IV", [("grade", "4")]),
-        ("given IV fluids", []),  # into the vein
+        ("given IV fluids", [("route", "intravenous")]),  # no grade
+        ("given by mouth", [("route", "oral")]),
+        ("pain in the R thigh", [("side", "right")]),
+        ("2 L of fluid", [("number", "2000")]),
+        ("twice daily", [("number", "2")]),
+        ("2 times a day", [("number", "2")]),
+        ("every 6 hours", [("number", "21600")]),
+        ("6-hourly", [("number", "21600")]),
+        ("every other day", [("number", "0.5")]),
         ("I saw him", []),
         ("GCS 15", [("grade", "15")]),
         ("score of 7", [("grade", "7")]),
@@ -176,6 +184,8 @@ def test_words_are_run_together_but_two_numbers_never_become_one() -> None:
         ("on both sides", [("side", "bilateral")]),
         ("both radial and ulnar pulses", []),  # a conjunction
         ("she left the ward", []),
+        ("the drain was left for a day", [("number", "86400")]),
+        ("a day later", []),
         ("right away", []),
         ("13 hours", [("number", "46800")]),
         ("13-hour delay", [("number", "46800")]),
@@ -192,7 +202,17 @@ def test_words_are_run_together_but_two_numbers_never_become_one() -> None:
         ("below 90%", [("comparison", "less"), ("number", "90")]),
         ("no more than 2 g", [("comparison", "less"), ("number", "2e+06")]),
         ("≥ 3 hours", [("comparison", "more"), ("number", "10800")]),
-        ("90 over 60", [("number", "90"), ("number", "60")]),  # compares nothing
+        ("90 over 60", [("number", "90/60")]),  # compares nothing
+        ("at a quarter past nine", [("time", "09:15")]),
+        ("at ten to nine", [("time", "08:50")]),
+        ("ten to nine days", [("number", "864000"), ("number", "777600")]),
+        ("the fourth of May", [("day", "4 may")]),
+        ("28/min", [("number", "28")]),
+        ("130 beats per minute", [("number", "130")]),
+        ("half an hour", [("number", "1800")]),
+        ("half-hourly", [("number", "1800")]),
+        ("2 litres a day", [("number", "2000"), ("number", "1")]),
+        ("a dozen", [("number", "12")]),
         ("more than enough", []),
     ],
 )
@@ -629,6 +649,23 @@ def test_no_more_words_and_no_longer_sentences_are_looked_at_than_there_is_time_
 )
 def test_hostile_sizes_are_answered(terms: tuple[str, ...], output: Output) -> None:
     assert len(diagnose(Expectations(terms), output, None).misses) == len(terms)
+
+
+@pytest.mark.parametrize(
+    ("terms", "said", "narrative"),
+    [
+        (("hand of x",), "hand " * 200_000, "hand of x. " + "hand " * 200_000),
+        (("not palpable",), "not palpably " * 100_000, "no palpable " * 100_000),
+        (tuple(f"no pain left {n}" for n in range(1_000)), "Pain right 5. " * 10_000, "No pain left 5. " * 10_000),
+        (("aspirin was stopped",) * 100, "aspirin started " * 25_000, "aspirin was stopped. " * 20_000),
+        (("infected was stopped",) * 100, " ".join(f"infect{n:b}" for n in range(9_000)), "infection begun. " * 9_000),
+        (("a  b c",), " " * 1_000_000 + "a b c", " " * 1_000_000),  # spaces are passed over
+    ],
+)
+def test_hostile_sizes_of_narratives_are_answered(terms: tuple[str, ...], said: str, narrative: str) -> None:
+    started = process_time()
+    assert len(diagnose(Expectations(terms), Output((said,)), narrative).misses) == len(terms)
+    assert process_time() - started < 20  # of processor time; none takes more than two
 
 
 def test_letters_that_grow_when_lowered_are_counted_once_and_not_for_each_term() -> None:

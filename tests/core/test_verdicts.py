@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -33,6 +35,17 @@ VERDICTS: list[tuple[str, Output, str, Verdict]] = [
     ),
     # what is nowhere is for the prompt
     ("Folic acid tablets and thiamine were given", Output(("folic acid given",), ""), "CR", "prompt"),
+    # a passage that spells out an acronym, or has a word in another form, says it
+    ("MMSE was 22 out of 30", Output(("Mini Mental State Examination 22/30",), ""), "CR", "term"),
+    ("Folic acid tablets and thiamine were given", Output(("thiamine and folic acid tablet given",), ""), "CR", "term"),
+    # another claim is the output's, whichever denies
+    ("No swab had been requested", Output(("swab requested",), ""), "CR", "output"),
+    ("thiamine were given", Output(("thiamine withheld",), ""), "CR", "output"),
+    # but not where the narrative has it too
+    ("burnt her left forearm", Output(("burn of the palm",), "Her left palm was burnt."), "CR", "prompt"),
+    # words of its own in the place of those that are missing are for a person
+    ("deep burn of the palm", Output(("full-thickness burn of the palm",), ""), "CR", "look"),
+    ("Folic acid tablets and thiamine were given", Output(("folic acid and vitamin tablets",), ""), "CR", "look"),
     # what the narrative does not say in these words is for the term
     ("a third-degree burn of the palm", Output(("burn of the palm",), ""), "CR", "term"),
 ]
@@ -47,29 +60,86 @@ def test_the_first_rule_that_holds_decides(term: str, output: Output, criterion:
 
 # --- made misses ------------------------------------------------------------------------------------------------------
 
-MADE = json.loads((Path(__file__).parent / "labels" / "made_verdicts.json").read_text(encoding="utf-8"))
+LABELS = Path(__file__).parent / "labels"
+MADE = json.loads((LABELS / "made_verdicts.json").read_text(encoding="utf-8"))
 """104 misses in narratives of our own, each labelled by the one who wrote it before any was tried.
 
-M12 to M31 came last: nothing was tuned on them, and 26 of their 40 are met. Of the others, 51 of 64 were met at first.
+When M12 to M31 were first tried, 26 of their 40 were met. Since then all of them have been tuned on.
 """
+DEVELOPED = json.loads((LABELS / "developed_verdicts.json").read_text(encoding="utf-8"))
+"""568 further misses, labelled by the one who wrote the rules, before any was tried; some labels allow two verdicts.
+
+The groups D01 to D12 were tried one after the other, and the rules were changed by what one showed before the next was
+tried: all groups but D12, the last, have been tuned on. D01 to D05 were written before any rule was changed.
+"""
+# group → its misses; met by the rules before all changes; met when it was first tried; met now
+GROUPS = {
+    "D01": (51, 39, 39, 51),
+    "D02": (52, 35, 45, 47),
+    "D03": (52, 31, 39, 48),
+    "D04": (48, 33, 37, 42),
+    "D05": (48, 30, 37, 44),
+    "D06": (55, 31, 42, 52),
+    "D07": (50, 26, 39, 43),
+    "D08": (46, 25, 33, 36),
+    "D09": (46, 34, 41, 44),
+    "D10": (42, 30, 35, 38),
+    "D11": (42, 29, 36, 39),
+    "D12": (36, 27, 32, 32),
+}
+_DECIDED = {"term", "output"}
 
 
-def made_verdicts() -> Iterator[tuple[str, Verdict, set[str]]]:
-    """Give the id of each miss, its verdict, and those that its label allows."""
-    for case in MADE:
+class Judged(NamedTuple):
+    """A labelled miss: its id, the verdict on it, and those that its label allows."""
+
+    name: str
+    said: Verdict
+    allowed: set[str]
+
+
+def judged(cases: list[dict[str, Any]]) -> Iterator[Judged]:
+    for case in cases:
         listed = {name: tuple(each["term"] for each in case["misses"] if each["criterion"] == name) for name in READ_BY}
         expectations = Expectations(listed.get("CR", ()), (), listed.get("AC", ()))
         misses = diagnose(expectations, Output.parse(case["output"]), case["narrative"]).misses
         found = {(miss.criterion, miss.term): miss.verdict for miss in misses}
         for label in case["misses"]:
             allowed = {label["verdict"], label.get("also", label["verdict"])}
-            yield label["id"], found[label["criterion"], label["term"]], allowed
+            yield Judged(label["id"], found[label["criterion"], label["term"]], allowed)
 
 
-def test_the_verdicts_on_made_misses_are_mostly_those_of_their_labels() -> None:
-    verdicts = [*made_verdicts()]
+@cache
+def developed() -> list[Judged]:
+    return [*judged(DEVELOPED)]
+
+
+def wrongly_decided(verdicts: list[Judged]) -> set[str]:
+    return {each.name for each in verdicts if each.said in _DECIDED and each.said not in each.allowed}
+
+
+def test_the_verdicts_on_made_misses_are_those_of_their_labels() -> None:
+    verdicts = [*judged(MADE)]
     assert len(verdicts) == 104
-    assert sum(said in allowed for _, said, allowed in verdicts) >= 80
-    wrong = {name: said for name, said, allowed in verdicts if said in {"term", "output"} and said not in allowed}
-    # Both say it in other words, on which the label does not decide.
-    assert wrong == {"M02b": "term", "M48b": "term"}
+    assert sum(each.said in each.allowed for each in verdicts) >= 102
+    assert not wrongly_decided(verdicts)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_verdicts_on_developed_misses_are_mostly_those_of_their_labels(group: str) -> None:
+    verdicts = [each for each in developed() if each.name.startswith(group)]
+    count, _, _, met = GROUPS[group]
+    assert len(verdicts) == count
+    assert sum(each.said in each.allowed for each in verdicts) >= met
+
+
+def test_few_verdicts_decide_wrongly_and_few_leave_it_to_a_person() -> None:
+    verdicts = developed()
+    assert wrongly_decided(verdicts) == {
+        "D03-01c",  # "helmet on" and "helmeted": the label leaves it to a person
+        "D07-05c",  # "four weeks later" and "after four weeks", likewise
+        "D07-12b",  # "no harm came to" and "was not harmed", likewise
+        "D08-04d",  # "as recorded" is lost, and counts for nothing
+        "D08-11a",  # the signals say it rightly, the summary wrongly
+    }
+    assert sum(each.said == "look" for each in verdicts) <= 0.15 * len(verdicts)

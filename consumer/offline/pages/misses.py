@@ -34,6 +34,12 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "absent": "Nothing like it was found: ask for it in the prompt.",
 }
 
+_CONTRADICTIONS: Final = frozenset[Kind](("value", "polarity"))
+_NOT_WHOLE: Final = frozenset[Kind](("part", "other_field", "absent"))
+"""The kinds that say that something is missing; a verdict compares words in any form, and may find all of it."""
+_IN_ANOTHER_FORM: Final = "All of it is there in another form, or in several places: shorten the term or split it."
+_IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whether it means the same."
+
 VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "term": "change the term",
     "prompt": "ask for it in the prompt",
@@ -80,6 +86,10 @@ def reason(miss: Miss, quoted: Explanation | None) -> str:
             return _reason_of_output(miss, quoted)
         case "term" if miss.in_narrative == "no":
             return "The narrative does not have these words: fix the term, not the prompt."
+        case "term" if miss.kind in _NOT_WHOLE:
+            return _IN_ANOTHER_FORM
+        case "look" if miss.kind not in _CONTRADICTIONS:
+            return _IN_OTHER_WORDS
         case "term" | "look":
             return KIND_ADVICE[miss.kind]
 

@@ -1,0 +1,217 @@
+"""Where an output contradicts its narrative: another value or order, a claim denied or affirmed, an opposite.
+
+Each word that a term asks for is looked up where the narrative has it, with the words around it there. A place of the
+output contradicts it if it says otherwise among some of the same words, and if no other place explains it better:
+"60 mg" beside "furosemide" is a changed "80 mg" unless the narrative itself gives 60 mg among as many of those words,
+or the output gives 80 mg among more of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from safe_core.diagnosis.opposites import are_opposites, opposites_of
+from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, root, shared
+
+_NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
+_PLAIN: Final = "how many"
+_ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
+_ALONE: Final = 2  # what a word shares that stands alone in its sentence
+_MOST_TOLD: Final = 64  # words of a term that are looked for
+
+
+Values = dict[str, list[At]]
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A word of the narrative, and the word of the output that stands against it or is claimed otherwise."""
+
+    told: At
+    instead: At
+
+
+class Contradictions:
+    """What some sentences say otherwise than a narrative; at most `most` places are looked at for each word."""
+
+    def __init__(self, said: Sentences, narrative: Sentences, most: int) -> None:
+        self.said = said
+        self._narrative = narrative
+        self._most = most
+
+    def of(self, told: Sequence[At]) -> Iterator[Contradiction]:
+        """Give what the sentences say otherwise than these words of the narrative."""
+        for clause in _clauses(told[:_MOST_TOLD]):
+            for word in clause:
+                instead: At | None = None
+                if word.item.value or word.item.role == "relation":
+                    instead = self._other_value(word)
+                elif word.item.role in {"content", "lead-in"}:
+                    instead = self._turned(word, clause) or self._opposite(word, clause)
+                if instead:
+                    yield Contradiction(word, instead)
+
+    def _other_value(self, told: At) -> At | None:
+        """Find another value, or another order ("after" for "before"), among the words that stand around one."""
+        rivals = self._rivals(self._values_said, told)
+        if not rivals or _is_compared(told):
+            return None
+        around = told.around()
+        least = _most_shared(around, self._places(self.said, told.item.key))
+        common = [(shared(around, at.around()), at) for at in rivals]
+        found = sorted((pair for pair in common if pair[0] > least), key=lambda pair: -pair[0])
+        return next((at for count, at in found if not self._is_explained(at, told, count)), None)
+
+    def _is_explained(self, found: At, told: At, common: int) -> bool:
+        """Tell whether the narrative has the same value there, or the place is about another value of it."""
+        if found.item.key in self._narrative.holding and told.item.key in self.said.holding:
+            return True
+        around = found.around()
+        keys = (found.item.key, f"number {found.item.value.amount}") if found.item.value else (found.item.key,)
+        if any(_most_shared(around, self._places(self._narrative, key)) >= common for key in keys):
+            return True
+        said = {told.item.key, *(item.key for item in found.sentence.items)}
+        others = (at for at in self._rivals(self._values_told, found) if at.item.key not in said)
+        return _most_shared(around, others) > common
+
+    def _turned(self, told: At, clause: Sequence[At]) -> At | None:
+        """Find where the output claims what the narrative denies, or denies what it claims."""
+        places = self._places(self.said, told.item.key)
+        denied = told.is_denied() if places else False
+        turned = [at for at in places if at.is_denied() != denied]
+        if not turned:
+            return None
+        around = told.around()
+        least = _most_shared(around, (at for at in places if at not in turned))
+        for found in turned:
+            common = _shared_there(around, found)
+            others = (at for at in self._places(self._narrative, told.item.key) if at.is_denied() != denied)
+            if common > least and _is_about(found, clause) and _most_shared(found.around(), others) < common:
+                return found
+        return None
+
+    def _opposite(self, told: At, clause: Sequence[At]) -> At | None:
+        """Find the opposite of a word of the narrative among the words that stand around it."""
+        opposites = sorted(opposites_of(told.item.folded) & self.said.holding.keys())
+        if not opposites:
+            return None
+        around, denied = told.around(), told.is_denied()
+        least = _most_shared(around, self._places(self.said, told.item.key))
+        others = [at for at in clause if at.at != told.at]
+        for found in (at for key in opposites for at in self._places(self.said, key)):
+            common = _shared_there(around, found)
+            told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
+            is_claimed = found.item.role == "content" and _is_about(found, others) and _claims(found, denied=denied)
+            if common > max(least, told_too) and is_claimed:
+                return found
+        return None
+
+    def _places(self, where: Sentences, key: str) -> list[At]:
+        held = islice(where.holding.get(key, ()), self._most)
+        return [At(sentence, at) for sentence in held for at, item in enumerate(sentence.items) if item.key == key]
+
+    def _rivals(self, values: Values, one: At) -> list[At]:
+        """Give the first of the values that stand against one."""
+        candidates = (at for question in _questions(one.item) for at in values.get(question, ()))
+        return [*islice((at for at in candidates if is_rival(one, at) or self._is_new_number(one, at)), self._most)]
+
+    def _is_new_number(self, one: At, other: At) -> bool:
+        """Tell whether two numbers count nothing in particular and the narrative has the other one nowhere."""
+        mine, its = one.item.value, other.item.value
+        is_bare = mine is not None and its is not None and mine.scale == its.scale == "bare"
+        return is_bare and other.item.key not in self._narrative.holding
+
+    @cached_property
+    def _values_said(self) -> Values:
+        return _values(self.said)
+
+    @cached_property
+    def _values_told(self) -> Values:
+        return _values(self._narrative)
+
+
+def is_rival(one: At, other: At) -> bool:
+    """Tell whether two values answer the same question otherwise; plain numbers do after the same word."""
+    mine, its = one.item.value, other.item.value
+    if not mine and not its:
+        return are_opposites(one.item.folded, other.item.folded)
+    if not mine or not its or mine.key == its.key or mine.scale == "near day":  # days depend on when one writes
+        return False
+    if _is_plain(mine.scale) and _is_plain(its.scale):
+        return mine.scale == its.scale != "bare" or _name_before(one) == _name_before(other)
+    if mine.scale == its.scale == "duration" and mine.amount != its.amount:
+        shorter, longer = sorted((float(mine.canonical), float(its.canonical)))
+        return longer <= shorter * _ANOTHER_QUESTION
+    return mine.is_alternative(its)
+
+
+def _is_plain(scale: str) -> bool:
+    return scale in _NAMED_BEFORE or scale.startswith("of ")
+
+
+def _name_before(at: At) -> str:
+    before = (item.key for item in reversed(at.sentence.items[: at.at]) if item.role == "content")
+    return next(before, "")
+
+
+def _is_compared(at: At) -> bool:
+    """Tell whether a value is the other side of a comparison, as in "cooler than the right"."""
+    before = (item.folded for item in reversed(at.sentence.items[: at.at]) if item.folded not in {"the", "on"})
+    return next(before, "") == "than"
+
+
+def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
+    clause: list[At] = []
+    for at in told:
+        if clause and (at.item.pause or at.item.folded in PARTING):
+            yield clause
+            clause = []
+        clause.append(at)
+    yield clause
+
+
+def _is_about(found: At, clause: Sequence[At]) -> bool:
+    """Tell whether a sentence has at least half of what a clause tells."""
+    told = {root(at.item) for at in clause if at.item.role in TELLING}
+    told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
+    return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
+
+
+def _claims(found: At, *, denied: bool) -> bool:
+    """Tell whether a word is claimed, or denied, in a sentence that denies nothing else."""
+    denies = any(item.role == "negation" for item in found.sentence.items)
+    return found.is_denied() if denied else not denies
+
+
+def _values(where: Sentences) -> Values:
+    """Give the values, and the words that say in which order things were, by the questions that they answer."""
+    values: Values = {}
+    for sentence in where.sentences:
+        for at, item in enumerate(sentence.items):
+            for question in _questions(item):
+                values.setdefault(question, []).append(At(sentence, at))
+    return values
+
+
+def _questions(item: Item) -> Iterator[str]:
+    """Name what a value or an order may answer: only those with a question in common can be rivals."""
+    if item.value:
+        yield _PLAIN if _is_plain(item.value.scale) else item.value.scale
+        if item.value.amount:
+            yield f"{item.value.amount} of what"
+    elif item.role == "relation":
+        yield "in which order"
+
+
+def _shared_there(around: Around, found: At) -> int:
+    its = found.around()
+    return shared(around, its) if around and its else _ALONE
+
+
+def _most_shared(around: Around, places: Iterable[At]) -> int:
+    """Give the most that any of these places shares with another one."""
+    return max((shared(around, at.around()) for at in places), default=0)

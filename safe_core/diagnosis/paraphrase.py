@@ -1,0 +1,38 @@
+"""Whether a sentence may say a term in words that mean the same."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.passages import Term
+from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.synonyms import SYNONYMS
+from safe_core.diagnosis.tokens import Item
+
+_EXACT: Final = frozenset(("number", "time", "day"))
+
+
+def is_paraphrased(term: Term, read: Sentences, most: int) -> bool:
+    """Tell whether one of at most `most` sentences has more words of a term than it lacks, some in a synonym."""
+    telling = [item for item in term.items if item.role in {"content", "value"} and item.key not in WEAK_WORDS]
+    return any(_says_most(telling, sentence) for sentence in islice(_candidates(telling, read), most))
+
+
+def _candidates(telling: list[Item], read: Sentences) -> Iterator[Sentence]:
+    """Give the sentences that have a synonym of a word, perhaps several times."""
+    for item in telling:
+        for synonym in SYNONYMS.get(item.key, ()):
+            yield from read.holding.get(synonym, ())
+
+
+def _says_most(telling: list[Item], sentence: Sentence) -> bool:
+    keys = {item.key for item in sentence.items}
+    content = {item.key for item in sentence.items if item.role == "content"}
+    lost = [item for item in telling if item.key not in keys and content.isdisjoint(SYNONYMS.get(item.key, ()))]
+    return not any(map(is_exact, lost)) and 2 * len(lost) < len(telling)
+
+
+def is_exact(item: Item) -> bool:
+    """Tell whether an item is a number, a time or a day, which no other word can mean; "tomorrow" is none."""
+    return item.value is not None and item.value.type in _EXACT and item.value.scale != "near day"

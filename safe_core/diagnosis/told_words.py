@@ -1,0 +1,118 @@
+"""The words of a narrative that a term asks for, and what stands around a word."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
+from safe_core.diagnosis.passages import Spot, Term, nearest
+from safe_core.diagnosis.sentences import ROOT, Sentence, Sentences
+from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.words import word_set
+from safe_core.matching_rule import normalise
+
+TELLING: Final = frozenset(("content", "value"))
+PARTING: Final = word_set("and but while whereas then")
+_COPULAS: Final = word_set("is are was were been")
+_NO_ONE: Final = word_set("no neither none nobody nothing")
+_NEAR: Final = 5  # words on each side of another that say what it is about
+_SAME_CLAUSE, _SAME_SENTENCE = 2, 1  # how much such a word counts
+_FEW: Final = 4  # one in so many words is no context
+_MOST_SENTENCES: Final = 8  # of the narrative that are compared with a term which it has in other words
+_LEAST_SHARE: Final = 0.6  # of that term stands in one of them
+
+Around = dict[str, int]  # the words around another, and how much each counts
+
+
+class At(NamedTuple):
+    """One item of a sentence."""
+
+    sentence: Sentence
+    at: int
+
+    @property
+    def item(self) -> Item:
+        return self.sentence.items[self.at]
+
+    @property
+    def spot(self) -> Spot:
+        """Give the item with its place in the original text."""
+        return Spot(self.item, self.sentence.element.passage(self.item.start, self.item.end))
+
+    def around(self) -> Around:
+        """Weigh the next words on both sides that tell something; those of the same clause count twice."""
+        around: Around = {}
+        for word, counts in (*self._outwards(-1), *self._outwards(1)):
+            around[word] = max(counts, around.get(word, 0))
+        return around
+
+    def _outwards(self, step: int) -> Iterator[tuple[str, int]]:
+        items, counts, left = self.sentence.items, _SAME_CLAUSE, _NEAR
+        places = range(self.at + 1, len(items)) if step > 0 else range(self.at - 1, -1, -1)
+        for place in places:
+            item = items[place]
+            if item.folded in PARTING or items[place if step > 0 else place + 1].pause:
+                counts = _SAME_SENTENCE
+            if item.role in TELLING and item.folded not in REFUSALS:
+                yield root(item), counts
+                left -= 1
+            if not left:
+                return
+
+    def is_denied(self) -> bool:
+        """Tell whether the sentence denies the word; with "no bed until 21:00" there was one.
+
+        "A negative screen" says what "the screen was negative" says; of "neither was harmed" both words are denied.
+        """
+        items = self.sentence.items
+        if not self.sentence.may_deny or any(item.folded == "until" for item in items[self.at :]):
+            return False
+        place = Place(self.sentence.element.text, items, self.at, self.at)
+        return is_denied_at(place) or self._is_negative() or self._has_denied_subject()
+
+    def _is_negative(self) -> bool:
+        """Tell whether "negative" stands near in the same clause."""
+        return any(item.folded == "negative" for item in (*self._clause(-1), *self._clause(1)))
+
+    def _has_denied_subject(self) -> bool:
+        before = [item.folded for item in self._clause(-1)]
+        return bool(before) and before[0] in _COPULAS and not _NO_ONE.isdisjoint(before)
+
+    def _clause(self, step: int) -> Iterator[Item]:
+        """Give the next items before or after the word, up to the end of its clause."""
+        items = self.sentence.items
+        places = range(self.at + 1, len(items)) if step > 0 else range(self.at - 1, -1, -1)
+        for place in islice(places, _NEAR):
+            if items[place].folded in PARTING or items[place if step > 0 else place + 1].pause:
+                return
+            yield items[place]
+
+
+def root(item: Item) -> str:
+    """Give what the forms of a word have in common, by which contexts are compared."""
+    return item.key if item.value else item.key[:ROOT]
+
+
+def shared(around: Around, others: Around) -> int:
+    """Say how much of what stands around two places is the same; a little of much is nothing."""
+    common = sum(min(counts, others[word]) for word, counts in around.items() if word in others)
+    return common if common * _FEW >= min(sum(around.values()), sum(others.values())) else 0
+
+
+def told_words(term: Term, narrative: Sentences) -> list[At]:
+    """Find the words that a term asks for where the narrative has it: word for word, or nearest to that."""
+    needle = normalise(term.text)
+    for at in narrative.joined.places(needle, 1):
+        _, place = narrative.joined.first_piece(at, at + len(needle))
+        return [
+            At(sentence, number)
+            for sentence in narrative.sentences
+            if sentence.items[0].start < place.end and sentence.items[-1].end > place.start
+            for number, item in enumerate(sentence.items)
+            if item.start < place.end and item.end > place.start
+        ]
+    found = nearest(term, narrative, _MOST_SENTENCES)
+    if not found or found[0].share < _LEAST_SHARE:
+        return []
+    window = range(found[0].first, found[0].last + 1)
+    return [At(found[0].sentence, at) for at in window if found[0].items[at].key in term.needed]

@@ -1,0 +1,116 @@
+"""Whether the sentences of an output say all of a term, in whatever form, and what they lack of it."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from safe_core.diagnosis.bound_values import otherwise_bound
+from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
+from safe_core.diagnosis.denial_scope import Place, is_denied_at
+from safe_core.diagnosis.kinds import Evidence
+from safe_core.diagnosis.lexicon import FOUND_WORDS, WEAK_WORDS
+from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.same_words import held_in_other_form, is_same_word
+from safe_core.diagnosis.sentences import ROOT
+from safe_core.diagnosis.tokens import Item
+
+_MOST_PIECES: Final = 3
+_MOST_COMPARED: Final = 32  # words of a term that are looked for in another form
+_WANTED: Final = frozenset(("content", "value", "certainty", "affirmation"))
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The passages that hold a term together, nearest first, and what they lack of it."""
+
+    pieces: tuple[Match, ...]
+    lacking: tuple[Item, ...]
+
+    @property
+    def lost(self) -> tuple[Item, ...]:
+        """What they lack, but for words that say little by themselves."""
+        return tuple(item for item in self.lacking if item.key not in WEAK_WORDS)
+
+    @property
+    def lacks_something(self) -> bool:
+        """Tell whether the nearest passage lacks a word of the term, if only a verb or an order."""
+        match = self.pieces[0]
+        return bool(self.lacking) or any(
+            item.role in {"lead-in", "relation"} and item.key not in match.keys for item in match.term.items
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether the passages say all of the term."""
+        return bool(self.pieces) and not self.lost
+
+
+def wording(evidence: Evidence, context: Collection[str]) -> Wording:
+    """Collect the passages that say a term, each as far as it tells something that the nearer ones lack.
+
+    `context` are the keys of the sentence of the narrative that tells what the term asks for.
+    """
+    term = evidence.term
+    wanted = [item for item in term.items if item.role in _WANTED] or list(term.essential)
+    lacking = wanted
+    pieces: list[Match] = []
+    for match in chain(evidence.matches[:MOST_TRIED], _in_other_forms(evidence)):
+        if len(pieces) == _MOST_PIECES or not lacking:
+            break
+        held = _held(match, wanted)
+        if not held.isdisjoint(lacking) and _agrees(match) and (not pieces or _belongs(match, held, context)):
+            pieces.append(match)
+            lacking = [item for item in lacking if item not in held]
+    return Wording(tuple(pieces), tuple(lacking))
+
+
+def _in_other_forms(evidence: Evidence) -> Iterator[Match]:
+    """Give the sentences that have a word of the term in another form only, each as a passage of that word."""
+    for item in evidence.term.items:
+        if item.role == "content" and item.key not in WEAK_WORDS:
+            for key in evidence.read.by_root.get(item.folded[:ROOT], ())[:MOST_TRIED]:
+                if key != item.key and is_same_word(item.folded, key):
+                    for sentence in evidence.read.holding[key][:MOST_TRIED]:
+                        at = next(at for at, other in enumerate(sentence.items) if other.key == key)
+                        yield Match(evidence.term, sentence, at, at, 0.0)
+
+
+def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
+    """Give those of the wanted items that a passage has, in whatever form."""
+    classes = {WEAK_WORDS[item.key] for item in match.items if item.key in WEAK_WORDS}
+    is_found = any(item.folded in FOUND_WORDS for item in match.items)
+    held = frozenset(
+        item
+        for item in wanted
+        if item.key in match.keys or WEAK_WORDS.get(item.key) in classes or (item.role == "affirmation" and is_found)
+    )
+    others = [item for item in wanted if item not in held][:_MOST_COMPARED]
+    return held | held_in_other_form(match.term, others, match.sentence) if others else held
+
+
+def _belongs(match: Match, held: frozenset[Item], context: Collection[str]) -> bool:
+    """Tell whether a further passage belongs to the term.
+
+    A phrase of it does, and an element that tells nothing else; a single word does among words of its context.
+    """
+    if len(held) > 1 or tells_by_itself(match, match.term.core & match.keys):
+        return True
+    others = [item.key for item in match.items if item.role in _WANTED and item not in match.window]
+    return bool(others) and all(key in context for key in others)
+
+
+def _agrees(match: Match) -> bool:
+    """Tell whether a passage denies the words that the term denies, and has its values at the same words."""
+    if otherwise_bound(match):
+        return False
+    term = match.term
+    if not any(item.role == "negation" for item in (*term.items, *match.items)):
+        return True
+    places = {item.key: at for at, item in enumerate(match.items) if item.role == "content"}
+    return all(
+        is_denied_at(Place(term.text, term.items, at, at))
+        == is_denied_at(Place(match.sentence.element.text, match.items, places[item.key], places[item.key]))
+        for at, item in enumerate(term.items)
+        if item.role == "content" and item.key in places
+    )

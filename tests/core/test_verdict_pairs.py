@@ -1,0 +1,168 @@
+"""One term against one output: what says the same in another form, and what contradicts the narrative."""
+
+import pytest
+
+from safe_core import Expectations, Output
+from safe_core.diagnosis import Verdict, diagnose
+
+
+def verdict(term: str, signals: tuple[str, ...], narrative: str | None) -> Verdict:
+    (miss,) = diagnose(Expectations((term,)), Output(signals, "The case was discussed."), narrative).misses
+    return miss.verdict
+
+
+@pytest.mark.parametrize(
+    ("term", "said"),
+    [
+        ("stenosis of 70 per cent", "stenosis of 70%"),
+        ("oxygen at 2 litres per minute", "oxygen at 2 L/min"),
+        ("paracetamol 1 g was given", "paracetamol 1000 mg given"),
+        ("weight was 72.5 kilograms", "weight 72.5 kg"),
+        ("arrived at twenty past eight", "arrived at 08:20"),
+        ("seen at quarter to nine", "seen at 8:45"),
+        ("seen at a quarter past nine", "seen at 9:15 am"),
+        ("temperature of 38.4 degrees", "temperature of 38.4 °C"),
+        ("blood pressure 150 over 95", "BP 150/95"),
+        ("a dozen stitches", "12 stitches"),
+        ("a 3-week history of cough", "3-week cough history"),
+        ("cough for 3 weeks", "three-week history of cough"),
+        ("morphine 2.5 mg IV", "2.5 mg of intravenous morphine"),
+        ("follow-up in the clinic", "followup in clinic"),
+        ("non-weight-bearing for six weeks", "nonweightbearing for 6 weeks"),
+        ("re-admitted after two days", "readmitted after 2 days"),
+        ("twice-daily dressings", "dressings twice a day"),
+        ("X-ray of the chest was clear", "clear chest X-ray"),
+        ("a single dose of azithromycin", "single-dose azithromycin"),
+        ("on the fourth of May", "on 4 May"),
+        ("1,200 mL of crystalloid", "1.2 litres of crystalloid"),
+        ("lactate 4", "lactate of four"),
+        ("NEWS 7", "NEWS score of 7"),
+        ("aged 7 months", "7-month-old"),
+        ("every twelve hours", "12-hourly"),
+        ("heart rate of 130 beats per minute", "HR 130 bpm"),
+        ("respiratory rate 32 breaths/min", "RR 32"),
+        ("SpO2 of 88 percent on air", "saturation 88% on room air"),
+        ("half-hourly observations", "observations every 30 minutes"),
+        ("fifty milligrams of tramadol", "tramadol 50 mg"),
+        ("second-degree burn of the forearm", "second degree forearm burn"),
+        ("type II diabetes", "type 2 diabetes"),
+        ("ulcer had healed", "healed ulcer"),
+        ("creatinine was 210 µmol/L", "creatinine 210 umol/l"),
+        ("left-sided weakness", "weakness on the left side"),
+        ("right hemicolectomy", "R hemicolectomy"),
+        ("the abdomen was soft", "soft abdomen"),
+        ("five litres", "5 L"),
+        ("at midday", "at 12:00"),
+        ("seven out of ten", "7/10"),
+        ("30 mL/kg bolus", "bolus of 30 ml per kg"),
+        ("40 units of insulin", "insulin 40 IU"),
+    ],
+)
+def test_what_says_the_same_in_another_form_is_for_the_term(term: str, said: str) -> None:
+    narrative = f"The story begins here. {term[0].upper()}{term[1:]}. Nothing more was said of it."
+    assert verdict(term, (said,), narrative) == "term"
+
+
+CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
+    "He was given 5 mg of morphine at 10:00 and 10 mg at 14:00.": [
+        ("5 mg of morphine at 10:00", ("10 mg of morphine at 14:00",), "prompt/look"),
+    ],
+    "The left knee was swollen and the right ankle was painful.": [
+        ("left knee was swollen", ("right knee swollen", "painful right ankle"), "output"),
+        ("left knee was swollen", ("right ankle painful",), "prompt"),
+    ],
+    "She was seen on Monday and discharged on Wednesday.": [
+        ("discharged on Wednesday", ("seen on Monday",), "prompt"),
+        ("discharged on Wednesday", ("discharged on Thursday",), "output"),
+        ("discharged on Wednesday", ("discharged on Monday",), "output/look"),
+    ],
+    "There was no fever. He had a cough.": [
+        ("no fever", ("cough",), "prompt"),
+        ("no fever", ("afebrile", "cough"), "prompt/look/term"),
+        ("There was no fever", ("fever and cough",), "output"),
+    ],
+    "Heparin was given before the procedure.": [
+        ("Heparin was given before the procedure", ("heparin given after the procedure",), "output"),
+    ],
+    "Metoprolol 50 mg twice daily was continued.": [
+        ("Metoprolol 50 mg twice daily", ("metoprolol 50 mg once daily",), "output"),
+        ("Metoprolol 50 mg twice daily", ("metoprolol 50 mg",), "prompt"),
+    ],
+    "Metoprolol 50 mg twice daily was continued. Ramipril 5 mg once daily was added.": [
+        ("Metoprolol 50 mg twice daily", ("ramipril 5 mg once daily",), "prompt"),
+        ("Ramipril 5 mg once daily was added", ("ramipril 50 mg once daily added",), "output/look"),
+    ],
+    "Pain was 3/10 at rest and 7/10 on walking.": [
+        ("7/10 on walking", ("pain 3/10 at rest",), "prompt"),
+    ],
+    "He denies chest pain.": [
+        ("denies chest pain", ("chest pain",), "output"),
+        ("denies chest pain", ("no chest pain",), "term"),
+    ],
+    "The wound was clean and dry.": [
+        ("wound was clean", ("wound infected",), "look/output"),
+    ],
+    "A severe allergic reaction followed.": [
+        ("severe allergic reaction", ("mild allergic reaction",), "output"),
+        ("severe allergic reaction", ("allergic reaction",), "prompt"),
+    ],
+    "Two sutures were placed.": [
+        ("Two sutures were placed", ("three sutures placed",), "output"),
+    ],
+    "The scan showed a 3 cm mass in the right lobe and a 1 cm cyst in the left lobe.": [
+        ("3 cm mass in the right lobe", ("1 cm cyst in the left lobe",), "prompt"),
+        ("3 cm mass in the right lobe", ("3 cm mass in the left lobe", "1 cm cyst in the left lobe"), "output"),
+    ],
+    "Sodium was 128 on Monday and 134 on Thursday.": [
+        ("Sodium was 128 on Monday", ("sodium 134 on Monday",), "output/look"),
+    ],
+    "The patient may have had a seizure.": [
+        ("may have had a seizure", ("seizure",), "output"),
+    ],
+    "Appendicitis was suspected.": [
+        ("Appendicitis was suspected", ("appendicitis",), "output"),
+    ],
+    "Appendicitis was suspected and later confirmed at surgery.": [
+        ("Appendicitis was suspected", ("appendicitis confirmed at surgery",), "prompt/look/output"),
+    ],
+    "No abscess was seen on CT. A week later an abscess had formed.": [
+        ("No abscess was seen on CT", ("abscess one week later",), "prompt/look"),
+    ],
+    "Her father died of a stroke and her mother has diabetes.": [
+        ("mother has diabetes", ("father has diabetes",), "output/look"),
+        ("mother has diabetes", ("father died of a stroke",), "prompt"),
+    ],
+    "Antibiotics were stopped on day 5.": [
+        ("Antibiotics were stopped on day 5", ("antibiotics stopped on day 7",), "output"),
+        ("Antibiotics were stopped on day 5", ("antibiotics started on day 5",), "output"),
+    ],
+    "He drinks 20 units of alcohol a week.": [
+        ("20 units of alcohol a week", ("20 units of alcohol a day",), "output"),
+    ],
+    "He drinks 20 units of alcohol a week and smokes 10 cigarettes a day.": [
+        ("20 units of alcohol a week", ("smokes 10 cigarettes a day",), "prompt"),
+    ],
+    "Ultrasound was normal. CT was not done.": [
+        ("CT was not done", ("normal ultrasound", "CT done"), "output"),
+        ("CT was not done", ("normal CT",), "output/look"),
+    ],
+    "Dose was increased to 20 mg.": [
+        ("Dose was increased to 20 mg", ("dose reduced to 20 mg",), "output"),
+    ],
+}
+"""A narrative → terms, the signals of an output, and the verdicts that are right, perhaps one of several."""
+
+
+@pytest.mark.parametrize(
+    ("narrative", "term", "signals", "verdicts"),
+    [(narrative, *claim) for narrative, claims in CLAIMS.items() for claim in claims],
+)
+def test_an_output_contradicts_where_it_says_otherwise_of_the_same(
+    narrative: str, term: str, signals: tuple[str, ...], verdicts: str
+) -> None:
+    assert verdict(term, signals, narrative) in verdicts.split("/")
+
+
+def test_a_narrative_that_was_not_given_contradicts_nothing() -> None:
+    assert verdict("no fever", ("fever",), "There was no fever.") == "output"
+    assert verdict("no fever", ("fever",), None) == "look"
