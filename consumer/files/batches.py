@@ -98,12 +98,17 @@ def narratives_of(batch: LoadedBatch) -> dict[str, str]:
 
     They are read separately because scoring does not need them; raises ConfigurationError if the file has changed.
     """
+    return {test_id: texts[0] for test_id, texts in all_narratives_of(batch).items()}
+
+
+def all_narratives_of(batch: LoadedBatch) -> dict[str, list[str]]:
+    """The same, but if a test_id appears several times, the narratives of all, in their order."""
     _, document = read_again(batch)
-    narratives: dict[str, str] = {}
+    narratives: dict[str, list[str]] = {}
     for case in document["test_cases"] if isinstance(document, dict) else ():
         text = narrative_of(case)
         if text is not None and isinstance(case.get("test_id"), str):
-            narratives.setdefault(case["test_id"], text)
+            narratives.setdefault(case["test_id"], []).append(text)
     return narratives
 
 

@@ -14,8 +14,9 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
-from consumer.files.batches import Batches, batch_names, load_batches, narratives_of, usable_batches
+from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batches, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
+from consumer.offline.narratives import read_from
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
@@ -172,7 +173,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         raise ConfigurationError(f"{visible(str(test_dir))}: {error}") from error
     if isinstance(found, Poison):
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
-    narrative = _narrative(event, test_dir)
+    narrative = _narrative(event, found, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
     # as the worker scores it
     by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
@@ -204,8 +205,9 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
     return event
 
 
-def _narrative(event: InputEvent, test_dir: Path) -> str | None:
-    """The narrative of the case in its own batch, else in the first that has one."""
+def _narrative(event: InputEvent, case: TestCase, test_dir: Path) -> str | None:
+    """The narrative that the output was made from, if it is the case's; else that of its own batch, or of the first."""
     names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
-    told = (narratives_of(batch).get(event.test_id) for batch in usable_batches(test_dir, names))
-    return next((narrative for narrative in told if narrative is not None), None)
+    batches = usable_batches(test_dir, names)
+    told = (text for batch in batches for text in all_narratives_of(batch).get(event.test_id, ()))
+    return read_from(told, event.narrative) if event.narrative in case.narratives else next(told, None)

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.batches import narratives_of
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
+from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.terminal import NO_BAR, Bar
@@ -61,11 +61,12 @@ class Origin(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The answer that stands for a case; its output is kept only where it will be explained."""
+    """The answer that stands for a case, and what it is explained by; its output is kept only where it will be."""
 
     origin: Origin
     rules: Rules
     doubtful: tuple[DoubtfulHit, ...]
+    narrative: str | None
     output: Output | None
 
 
@@ -119,7 +120,7 @@ class Scoring:
     def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None, *, keep: bool) -> None:
         self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
         self._answers = Answers(selection)
-        self._told = {batch.name: narratives_of(batch) for batch in selection.batches}
+        self._told = Narratives(selection, self._answers)
         self._fold = BatchFold()
         self._standing: dict[str, _Answer] = {}
         self._files: list[OutputFile] = []
@@ -215,21 +216,10 @@ class Scoring:
         narratives = self._answers.narratives(entry, origin.rank)
         row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
+            told = self._told.of_output(entry, origin.rank)
             # Another patient's narrative settles nothing.
-            narrative = None if row.input_matches is False else self._narrative(entry.test_id, origin)
-            doubtful = doubtful_hits(entry.output, narrative, row.details)
-            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, entry.output if self._keep else None)
-
-    def _narrative(self, test_id: str, origin: Origin | None) -> str | None:
-        """Give the narrative of a case: of the batch that was answered, else of the first that tells any.
-
-        Batches that repeat a case may tell its story in other words. An answer for a batch that was not selected counts
-        as one for the first.
-        """
-        held = self._selection.cases[test_id].batches
-        answered = held[origin.rank] if origin is not None and origin.rank < len(held) else held[0]
-        narratives = (self._told[batch.name].get(test_id) for batch in (answered, *held))
-        return next((text for text in narratives if text is not None), None)
+            doubtful = doubtful_hits(entry.output, None if row.input_matches is False else told, row.details)
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.output if self._keep else None)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -266,8 +256,10 @@ class Scoring:
     def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
         """Explain the run that finish() has given."""
         outputs = {test_id: answer.output or EMPTY_OUTPUT for test_id, answer in self._standing.items()}
-        origins = {test_id: answer.origin for test_id, answer in self._standing.items()}
-        narratives = {test_id: self._narrative(test_id, origins.get(test_id)) for test_id in self._selection.cases}
+        narratives = {
+            test_id: answer.narrative if (answer := self._standing.get(test_id)) else self._told.of_case(test_id)
+            for test_id in self._selection.cases
+        }
         return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
 
     # --- what a person must know --------------------------------------------------------------------------------------

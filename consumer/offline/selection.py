@@ -229,12 +229,14 @@ class Answers:
 
     def narratives(self, entry: Entry, rank: int) -> tuple[str, ...]:
         """The digests of the narratives that an entry of that rank may have been made from."""
-        selected = self._selection.cases[entry.test_id]
-        place = rank - len(selected.batches)
-        if place < 0:
-            return selected.narratives
-        row = [*self._unselected.values()][place].rows[entry.test_id]
-        return (*selected.narratives, *(row.narratives if isinstance(row, TestCase) else ()))
+        rows = (batch.rows[entry.test_id] for batch in self.unselected_holders(entry, rank))
+        more = (digest for row in rows if isinstance(row, TestCase) for digest in row.narratives)
+        return (*self._selection.cases[entry.test_id].narratives, *more)
+
+    def unselected_holders(self, entry: Entry, rank: int) -> list[LoadedBatch]:
+        """The batches that an entry of that rank answers and that were not selected: those with its batch_index."""
+        is_selected = rank < len(self._selection.cases[entry.test_id].batches)
+        return [] if is_selected else [batch for _, batch in self._of_its_index(entry)]
 
     def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
         if len(selected.batches) == 1:
@@ -250,11 +252,20 @@ class Answers:
         return self._ranks_among_selected(entry, selected)
 
     def _ranks_by_foreign_index(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        for place, other in enumerate(self._unselected.values()):
-            if other.batch_index == entry.batch_index and entry.test_id in other.rows:
-                same = not differ((selected.test_case, other.rows[entry.test_id]))
-                return (len(selected.batches) + place,) if same else ()
-        return self._ranks_among_selected(entry, selected)
+        others = self._of_its_index(entry)
+        if not others:
+            return self._ranks_among_selected(entry, selected)
+        if differ((selected.test_case, others[0][1].rows[entry.test_id])):
+            return ()
+        return (len(selected.batches) + others[0][0],)
+
+    def _of_its_index(self, entry: Entry) -> list[tuple[int, LoadedBatch]]:
+        """The batches that were not selected and hold an entry's case under its batch_index, each with its place."""
+        return [
+            (place, batch)
+            for place, batch in enumerate(self._unselected.values())
+            if batch.batch_index == entry.batch_index and entry.test_id in batch.rows
+        ]
 
     def is_elsewhere(self, test_id: str) -> bool:
         """Tell whether a batch of the folder that was not selected, or a case of another concern, has the test_id."""
