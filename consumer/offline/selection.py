@@ -255,7 +255,7 @@ class Answers:
         others = self._of_its_index(entry)
         if not others:
             return self._ranks_among_selected(entry, selected)
-        if differ((selected.test_case, others[0][1].rows[entry.test_id])):
+        if differ((selected.test_case, *(batch.rows[entry.test_id] for _, batch in others))):
             return ()
         return (len(selected.batches) + others[0][0],)
 
