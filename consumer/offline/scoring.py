@@ -16,7 +16,7 @@ from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_l
 from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
-from consumer.offline.selection import Answers, SelectedCase, Selection
+from consumer.offline.selection import Answers, SelectedCase, Selection, WhyNone
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
@@ -74,44 +74,60 @@ class _Answer(NamedTuple):
 class _Unanswering:
     """How many outputs answer no selected test case, and a few names: memory stays bounded however many come."""
 
-    elsewhere: int = 0  # those whose case is in a batch of the folder that was not selected
-    unknown: int = 0
+    counts: Counter[WhyNone] = field(default_factory=Counter)
     test_ids: dict[str, None] = field(default_factory=dict)  # of the unknown ones
     concerns: dict[str, None] = field(default_factory=dict)
+    other_concerns: dict[str, None] = field(default_factory=dict)
 
-    def note(self, entry: Entry, *, is_elsewhere: bool) -> None:
+    def note(self, entry: Entry, why: WhyNone) -> None:
         """Count one."""
-        if is_elsewhere:
-            self.elsewhere += 1
-        else:
-            self.unknown += 1
-            self._remember(self.test_ids, entry.test_id)
-        self._remember(self.concerns, entry.concern_id)
-
-    def _remember(self, names: dict[str, None], name: str | None) -> None:
-        if name is not None and len(names) < _NAMED:
-            names[name] = None
+        self.counts[why] += 1
+        _remember(self.concerns, entry.concern_id, _NAMED)
+        if why == "unknown":
+            _remember(self.test_ids, entry.test_id, _LISTED + 1)
+        elif why == "other_concern":
+            _remember(self.other_concerns, entry.concern_id, _NAMED)
 
     def remarks(self) -> Iterator[str]:
         """Say how many outputs are ignored, and why."""
-        if self.elsewhere:
-            what = "for a test case" if self.elsewhere == 1 else "for test cases"
-            yield f"{count_of(self.elsewhere, 'output')} ignored: {what} of the folder that is not selected"
-        if self.unknown:
-            its = "its" if self.unknown == 1 else "their"
-            more = " …" if self.unknown > len(self.test_ids) else ""
-            listed = named(self.test_ids, _NAMED, MAX_ID_LENGTH)
-            yield f"{count_of(self.unknown, 'output')} ignored, no test case has {its} test_id: {listed}{more}"
+        if count := self.counts["not_selected"]:
+            what = "a test case of the folder that is" if count == 1 else "test cases of the folder that are"
+            yield f"{count_of(count, 'output')} ignored: for {what} not selected"
+        if count := self.counts["other_concern"]:
+            what = "for a selected test case, but it names" if count == 1 else "for selected test cases, but they name"
+            listed = named(self.other_concerns, _NAMED, MAX_ID_LENGTH)
+            yield f"{count_of(count, 'output')} ignored: {what} another concern: {listed}"
+        if count := self.counts["unknown"]:
+            yield f"{count_of(count, 'output')} ignored: no test case has {self._unknown(count)}"
+
+    def _unknown(self, outputs: int) -> str:
+        ids = len(self.test_ids)
+        listed = named(self.test_ids, _NAMED, MAX_ID_LENGTH)
+        if ids == 1:
+            return f"{'its' if outputs == 1 else 'their'} test_id: {listed}"
+        if ids <= _LISTED:
+            return f"their {ids} test_ids: {listed}"
+        return f"their test_ids (more than {_LISTED}): {named(self._a_few_test_ids, _NAMED, MAX_ID_LENGTH)} …"
+
+    @property
+    def _a_few_test_ids(self) -> list[str]:
+        return [*islice(self.test_ids, _NAMED)]
 
     def refusal(self, concern_id: str) -> str:
         """Say that nothing at all answers the selected test cases, and what the outputs are about."""
         concerns = f"concern {named(self.concerns, _NAMED, MAX_ID_LENGTH)}" if self.concerns else "no concern"
-        ids = f", test_ids such as {named(self.test_ids, _NAMED, MAX_ID_LENGTH)}" if self.test_ids else ""
+        few = named(self._a_few_test_ids, _NAMED, MAX_ID_LENGTH)
+        ids = f", test_ids such as {few}" if few else ""
         return (
             f"no output answers any selected test case of concern {visible(concern_id)}: the outputs "
-            f"({self.elsewhere + self.unknown} in all) name {concerns}{ids}. Is --outputs the right file, and are "
+            f"({self.counts.total()} in all) name {concerns}{ids}. Is --outputs the right file, and are "
             "--concern and --batch the right choice? To score all cases as empty, give --allow-empty"
         )
+
+
+def _remember(names: dict[str, None], name: str | None, most: int) -> None:
+    if name is not None and len(names) < most:
+        names[name] = None
 
 
 class Scoring:
@@ -120,6 +136,8 @@ class Scoring:
     def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None, *, keep: bool) -> None:
         self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
         self._answers = Answers(selection)
+        # Of selections over the same files, the first alone tells what answers none of them.
+        self._others = [Answers(each) for each in selection.others] if selection.is_first else []
         self._told = Narratives(selection, self._answers)
         self._fold = BatchFold()
         self._standing: dict[str, _Answer] = {}
@@ -153,7 +171,13 @@ class Scoring:
             elif ranks:
                 yield number, entry, ranks
             else:
-                self._unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
+                self._note_unanswering(entry)
+
+    def _note_unanswering(self, entry: Entry) -> None:
+        is_asked = self._selection.only is None and self._selection.is_first
+        if is_asked and not any(other.ranks(entry) for other in self._others):
+            whys = [answers.why_none(entry) for answers in (self._answers, *self._others)]
+            self._unanswering.note(entry, "other_concern" if "other_concern" in whys else whys[0])
 
     def _add_events(self, file: OutputFile, bar: Bar) -> None:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
@@ -267,6 +291,11 @@ class Scoring:
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
         yield from self._unanswering.remarks()
+        called = self._selection.called
+        for remark in self._remarks_on_cases():
+            yield f"{called}: {remark}" if called else remark
+
+    def _remarks_on_cases(self) -> Iterator[str]:
         yield from self._remarks_on_narratives()
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
@@ -282,7 +311,13 @@ class Scoring:
             yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"
         if len(self._failed) > _LISTED:
             yield f"{len(self._failed) - _LISTED} more generations failed"
-        yield from self._remarks_on_overrides()
+        if self._selection.only is None:
+            yield from self._remarks_on_selection()
+
+    def _remarks_on_selection(self) -> Iterator[str]:
+        """Say what is of interest only where all test cases of some batches are looked at."""
+        if not self._selection.others:  # each of which may be judged by other overrides
+            yield from self._remarks_on_overrides()
         if not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
         elif missing := len(self._selection.cases) - len(self._standing):

@@ -94,7 +94,7 @@ def test_outputs_that_answer_nothing_are_named_and_never_scored(cases: Path, tmp
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert run.report["summary"]["total_cases"] == 2
-    assert remarks == ["2 outputs ignored, no test case has their test_id: Z-1, Z-2"]
+    assert remarks == ["2 outputs ignored: no test case has their 2 test_ids: Z-1, Z-2"]
 
 
 def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tmp_path: Path) -> None:
@@ -102,8 +102,16 @@ def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tm
 
     _, remarks = scored(cases, outputs, pattern="asthma_1")
 
-    assert remarks[0] == "60 outputs ignored, no test case has their test_id: Z-0, Z-1, Z-2 …"
+    assert remarks[0] == "60 outputs ignored: no test case has their test_ids (more than 50): Z-0, Z-1, Z-2 …"
     assert remarks[1] == "no output answers any selected test case: is --outputs the right file?"
+
+
+def test_outputs_of_one_unknown_test_id_are_counted_beside_it(cases: Path, tmp_path: Path) -> None:
+    outputs = write_report(tmp_path / "run.json", answer("A-1"), answer("A-2"), answer("Z-1"), answer("Z-1"))
+
+    _, remarks = scored(cases, outputs, pattern="asthma_1")
+
+    assert remarks == ["2 outputs ignored: no test case has their test_id: Z-1"]
 
 
 def test_files_without_any_output_are_refused(cases: Path, tmp_path: Path) -> None:
@@ -155,7 +163,7 @@ def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Pat
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert labels(run) == {"A-1": "Fail", "A-2": "Pass"}
-    assert remarks[0] == "1 output ignored: for a test case of the folder that is not selected"
+    assert remarks[0] == "1 output ignored: for a selected test case, but it names another concern: Z99"
 
 
 def test_a_test_id_of_two_concerns_is_scored_in_either(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def judged(desk: Desk, *, pattern: str = "*") -> tuple[bool | None, list[str], l
     return result["input_matches"], kinds, [miss["verdict"] for miss in result["misses"]]
 
 
-SEVEN_OF_ITS_OWN = (True, [], ["term"])
+SEVEN_OF_ITS_OWN: tuple[bool, list[str], list[str]] = (True, [], ["term"])
 """The output says 7 mg, and so does the narrative it was made from: it is right, and the term is not."""
 SEVEN_FOR_FIVE = ["other_value"], ["output"]
 

@@ -68,7 +68,7 @@ def test_outputs_for_other_batches_take_one_line(capsys: pytest.CaptureFixture[s
     score()
     told = capsys.readouterr().err.splitlines()
     assert "safe: 1 output ignored: for a test case of the folder that is not selected" in told
-    assert "safe: 4 outputs ignored, no test case has their test_id: Z-1, Z-2, Z-3 …" in told
+    assert "safe: 4 outputs ignored: no test case has their 4 test_ids: Z-1, Z-2, Z-3 and 1 more" in told
 
 
 def test_an_override_that_judges_no_case_is_named(capsys: pytest.CaptureFixture[str]) -> None:
