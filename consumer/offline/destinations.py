@@ -34,7 +34,7 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
         rf'<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*<meta name="generator" content="{_PAGE}">'
     ),
     re.compile(r'<\?xml[^>]*\?>\s*<testsuites name="SAFE v0 '),
-    re.compile("|".join(re.escape(",".join(header)) for header in (csv_tables.CASES, csv_tables.TERMS))),
+    re.compile("|".join(map(re.escape, csv_tables.FIRST_COLUMNS))),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
     re.compile(r"[\w ]{1,60}: of \d+ judged cases?, \d+ got a worse label, "),
     re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
