@@ -18,7 +18,7 @@ from consumer.expectations.cases import Row, TwiceDifferently, rows_of
 from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
-from consumer.files.batches import batch_names, chosen, read_document
+from consumer.files.batches import batch_names, chosen, no_batch, read_document
 from consumer.kafka import transactional_ids
 from consumer.kafka.connection import Connection
 from consumer.kafka.partitioner import partition_of_key
@@ -83,7 +83,7 @@ def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False
     in_folder = batch_names(folder)
     names = chosen(pattern, in_folder)
     if not names:
-        raise ConfigurationError(f"{visible(str(folder))} holds no batch file {visible(pattern)}{SUFFIX}")
+        raise no_batch(folder, pattern, in_folder)
     problems: list[str] = []
     batches = {name: list(_planned_cases(folder, name, problems, with_narrative=with_narrative)) for name in names}
     if problems:
