@@ -19,6 +19,7 @@ from consumer.files.batches import (
     usable_batches,
 )
 from consumer.files.outputs import Entry
+from consumer.files.repeated_keys import repeated_keys_lines
 from consumer.text import count_of, named, visible
 from safe_core import (
     MAX_ID_LENGTH,
@@ -200,12 +201,15 @@ def _selected(
         _check_name(batch.name, test_dir)
     cases = _merged(batches, rows)
     twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
+    remarks = [*repeated_keys_lines((batch.path, batch.repeated_keys) for batch in (() if together else loaded))]
+    if twice and only is None:
+        remarks.append(_counted_once(twice))
     return Selection(
         ANY_CONCERN if concern is None else _as_spelled(concern, cases.values()),
         test_dir,
         batches,
         cases,
-        (_counted_once(twice),) if twice and only is None else (),
+        tuple(remarks),
         is_of_any_concern=concern is None,
         only=only,
         together=together,
