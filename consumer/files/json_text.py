@@ -14,8 +14,11 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 def parse_json_of_file(raw: bytes, first_line: int = 1) -> object:
-    """Parse as strictly as an event, but for a byte order mark; raises Poison. `raw` begins at a line of the file."""
-    plain = raw.removeprefix(BYTE_ORDER_MARK)
+    """Parse as strictly as an event, but for a byte order mark at the file's beginning; raises Poison.
+
+    `raw` begins at a line of the file.
+    """
+    plain = raw.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else raw
     try:
         return parse_json(plain)
     except NotJson as error:

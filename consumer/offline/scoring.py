@@ -67,6 +67,7 @@ class _Answer(NamedTuple):
     rules: Rules
     doubtful: tuple[DoubtfulHit, ...]
     narrative: str | None
+    error: str | None
     output: Output | None
 
 
@@ -148,7 +149,7 @@ class Scoring:
         self._passed_over: dict[str, None] = {}
         self._failed: dict[str, str] = {}
         self._unanswering = _Unanswering()
-        self._outputs = self._outdated = self._set_aside = 0
+        self._outputs = self._outdated = self._set_aside = self._set_aside_unselected = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -243,7 +244,8 @@ class Scoring:
             told = self._told.of_output(entry, origin.rank)
             # Another patient's narrative settles nothing.
             doubtful = doubtful_hits(entry.output, None if row.input_matches is False else told, row.details)
-            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.output if self._keep else None)
+            output = entry.output if self._keep else None
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -258,7 +260,9 @@ class Scoring:
             self._passed_over[f"{entry.test_id} ({worse})"] = None
             return origin.standing < standing.standing
         if origin.rank != standing.rank:
-            self._set_aside += 1
+            is_selected = max(origin.rank, standing.rank) < len(self._selection.cases[entry.test_id].batches)
+            self._set_aside += is_selected
+            self._set_aside_unselected += not is_selected
             return origin.rank < standing.rank
         if origin.is_event and standing.is_event:
             return True
@@ -306,13 +310,26 @@ class Scoring:
         if self._set_aside:
             ignored = f"{count_of(self._set_aside, 'output')} ignored"
             yield f"{ignored}: an output for an earlier one of the selected batches already answers the case"
+        if self._set_aside_unselected:
+            ignored = f"{count_of(self._set_aside_unselected, 'output')} ignored"
+            yield f"{ignored}: for a batch that is not selected, and another output answers the case"
         yield from self._remarks_on_runs()
-        for test_id, why in islice(self._failed.items(), _LISTED):
-            yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"
-        if len(self._failed) > _LISTED:
-            yield f"{len(self._failed) - _LISTED} more generations failed"
+        yield from self._remarks_on_generations()
         if self._selection.only is None:
             yield from self._remarks_on_selection()
+
+    def _remarks_on_generations(self) -> Iterator[str]:
+        """Name the cases that have no output, or an empty one, for a reason that the report tells."""
+        failed = {test_id: why for test_id, why in self._failed.items() if test_id not in self._standing}
+        for test_id, why in islice(failed.items(), _LISTED):
+            yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"
+        if len(failed) > _LISTED:
+            yield f"{len(failed) - _LISTED} more generations failed"
+        empty = {test_id: answer.error for test_id, answer in self._standing.items() if answer.error is not None}
+        for test_id, why in islice(empty.items(), _LISTED):
+            yield f"{visible(test_id)}: its output is empty, and the report names an error: {why}"
+        if len(empty) > _LISTED:
+            yield f"{len(empty) - _LISTED} more empty outputs with an error"
 
     def _remarks_on_selection(self) -> Iterator[str]:
         """Say what is of interest only where all test cases of some batches are looked at."""

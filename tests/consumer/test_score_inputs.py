@@ -41,8 +41,25 @@ def test_a_failed_generation_is_a_missing_output_named_with_its_error(capsys: py
 def test_a_failed_generation_beside_an_answer_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     run({"test_id": "A-1"}, {"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "engine_output": None})
     score()
-    report = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    report = json.loads(printed.out)
     assert (report["missing_outputs"], report["empty_outputs"]) == (0, 1)
+    assert "generation failed" not in printed.err
+
+
+def test_an_empty_output_is_named_with_the_error_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {"test_id": "A-1", "engine_output": None, "error": "time\x1bout"}
+    run(failed, {"test_id": "A-2", "engine_output": {"summary": ""}, "message": "done"})
+    score()
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["empty_outputs"] == 2
+    line = "safe: A-1: its output is empty, and the report names an error: time\\u001bout"
+    assert printed.err.splitlines()[:1] == [line]
+    assert "A-2" not in printed.err
+
+    run(failed, {"test_id": "A-1", "engine_output": GOOD, "error": "none worth mentioning"})
+    score("--on-duplicate", "last")
+    assert "names an error" not in capsys.readouterr().err, "another answer counts"
 
 
 def test_a_failed_generation_is_not_published() -> None:
