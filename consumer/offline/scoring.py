@@ -435,8 +435,11 @@ class Scoring:
             )
 
     def _inputs(self) -> Iterator[dict[str, str]]:
-        """The files that decided, batch files first; by name alone, since folders differ from machine to machine."""
-        for batch in self._selection.batches:
+        """The files that decided; by name alone, since folders differ from machine to machine.
+
+        Batch files come first: the selected ones, then others that say which case an entry answers.
+        """
+        for batch in (*self._selection.batches, *self._answers.decisive):
             yield {"name": batch.path.name, "sha256": batch.sha256}
         for file in self._files:
             yield {"name": printable(file.path.name), "sha256": file.sha256}

@@ -326,6 +326,12 @@ class Answers:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._chosen = Batches(selection.batches)
+        self._decisive: set[str] = set()
+
+    @property
+    def decisive(self) -> list[LoadedBatch]:
+        """The batches that were not selected, but decided about an entry so far, in the order of their files."""
+        return [batch for name, batch in self._unselected.items() if name in self._decisive] if self._decisive else []
 
     def ranks(self, entry: Entry) -> tuple[int, ...]:
         """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
@@ -364,6 +370,7 @@ class Answers:
         if all(batch.name != entry.batch_id for batch in selected.batches):
             other = self._unselected.get(entry.batch_id or "")
             if other is not None and entry.test_id in other.rows:
+                self._decisive.add(other.name)
                 return ()
         return self._ranks_among_selected(entry, selected)
 
@@ -371,6 +378,7 @@ class Answers:
         others = self._of_its_index(entry)
         if not others:
             return self._ranks_among_selected(entry, selected)
+        self._decisive.update(batch.name for _, batch in others)
         if differ((selected.test_case, *(batch.rows[entry.test_id] for _, batch in others))):
             return ()
         return (len(selected.batches) + others[0][0],)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from consumer import __version__
 from consumer.cli.main import main
 
 NARRATIVE = "She had signs of sepsis at noon. She waited 12 hours for a bed. The pain was severe."
@@ -107,10 +108,14 @@ def test_a_report_of_an_earlier_version_is_verified_by_what_it_tells(capsys: pyt
         del result["batch_id"], result["input_matches"], result["doubtful"]
         for miss in result["misses"]:
             del miss["verdict"], miss["also_in"], miss["missing_words"]
-    Path("report.json").write_text(json.dumps(report))
     verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]
-    assert main(verify) == 0
-    assert "an older SAFE wrote the report" in capsys.readouterr().err
+    for version, code in ((__version__, 1), ("9.0.0", 1), ("unknown", 1), ("0.0.9", 0)):
+        report["scorer"]["version"] = version
+        Path("report.json").write_text(json.dumps(report))
+        assert main(verify) == code, "only a version that did not know the fields may lack them"
+        printed = capsys.readouterr()
+        assert ("an older SAFE wrote the report" in printed.err) is (code == 0)
+        assert ("input_matches is missing from the report" in printed.out) is (code == 1)
     report["results"][0]["scores"]["CR"] = 0.5
     Path("report.json").write_text(json.dumps(report))
     assert main(verify) == 1
