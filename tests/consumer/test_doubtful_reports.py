@@ -173,13 +173,65 @@ def test_counts_by_verdict_add_up_to_the_misses_that_have_reasons(capsys: pytest
 def test_csv_has_a_row_for_each_miss(capsys: pytest.CaptureFixture[str]) -> None:
     explain("-f", "csv")
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["test_id"], row["verdict"], row["output"]) for row in rows] == [
+    assert [(row["test_id"], row["verdict"], row["output"]) for row in rows if row["outcome"] == "missing"] == [
         ("B", "prompt", "answered"),
         ("B", "output", "answered"),
         ("C", "prompt", "no output"),
         ("D", "prompt", "made from another narrative"),
     ]
     assert rows[0]["also_in"] == "followup_questions[0]"
+
+
+BLAMED: dict[str, Any] = {"signals": ["no signs of sepsis"], "summary": "", "followup_questions": ["Who is to blame?"]}
+
+
+def only_harmful() -> None:
+    """A case that fails by its questions alone, whose hit is denied; one forbidden term is only part of a word."""
+    harmful = case("H", ["signs of sepsis"], [])
+    harmful["expectations"]["followup_questions"] = {"forbidden_terms": ["blame", "ho"]}
+    Path("cases/b.json").write_text(json.dumps({"test_cases": [harmful]}))
+    Path("run.json").write_text(json.dumps({"raw_results": [{"test_id": "H", "engine_output": BLAMED}]}))
+
+
+def test_json_lists_the_forbidden_terms_that_were_used(capsys: pytest.CaptureFixture[str]) -> None:
+    only_harmful()
+    explain("-f", "json")
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    place = {"field": "followup_questions", "element": 0}
+    assert result["misses"] == []
+    assert result["violations"] == [
+        {"criterion": "AH", "term": "blame", **place, "start": 10, "end": 15},
+        {"criterion": "AH", "term": "ho", **place, "start": 1, "end": 3},
+    ]
+    explain("-f", "json", "--include-text")
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert [each["text"] for each in result["violations"]] == ["blame", "ho"]
+
+
+def test_csv_has_a_row_for_each_violation_and_each_doubtful_hit(capsys: pytest.CaptureFixture[str]) -> None:
+    only_harmful()
+    explain("-f", "csv", "--include-text")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    names = ("test_id", "criterion", "term", "outcome", "doubtful", "verdict", "kind", "field", "start", "text")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("H", "AH", "blame", "used", "", "", "", "followup_questions", "10", "blame"),
+        ("H", "AH", "ho", "used", "inside_word", "", "", "followup_questions", "1", "ho"),
+        ("H", "CR", "signs of sepsis", "found", "negated", "", "", "signals", "3", "signs of sepsis"),
+    ]
+
+
+def test_markdown_lists_violations_and_doubtful_hits(capsys: pytest.CaptureFixture[str]) -> None:
+    only_harmful()
+    explain("-f", "markdown")
+    bullets = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
+    denied, inside, *used = bullets
+    at = "followup_questions[0], characters"
+    assert denied.startswith("- **doubt** CR `signs of sepsis`: `signals[0], characters 3 to 18`. The text denies it;")
+    assert inside == f"- **doubt** AH `ho`: `{at} 1 to 3`. It is found only inside a longer word or number."
+    assert used == [
+        f"- **used** AH `blame`: `{at} 10 to 15`.",
+        f"- **used** AH `ho`: `{at} 1 to 3`. It appears only inside longer words, and may not be meant.",
+    ]
 
 
 @pytest.mark.parametrize("format_", ["json", "csv", "markdown"])
