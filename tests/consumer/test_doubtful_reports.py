@@ -10,6 +10,9 @@ import pytest
 
 from consumer import __version__
 from consumer.cli.main import main
+from consumer.offline.pages import quotes
+from safe_core import Expectations, Output
+from safe_core.diagnosis import Diagnosis, diagnose
 
 NARRATIVE = "She had signs of sepsis at noon. She waited 12 hours for a bed. The pain was severe."
 DENIED = {"signals": ["no signs of sepsis", "waited 12 hours"], "summary": "Severe pain.", "followup_questions": []}
@@ -261,3 +264,23 @@ def test_the_narratives_own_words_are_shown_for_a_term_that_it_lacks(capsys: pyt
     printed = capsys.readouterr().out
     assert "the narrative says: She had [signs of sepsis at noon]. She waited" in printed
     assert "fix the term, not the prompt" in printed
+
+
+@pytest.mark.parametrize("command", ["explain", "score"])
+def test_a_narrative_is_searched_once_for_all_that_a_page_says_of_a_case(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = [f"{command} a peak flow of {number}" for number in range(180, 185)]
+    Path("cases/b.json").write_text(json.dumps({"test_cases": [case("A", foreign, foreign)]}))
+    searched: list[str] = []
+
+    def noted(expectations: Expectations, output: Output, narrative: str | None) -> Diagnosis:
+        searched.extend(output.signals)
+        return diagnose(expectations, output, narrative)
+
+    monkeypatch.setattr(quotes, "diagnose", noted)
+    if command == "explain":
+        explain("--test", "A")
+    else:
+        score("--explain", "--include-text", "-o", "page.html")
+    assert searched == [NARRATIVE]
