@@ -164,3 +164,17 @@ def test_explained_cases_without_an_output_share_a_line(capsys: pytest.CaptureFi
     assert text.endswith("\n\nNo output: 2 cases: A-2, A-4\n")
     assert main([*explain, "--test", "A-2"]) == 0  # whoever names it wants to see it
     assert capsys.readouterr().out.startswith("A-2  FAIL (no output)")
+
+
+def test_a_report_shows_no_text_in_another_order_than_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    tricks = "\u202e\u2028\u2029\u2066\u061c\u200f\x85\x7f"
+    test_id, term = "A-1\u202ex", f'sa\u00e9 "\\ {tricks}'
+    write_batch(Path("cases"), "asthma_1", a_case(test_id, [term]))
+    run({"test_id": test_id, "engine_output": {"summary": term}})
+    score()
+    printed = capsys.readouterr().out
+    (result,) = json.loads(printed)["results"]
+    assert (result["test_id"], result["details"]["CR"]["found"]) == (test_id, [term])
+    assert "\u00e9" in printed, "letters stay as they are"
+    assert not set(tricks) & set(printed)
+    assert r'"A-1\u202ex"' in printed
