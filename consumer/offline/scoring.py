@@ -140,6 +140,7 @@ class Scoring:
         # Of selections over the same files, the first alone tells what answers none of them.
         self._others = [Answers(each) for each in selection.others] if selection.is_first else []
         self._told = Narratives(selection, self._answers)
+        self._concern = _concern_in_force(selection, policy)
         self._fold = BatchFold()
         self._standing: dict[str, _Answer] = {}
         self._files: list[OutputFile] = []
@@ -277,7 +278,7 @@ class Scoring:
         narratives: Collection[str] = (),
     ) -> tuple[CaseRow, Rules]:
         """Score what an entry answers; a test case without any scores as an empty output."""
-        by = judged_by(selected.test_case, entry, concern_id=self._selection.concern_id)
+        by = judged_by(selected.test_case, entry, concern_id=self._concern)
         self._judged_by.add(by)
         return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
@@ -443,6 +444,18 @@ class Scoring:
             yield {"name": batch.path.name, "sha256": batch.sha256}
         for file in self._files:
             yield {"name": printable(file.path.name), "sha256": file.sha256}
+
+
+def _concern_in_force(selection: Selection, policy: Policy) -> str:
+    """Give the concern of test cases that name none, as an override spells it where no test case does.
+
+    Upper and lower case of `--concern` must make no difference (contract.md, "Selection").
+    """
+    concern = selection.concern_id
+    is_spelled = any(case.test_case.concern_id is not None for case in selection.cases.values())
+    if is_spelled or concern in policy.metric_id:
+        return concern
+    return next((name for name in policy.metric_id if name.casefold() == concern.casefold()), concern)
 
 
 def _result(case: CaseLine) -> dict[str, Any]:

@@ -156,6 +156,19 @@ def test_without_a_metric_the_concern_is_the_metric(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("concern", ["K07", "k07"])
+def test_the_spelling_of_the_concern_asked_for_makes_no_difference(tmp_path: Path, concern: str) -> None:
+    write_batch(tmp_path / "cases", "b", a_case("A-1", concern_id=None))
+    file = write_events(tmp_path / "run.jsonl", event("A-1"))
+    policy = Policy.from_document({"overrides": {"metric_id": {"K07": {"strictAH": True}}}})
+
+    selection = select(tmp_path / "cases", concern, "*")
+    run, remarks = score_files(selection, [open_outputs(file)], policy, generated_at=AT)
+
+    assert [case.rules.strict_ah for case in run.cases] == [True]
+    assert remarks == [], "no override is left that judges no case"
+
+
 def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Path) -> None:
     """In the stream it counts in a batch of that concern."""
     outputs = write_report(tmp_path / "run.json", answer("A-1", concern_id="Z99"), answer("A-2", concern_id=None))
