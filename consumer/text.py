@@ -18,12 +18,19 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: escaped(found[0]), text)
 
 
+def without_tricks(text: str) -> str:
+    """Escape the same, but for the control characters below U+0020, such as the line feeds between lines."""
+    return _TRICKS.sub(lambda found: escaped(found[0]), text)
+
+
 def quoted(text: str) -> str:
     """Give a text printable and in quotation marks."""
     return f'"{printable(text)}"'
 
 
-_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_TRICKY: Final = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_TRICKS: Final = re.compile(f"[{_TRICKY}]")
+_UNPRINTABLE: Final = re.compile(f"[\x00-\x1f{_TRICKY}]")
 
 
 def escaped(character: str) -> str:

@@ -114,7 +114,7 @@ def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 Severity = Literal["error", "warning", "info"]
-_Error = Literal["unreadable_file", "invalid_case", "blank_term", "test_id_twice_differently"]
+_Error = Literal["unreadable_file", "duplicate_key", "invalid_case", "blank_term", "test_id_twice_differently"]
 _Warning = Literal[
     "test_id_differs_elsewhere",
     "misspelt_key",

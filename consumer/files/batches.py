@@ -13,6 +13,7 @@ from consumer.errors import ConfigurationError
 from consumer.expectations.cases import Row, TwiceDifferently, expect_the_same, parse_document, rows_of
 from consumer.expectations.folder import SUFFIX, list_folder, read_whole
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
+from consumer.files.repeated_keys import RepeatedKey, repeated_keys
 from consumer.text import named, visible
 from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, TestCase, narrative_of, parse_batch
 from safe_core.testcases import PLANS
@@ -20,7 +21,10 @@ from safe_core.testcases import PLANS
 
 @dataclass(frozen=True, slots=True)
 class LoadedBatch:
-    """A batch file of a test-dir; `name` is its batch_id, `rows` what it says of each test_id."""
+    """A batch file of a test-dir; `name` is its batch_id, `rows` what it says of each test_id.
+
+    `repeated_keys` are those of which only the last one counts.
+    """
 
     name: str
     path: Path
@@ -28,6 +32,7 @@ class LoadedBatch:
     batch_index: int | None
     batch: Batch
     rows: Mapping[str, Row]
+    repeated_keys: Sequence[RepeatedKey] = ()
 
 
 class Batches:
@@ -79,7 +84,8 @@ def load_batch(test_dir: Path, name: str) -> LoadedBatch:
     with readable(path):
         raw, document = read_document(path)
         batch = parse_batch(document)
-    return LoadedBatch(name, path, hashlib.sha256(raw).hexdigest(), _batch_index(document), batch, rows_of(batch))
+    digest, repeated = hashlib.sha256(raw).hexdigest(), repeated_keys(raw, document)
+    return LoadedBatch(name, path, digest, _batch_index(document), batch, rows_of(batch), repeated)
 
 
 def read_document(path: Path) -> tuple[bytes, object]:
@@ -98,12 +104,17 @@ def narratives_of(batch: LoadedBatch) -> dict[str, str]:
 
     They are read separately because scoring does not need them; raises ConfigurationError if the file has changed.
     """
+    return {test_id: texts[0] for test_id, texts in all_narratives_of(batch).items()}
+
+
+def all_narratives_of(batch: LoadedBatch) -> dict[str, list[str]]:
+    """The same, but if a test_id appears several times, the narratives of all, in their order."""
     _, document = read_again(batch)
-    narratives: dict[str, str] = {}
+    narratives: dict[str, list[str]] = {}
     for case in document["test_cases"] if isinstance(document, dict) else ():
         text = narrative_of(case)
         if text is not None and isinstance(case.get("test_id"), str):
-            narratives.setdefault(case["test_id"], text)
+            narratives.setdefault(case["test_id"], []).append(text)
     return narratives
 
 

@@ -8,14 +8,18 @@ from typing import Final
 import orjson
 
 from consumer.errors import Poison
+from consumer.text import without_tricks
 from consumer.wire.strict_json import NotJson, parse_json
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 def parse_json_of_file(raw: bytes, first_line: int = 1) -> object:
-    """Parse as strictly as an event, but for a byte order mark; raises Poison. `raw` begins at a line of the file."""
-    plain = raw.removeprefix(BYTE_ORDER_MARK)
+    """Parse as strictly as an event, but for a byte order mark at the file's beginning; raises Poison.
+
+    `raw` begins at a line of the file.
+    """
+    plain = raw.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else raw
     try:
         return parse_json(plain)
     except NotJson as error:
@@ -25,5 +29,8 @@ def parse_json_of_file(raw: bytes, first_line: int = 1) -> object:
 
 
 def json_text(document: object) -> str:
-    """Write a document, indented, with a line feed at its end."""
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+    """Write a document, indented, with a line feed at its end.
+
+    Characters that a terminal would obey or be fooled by are written as escapes, which any parser reads as the same.
+    """
+    return without_tricks(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -55,7 +55,8 @@ class Entry:
 
     `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads;
     `narrative` is the digest of the narrative that the model read, None where it is not known. `failure` says that the
-    generation failed, and why as far as the report tells: then there is no output.
+    generation failed, and why as far as the report tells: then there is no output. `error` is what a report says beside
+    an output that is empty.
     """
 
     place: str
@@ -71,6 +72,7 @@ class Entry:
     output: Output
     narrative: str | None = None
     failure: str | None = None
+    error: str | None = None
 
     def standing(self, narratives: Collection[str]) -> int:
         """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2."""
@@ -205,19 +207,18 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         if identifier is not None and (problem := id_problem(identifier)):
             raise unusable(path, f"{place}: {name} {problem}")
     batch_index = _member(path, place, document, "batch_index", int)
-    failure = None
-    if output_name not in document:
-        if output_name == "output":
-            raise unusable(path, f"{place} has no {output_name}")
-        failure = _failure(document)
+    has_output, is_report = output_name in document, output_name == "engine_output"
+    if not has_output and not is_report:
+        raise unusable(path, f"{place} has no {output_name}")
     engine_output = document.get(output_name)
     try:
         output = Output.parse(engine_output)
         narrative = narrative_read(document, engine_output)
-    except InvalidOutput as error:
-        raise unusable(path, f"{place}: {error}") from error
-    except InvalidDigest as error:
-        raise unusable(path, f"{place}: input_digest {error}") from error
+    except InvalidOutput as invalid:
+        # which calls it as an event does
+        raise unusable(path, f"{place}: {output_name}{str(invalid).removeprefix('output')}") from invalid
+    except InvalidDigest as invalid:
+        raise unusable(path, f"{place}: input_digest {invalid}") from invalid
     return Entry(
         place=place,
         test_id=test_id,
@@ -226,15 +227,16 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         engine_output=engine_output if isinstance(engine_output, dict) else None,
         output=output,
         narrative=narrative,
-        failure=failure,
+        failure=None if has_output else _error(document, "message") or "it has no engine_output",
+        error=_error(document) if has_output and is_report and output.is_empty else None,
     )
 
 
-def _failure(document: Mapping[str, object]) -> str:
-    """Say why a report has no output for an entry."""
-    errors = (document.get(name) for name in ("error", "engine_error", "message"))
+def _error(document: Mapping[str, object], *more: str) -> str | None:
+    """Give what a report says went wrong with an entry, perhaps in `more` fields; None if it says nothing."""
+    errors = (document.get(name) for name in ("error", "engine_error", *more))
     error = next((error for error in errors if isinstance(error, str) and error.strip()), None)
-    return "it has no engine_output" if error is None else printable(error.strip())[:_LONGEST_ERROR]
+    return None if error is None else printable(error.strip())[:_LONGEST_ERROR]
 
 
 def _member(path: Path, place: str, document: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:

@@ -18,7 +18,8 @@ from consumer.expectations.cases import Row, TwiceDifferently, rows_of
 from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
-from consumer.files.batches import batch_names, chosen, read_document
+from consumer.files.batches import batch_names, chosen, no_batch, read_document
+from consumer.files.repeated_keys import repeated_keys, repeated_keys_lines
 from consumer.kafka import transactional_ids
 from consumer.kafka.connection import Connection
 from consumer.kafka.partitioner import partition_of_key
@@ -26,7 +27,7 @@ from consumer.kafka.publisher import TableRecord, TableWriter, writing_table
 from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import cases_topic, describe_topics
 from consumer.settings import Settings
-from consumer.terminal import message_console, progress_bar
+from consumer.terminal import message_console, print_message, progress_bar
 from consumer.text import count_of, named, visible
 from consumer.wire.keys import case_key
 from consumer.wire.times import now_ms
@@ -53,10 +54,14 @@ class PlannedCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CasesPlan:
-    """The checked test cases of the chosen batches, by batch name; `in_folder` names all batches of the folder."""
+    """The checked test cases of the chosen batches, by batch name; `in_folder` names all batches of the folder.
+
+    `remarks` are for the person who publishes them.
+    """
 
     batches: Mapping[str, Sequence[PlannedCase]]
     in_folder: frozenset[str]
+    remarks: Sequence[str] = ()
 
     @property
     def cases(self) -> list[PlannedCase]:
@@ -83,27 +88,33 @@ def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False
     in_folder = batch_names(folder)
     names = chosen(pattern, in_folder)
     if not names:
-        raise ConfigurationError(f"{visible(str(folder))} holds no batch file {visible(pattern)}{SUFFIX}")
+        raise no_batch(folder, pattern, in_folder)
     problems: list[str] = []
-    batches = {name: list(_planned_cases(folder, name, problems, with_narrative=with_narrative)) for name in names}
+    remarks: list[str] = []
+    batches = {
+        name: list(_planned_cases(folder, name, problems, remarks, with_narrative=with_narrative)) for name in names
+    }
     if problems:
         more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         raise ConfigurationError(f"nothing was published. {'; '.join(problems[:_NAMED])}{more}")
-    return CasesPlan(batches, frozenset(in_folder))
+    return CasesPlan(batches, frozenset(in_folder), remarks)
 
 
-def _planned_cases(folder: Path, name: str, problems: list[str], *, with_narrative: bool) -> Iterator[PlannedCase]:
+def _planned_cases(
+    folder: Path, name: str, problems: list[str], remarks: list[str], *, with_narrative: bool
+) -> Iterator[PlannedCase]:
     """Give the record of each distinct test case of a batch; what is wrong with others is added to `problems`."""
     where = visible(str(folder / (name + SUFFIX)))
     if problem := id_problem(name):
         problems.append(f"{where}: the batch's name {problem}")
         return
     try:
-        _, document = read_document(folder / (name + SUFFIX))
+        raw, document = read_document(folder / (name + SUFFIX))
         batch = parse_batch(document)
     except InvalidBatch as error:
         problems.append(f"{where}: {error}")
         return
+    remarks.extend(repeated_keys_lines([(folder / (name + SUFFIX), repeated_keys(raw, document))]))
     rows = rows_of(batch)
     planned: set[str] = set()
     entries = document["test_cases"] if isinstance(document, dict) and with_narrative else None
@@ -243,6 +254,7 @@ async def publish_cases(
     if spec is None:
         raise ConfigurationError("to which topic? Give --topic, or SAFE_V0_EXPECTATIONS as topic:NAME")
     plan = plan_cases(folder, batch, with_narrative=with_narrative)
+    print_message(*plan.remarks)
     connection = Connection.from_settings(settings)
     try:
         described = await describe_topics(settings, [spec.name])

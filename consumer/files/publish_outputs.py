@@ -8,14 +8,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 from rich.console import Console
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import as_one
-from consumer.files.batches import Batches, LoadedBatch, differ, has_wildcard, load_batches
+from consumer.files.batches import (
+    Batches,
+    LoadedBatch,
+    batch_names,
+    differ,
+    has_wildcard,
+    load_batches,
+    no_batch,
+)
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line, unusable
 from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
@@ -26,6 +34,7 @@ from consumer.wire.keys import event_key
 from safe_core import MAX_ID_LENGTH, BadTestCase, TestCase, id_problem
 
 _NAMED = 10
+_LISTED = 50
 _SENT_FIELDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "generated_at", "run_id")
 _SCORED_FIELDS = ("signals", "summary", "followup_questions")
 
@@ -62,7 +71,7 @@ class TargetBatches:
         if chosen.all:
             return cls(chosen)
         if has_wildcard(pattern):
-            raise ConfigurationError(f"{visible(str(test_dir))} holds no batch file {visible(pattern)}.json")
+            raise no_batch(test_dir, pattern, batch_names(test_dir))
         return cls(load_batches(test_dir), _good_id("--batch", batch))
 
     def cases(self, entry: Entry) -> tuple[LoadedBatch, ...]:
@@ -70,8 +79,7 @@ class TargetBatches:
         if self.batches is None:
             return ()
         name = entry.batch_id or self.given
-        # The scorer goes by the batch's name alone: it never sees a batch_index.
-        return self.batches.answered_by(entry if name is None else replace(entry, batch_id=name, batch_index=None))
+        return self.batches.answered_by(entry if name is None else _as_sent(entry, name))
 
     def narratives(self, entry: Entry) -> tuple[str, ...]:
         """The digests of the narratives that the case of an entry tells, in all batches that may hold it."""
@@ -94,6 +102,18 @@ class TargetBatches:
             return "with a test case that is invalid"
         return "held more than once with different expectations (choose with --batch)" if differ(rows) else None
 
+    def has_concern(self, entry: Entry, batch_id: str) -> bool:
+        """Tell whether the scorer finds a concern for an entry that is sent to a batch, as far as that is known."""
+        if entry.concern_id is not None or self.batches is None:
+            return True
+        row = self.batches.answered_by(_as_sent(entry, batch_id))[0].rows[entry.test_id]
+        return isinstance(row, TestCase) and row.concern_id is not None
+
+
+def _as_sent(entry: Entry, batch_id: str) -> Entry:
+    """Give an entry as the scorer sees it, which goes by the batch's name alone: it never sees a batch_index."""
+    return replace(entry, batch_id=batch_id, batch_index=None)
+
 
 def _good_id(flag: str, text: str | None) -> str | None:
     if text is not None and (problem := id_problem(text)):
@@ -103,6 +123,8 @@ def _good_id(flag: str, text: str | None) -> str | None:
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
+_NO_CONCERN: Final = "without a concern (neither the output nor its test case has a concern_id)"
+
 Refusals = defaultdict[tuple[Path, str], dict[str, None]]
 """The test_ids for which nothing is sent, by file and reason; each once, in their order."""
 
@@ -111,13 +133,15 @@ Refusals = defaultdict[tuple[Path, str], dict[str, None]]
 class PlannedFile:
     """One file's events: `addressed` reads its entries, each with its batch, as often as it is called.
 
-    `passed_over` names the entries that are not sent because another is surer to be made from the case's narrative.
+    `passed_over` names the entries that are not sent because another is surer to be made from the case's narrative,
+    `failed` the test_ids whose generation failed, so that there is nothing to send.
     """
 
     file: OutputFile
     run_id: str
     addressed: Callable[[], Iterable[tuple[Entry, str]]]
     passed_over: Sequence[str] = ()
+    failed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +226,48 @@ def _default_run(file: OutputFile) -> str:
     return run
 
 
+_Addressed = Iterable[tuple[Entry, str]]
+"""Entries, each with the batch that it is sent to."""
+
+
 def _addressed(
     file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals
-) -> tuple[Callable[[], Iterable[tuple[Entry, str]]], Sequence[str]]:
+) -> tuple[Callable[[], _Addressed], Sequence[str], Sequence[str]]:
+    if file.kind == "events":
+        for entry in file.entries():
+            if reason := target.refusal(entry):
+                refusals[file.path, reason][entry.test_id] = None
+            else:
+                _check_concern(file, [(entry, target.batch_ids(entry)[0])], target, refusals)
+        return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries()), (), ()
     # An entry of a report whose generation failed has no output to send.
-    entries = file.entries() if file.kind == "events" else [each for each in file.entries() if each.failure is None]
+    all_entries = [*file.entries()]
+    entries = [entry for entry in all_entries if entry.failure is None]
     for entry in entries:
         if reason := target.refusal(entry):
             refusals[file.path, reason][entry.test_id] = None
-    if file.kind == "events":
-        return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries()), ()
+    addressed, passed_over = _of_report(file, entries, target, on_duplicate, refusals)
+    _check_concern(file, addressed, target, refusals)
+    sent = {entry.test_id for entry in entries}
+    failed = dict.fromkeys(entry.test_id for entry in all_entries if entry.test_id not in sent)
+    return (lambda: addressed), passed_over, tuple(failed)
+
+
+def _check_concern(file: OutputFile, addressed: _Addressed, target: TargetBatches, refusals: Refusals) -> None:
+    """Refuse what the scorer could only make a dead letter of (contract.md, "Input")."""
+    for entry, batch_id in addressed:
+        if target.refusal(entry) is None and not target.has_concern(entry, batch_id):
+            refusals[file.path, _NO_CONCERN][entry.test_id] = None
+
+
+def _of_report(
+    file: OutputFile,
+    entries: Iterable[Entry],
+    target: TargetBatches,
+    on_duplicate: OnDuplicate | None,
+    refusals: Refusals,
+) -> tuple[Sequence[tuple[Entry, str]], Sequence[str]]:
+    """Give what is sent of a report, and the entries that are passed over."""
     answers: dict[tuple[str, str], list[Entry]] = {}  # to each case, by batch_id and test_id
     standings: dict[str, int] = {}  # of each entry, by its place (contract.md, "The right patient")
     for entry in entries:
@@ -232,7 +288,7 @@ def _addressed(
     addressed: dict[str, tuple[Entry, str]] = {}
     for (batch_id, _), candidates in answers.items():
         addressed.setdefault(candidates[chosen].place, (candidates[chosen], batch_id))
-    return addressed.values, tuple(passed_over)
+    return [*addressed.values()], tuple(passed_over)
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
@@ -248,6 +304,8 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
     console = message_console()
     if passed_over := [each for file in planned.files for each in file.passed_over]:
         console.print(f"safe: {passed_over_line(passed_over)}")
+    if failed := [test_id for file in planned.files for test_id in file.failed]:
+        console.print(f"safe: {failed_line(failed)}")
     try:
         asyncio.run(send(planned, settings, console))
     except KeyboardInterrupt:
@@ -258,6 +316,13 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
         raise
     console.print(summary_line(planned, settings.input_topic))
     return 0
+
+
+def failed_line(test_ids: Sequence[str]) -> str:
+    """Say which test cases get nothing, because no output was generated for them."""
+    has = "1 test_id has" if len(test_ids) == 1 else f"{len(test_ids)} test_ids have"
+    listed = named(test_ids, _LISTED, MAX_ID_LENGTH)
+    return f"{has} no output, because the generation failed, so nothing is published for: {listed}"
 
 
 async def send(planned: EventsPlan, settings: Settings, console: Console) -> None:

@@ -34,7 +34,7 @@ _MARKS: Final[tuple[re.Pattern[str], ...]] = (
         rf'<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=[^>]*>\s*<meta name="generator" content="{_PAGE}">'
     ),
     re.compile(r'<\?xml[^>]*\?>\s*<testsuites name="SAFE v0 '),
-    re.compile("|".join(re.escape(",".join(header)) for header in (csv_tables.CASES, csv_tables.TERMS))),
+    re.compile("|".join(map(re.escape, csv_tables.FIRST_COLUMNS))),
     re.compile(r"[╔+][═=]+[╗+]\n[║|] +SAFE v0 Scorecard - "),
     re.compile(r"[\w ]{1,60}: of \d+ judged cases?, \d+ got a worse label, "),
     re.compile(r"\d+ of \d+ cases? pass(es)? now; "),
@@ -141,13 +141,15 @@ def _suffix(path: Path) -> str:
 
 
 def _distinct(asked: Sequence[Destination]) -> tuple[Destination, ...]:
-    seen: set[str | None] = set()
+    seen: dict[str | None, Format] = {}
     for each in asked:
         file = None if each.path is None else os.path.realpath(each.path)
         if file in seen:
             where = "standard output" if each.path is None else visible(str(each.path))
+            if seen[file] == each.format:
+                raise ConfigurationError(f"--output names {where} twice; leave one of them out")
             raise ConfigurationError(f"two formats would go to {where}; give one of them an --output of its own")
-        seen.add(file)
+        seen[file] = each.format
     return tuple(asked)
 
 
@@ -190,7 +192,7 @@ def _check_own_or_new(path: Path) -> None:
 def _may_be_replaced(path: Path) -> bool:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder")
-    if not path.is_file() or path.stat().st_size == 0:  # a pipe or device holds nothing; an empty file neither
+    if not path.is_file():  # a pipe or device holds nothing
         return True
     with path.open("rb") as file:
         head = file.read(_MARK_WITHIN_BYTES).decode("utf-8", "replace")

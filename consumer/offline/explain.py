@@ -14,18 +14,26 @@ from typing_extensions import override
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
-from consumer.files.batches import Batches, batch_names, load_batches, narratives_of, usable_batches
+from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
+from consumer.offline.narratives import read_from
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
-from consumer.offline.selection import ANY_CONCERN, Selection, select_batches, selections
+from consumer.offline.selection import (
+    ANY_CONCERN,
+    Selection,
+    chosen_names,
+    select_batches,
+    select_each_concern,
+    selections,
+)
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from safe_core import MAX_ID_LENGTH, BadTestCase, Label, Policy, TestCase, judged_by, prepare
+from safe_core import MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose, doubtful_hits
 
 _FROM_TOPIC_SECONDS: Final = 30.0
@@ -68,8 +76,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
                 explain="with text" if shows_text else "without text", explained_labels=labels, bar=bar,
             )  # fmt: skip
             runs.append(run)
-            if not request.test_ids:
-                print_message(*remarks)
+            print_message(*remarks)
     explained = [
         ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
     ]
@@ -109,22 +116,25 @@ _LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {
 
 def _selections(request: ExplainRequest) -> list[Selection]:
     """Select what is asked for, concern by concern: the cases that are named, or all in the batches."""
-    if request.test_ids:
-        batches = load_batches(request.test_dir, request.batch)
-        return [_one(test_id, batches, request) for test_id in dict.fromkeys(request.test_ids)]
-    return selections(request.test_dir, request.batch, request.concern)
+    if not request.test_ids:
+        return selections(request.test_dir, request.batch, request.concern)
+    names = chosen_names(request.test_dir, request.batch)
+    batches = Batches(load_batch(request.test_dir, name) for name in names)
+    test_ids = dict.fromkeys(request.test_ids)
+    return [selection for test_id in test_ids for selection in _of_one(test_id, batches, request)]
 
 
-def _one(test_id: str, batches: Batches, request: ExplainRequest) -> Selection:
-    """Select one test case wherever it stands; its expectations must be the same everywhere."""
+def _of_one(test_id: str, batches: Batches, request: ExplainRequest) -> list[Selection]:
+    """Select one test case wherever it stands; of one concern, its expectations must be the same everywhere."""
     holders = batches.holders(test_id)
     if not holders:
         raise ConfigurationError(_unknown(test_id, batches, request))
-    row = holders[0].rows[test_id]
-    if request.concern is None and isinstance(row, TestCase) and row.concern_id is None:
+    if request.concern is not None:
+        return [select_batches(request.test_dir, request.concern, [batch.name for batch in holders], only=test_id)]
+    rows = [batch.rows[test_id] for batch in holders]
+    if all(isinstance(row, TestCase) and row.concern_id is None for row in rows):
         raise ConfigurationError(f"the test case {visible(test_id)} names no concern; give --concern")
-    concern = request.concern or (row.concern_id if isinstance(row, TestCase | BadTestCase) else None) or ANY_CONCERN
-    return select_batches(request.test_dir, concern, [batch.name for batch in holders], only=test_id)
+    return select_each_concern(request.test_dir, batches.all, only=test_id)
 
 
 def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
@@ -172,7 +182,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         raise ConfigurationError(f"{visible(str(test_dir))}: {error}") from error
     if isinstance(found, Poison):
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
-    narrative = _narrative(event, test_dir)
+    narrative = _narrative(event, found, test_dir)
     explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
     # as the worker scores it
     by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
@@ -204,8 +214,9 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
     return event
 
 
-def _narrative(event: InputEvent, test_dir: Path) -> str | None:
-    """The narrative of the case in its own batch, else in the first that has one."""
+def _narrative(event: InputEvent, case: TestCase, test_dir: Path) -> str | None:
+    """The narrative that the output was made from, if it is the case's; else that of its own batch, or of the first."""
     names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
-    told = (narratives_of(batch).get(event.test_id) for batch in usable_batches(test_dir, names))
-    return next((narrative for narrative in told if narrative is not None), None)
+    batches = usable_batches(test_dir, names)
+    told = (text for batch in batches for text in all_narratives_of(batch).get(event.test_id, ()))
+    return read_from(told, event.narrative) if event.narrative in case.narratives else next(told, None)

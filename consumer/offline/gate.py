@@ -30,14 +30,17 @@ class Decision:
 
     @classmethod
     def by(cls, rules: Iterable[tuple[bool, str]], note: str | None = None) -> Self:
-        """Decide by rules, each with whether it holds and what it says; all must hold. A `note` is said once."""
+        """Decide by rules, each with whether it holds and what it says; all must hold.
+
+        A `note`, which decides nothing, comes last, unless a rule says the same.
+        """
         told = [*rules]
         failed = [line for holds, line in told if not holds]
         # Of a gate that is not passed, only the rules that decided so are of interest.
         lines = failed or [line for _, line in told]
-        if note is not None and not any(line.startswith(note) for line in lines):
-            lines.append(note)
-        return cls(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}")
+        has_note = note is not None and not any(line.startswith(note) for line in lines)
+        noted = f". Note: {note}" if has_note else ""
+        return cls(not failed, f"gate {'NOT passed' if failed else 'passed'}: {'; '.join(lines)}{noted}")
 
 
 def _check_fraction(given: str, number: float, percent: str = "80 percent is 0.8") -> None:
@@ -310,7 +313,7 @@ def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
         "total_cases": (report.get("total_cases"), summary["total_cases"]),
         "label_distribution": (report.get("label_distribution"), counted),
         "pass_rates.overall": (_member(report.get("pass_rates"), "overall"), summary["overall_pass_rate"]),
-        "the labels of results": (_labels(report.get("results")), Counter(counted)),
+        "results[].label": (_labels(report.get("results")), Counter(counted)),
     }
     for name, (other, own) in told.items():
         if other is not None and other != own:
@@ -379,6 +382,7 @@ class ComparisonGate:
 
 def _drop_rule(drop: float, most: float) -> tuple[bool, str]:
     holds = drop <= most
-    moved = f"dropped by {drop:.2f}" if drop > 0 else f"rose by {-drop:.2f}" if drop < 0 else "is the same"
+    # As exact as it was compared: a drop of 0.0500001 must not read as 0.05.
+    moved = f"dropped by {drop}" if drop > 0 else f"rose by {-drop}" if drop < 0 else "is the same"
     how = "is not more" if holds else "is more"
     return holds, f"the mean composite {moved}, which {how} than --fail-on-score-drop {most}"

@@ -18,6 +18,7 @@ from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, read_document
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import is_own_report, open_all, readable, unusable
+from consumer.files.repeated_keys import RepeatedKey, repeated_keys
 from consumer.offline.decisions import Decisions
 from consumer.offline.pages.quotes import nearest_in
 from consumer.offline.stored_report import part_of
@@ -227,6 +228,7 @@ class _LintedFile:
     text: str
     cases: Sequence[WrittenCase]
     found: list[Finding] = field(default_factory=list)
+    repeated_keys: Sequence[RepeatedKey] = ()
 
     @property
     def batch_id(self) -> str:
@@ -310,7 +312,7 @@ def _file(path: Path, target: Path, concern: str | None) -> _LintedFile | None:
     except InvalidBatch as error:
         return _unreadable(path, str(error))
     asked = [case for case in cases if concern is None or is_of_concern(concern, case.read)]
-    return _LintedFile(path, raw.decode(errors="replace"), asked)
+    return _LintedFile(path, raw.decode(errors="replace"), asked, repeated_keys=repeated_keys(raw, document))
 
 
 def _unreadable(path: Path, why: str) -> _LintedFile:
@@ -480,7 +482,13 @@ def _located(file: _LintedFile, decisions: Decisions) -> list[Located]:
         for each in file.found
         if each.code != "may_hit_inside_word" or (each.position, each.path) not in certain
     ]
+    located += [Located(file.path, each.line, _repetition(each.key)) for each in file.repeated_keys]
     return sorted(located, key=lambda each: (each.line, each.finding.position or 0))
+
+
+def _repetition(key: str) -> Finding:
+    sentence = f'"{key}" appears twice in one object: only the last one counts, and what the first one holds is lost'
+    return Finding("duplicate_key", sentence, path=key, term=key)
 
 
 def _decided(finding: Finding, narrative: str | None, decisions: Decisions) -> str:

@@ -6,17 +6,17 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
-from consumer.files.batches import narratives_of
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.explanations import explained
+from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
+from consumer.offline.unanswering import Unanswering
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
@@ -45,7 +45,6 @@ Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
 
 _LISTED: Final = 50
-_NAMED: Final = 3
 
 
 class Origin(NamedTuple):
@@ -61,56 +60,14 @@ class Origin(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The answer that stands for a case; its output is kept only where it will be explained."""
+    """The answer that stands for a case, and what it is explained by; its output is kept only where it will be."""
 
     origin: Origin
     rules: Rules
     doubtful: tuple[DoubtfulHit, ...]
+    narrative: str | None
+    error: str | None
     output: Output | None
-
-
-@dataclass(slots=True)
-class _Unanswering:
-    """How many outputs answer no selected test case, and a few names: memory stays bounded however many come."""
-
-    elsewhere: int = 0  # those whose case is in a batch of the folder that was not selected
-    unknown: int = 0
-    test_ids: dict[str, None] = field(default_factory=dict)  # of the unknown ones
-    concerns: dict[str, None] = field(default_factory=dict)
-
-    def note(self, entry: Entry, *, is_elsewhere: bool) -> None:
-        """Count one."""
-        if is_elsewhere:
-            self.elsewhere += 1
-        else:
-            self.unknown += 1
-            self._remember(self.test_ids, entry.test_id)
-        self._remember(self.concerns, entry.concern_id)
-
-    def _remember(self, names: dict[str, None], name: str | None) -> None:
-        if name is not None and len(names) < _NAMED:
-            names[name] = None
-
-    def remarks(self) -> Iterator[str]:
-        """Say how many outputs are ignored, and why."""
-        if self.elsewhere:
-            what = "for a test case" if self.elsewhere == 1 else "for test cases"
-            yield f"{count_of(self.elsewhere, 'output')} ignored: {what} of the folder that is not selected"
-        if self.unknown:
-            its = "its" if self.unknown == 1 else "their"
-            more = " …" if self.unknown > len(self.test_ids) else ""
-            listed = named(self.test_ids, _NAMED, MAX_ID_LENGTH)
-            yield f"{count_of(self.unknown, 'output')} ignored, no test case has {its} test_id: {listed}{more}"
-
-    def refusal(self, concern_id: str) -> str:
-        """Say that nothing at all answers the selected test cases, and what the outputs are about."""
-        concerns = f"concern {named(self.concerns, _NAMED, MAX_ID_LENGTH)}" if self.concerns else "no concern"
-        ids = f", test_ids such as {named(self.test_ids, _NAMED, MAX_ID_LENGTH)}" if self.test_ids else ""
-        return (
-            f"no output answers any selected test case of concern {visible(concern_id)}: the outputs "
-            f"({self.elsewhere + self.unknown} in all) name {concerns}{ids}. Is --outputs the right file, and are "
-            "--concern and --batch the right choice? To score all cases as empty, give --allow-empty"
-        )
 
 
 class Scoring:
@@ -119,7 +76,10 @@ class Scoring:
     def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None, *, keep: bool) -> None:
         self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
         self._answers = Answers(selection)
-        self._told = {batch.name: narratives_of(batch) for batch in selection.batches}
+        # Of selections over the same files, the first alone tells what answers none of them.
+        self._others = [Answers(each) for each in selection.others] if selection.is_first else []
+        self._told = Narratives(selection, self._answers)
+        self._concern = _concern_in_force(selection, policy)
         self._fold = BatchFold()
         self._standing: dict[str, _Answer] = {}
         self._files: list[OutputFile] = []
@@ -128,8 +88,8 @@ class Scoring:
         self._twice: dict[str, set[int]] = {}
         self._passed_over: dict[str, None] = {}
         self._failed: dict[str, str] = {}
-        self._unanswering = _Unanswering()
-        self._outputs = self._outdated = self._set_aside = 0
+        self._unanswering = Unanswering()
+        self._outputs = self._outdated = self._set_aside = self._set_aside_unselected = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -152,7 +112,13 @@ class Scoring:
             elif ranks:
                 yield number, entry, ranks
             else:
-                self._unanswering.note(entry, is_elsewhere=self._answers.is_elsewhere(entry.test_id))
+                self._note_unanswering(entry)
+
+    def _note_unanswering(self, entry: Entry) -> None:
+        is_asked = self._selection.only is None and self._selection.is_first
+        if is_asked and not any(other.ranks(entry) for other in self._others):
+            whys = [answers.why_none(entry) for answers in (self._answers, *self._others)]
+            self._unanswering.note(entry, "other_concern" if "other_concern" in whys else whys[0])
 
     def _add_events(self, file: OutputFile, bar: Bar) -> None:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
@@ -215,21 +181,11 @@ class Scoring:
         narratives = self._answers.narratives(entry, origin.rank)
         row, rules = self._row(self._selection.cases[entry.test_id], entry, version, narratives)
         if self._fold.offer(entry.test_id, row):
+            told = self._told.of_output(entry, origin.rank)
             # Another patient's narrative settles nothing.
-            narrative = None if row.input_matches is False else self._narrative(entry.test_id, origin)
-            doubtful = doubtful_hits(entry.output, narrative, row.details)
-            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, entry.output if self._keep else None)
-
-    def _narrative(self, test_id: str, origin: Origin | None) -> str | None:
-        """Give the narrative of a case: of the batch that was answered, else of the first that tells any.
-
-        Batches that repeat a case may tell its story in other words. An answer for a batch that was not selected counts
-        as one for the first.
-        """
-        held = self._selection.cases[test_id].batches
-        answered = held[origin.rank] if origin is not None and origin.rank < len(held) else held[0]
-        narratives = (self._told[batch.name].get(test_id) for batch in (answered, *held))
-        return next((text for text in narratives if text is not None), None)
+            doubtful = doubtful_hits(entry.output, None if row.input_matches is False else told, row.details)
+            output = entry.output if self._keep else None
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -244,7 +200,9 @@ class Scoring:
             self._passed_over[f"{entry.test_id} ({worse})"] = None
             return origin.standing < standing.standing
         if origin.rank != standing.rank:
-            self._set_aside += 1
+            is_selected = max(origin.rank, standing.rank) < len(self._selection.cases[entry.test_id].batches)
+            self._set_aside += is_selected
+            self._set_aside_unselected += not is_selected
             return origin.rank < standing.rank
         if origin.is_event and standing.is_event:
             return True
@@ -259,15 +217,17 @@ class Scoring:
         narratives: Collection[str] = (),
     ) -> tuple[CaseRow, Rules]:
         """Score what an entry answers; a test case without any scores as an empty output."""
-        by = judged_by(selected.test_case, entry, concern_id=self._selection.concern_id)
+        by = judged_by(selected.test_case, entry, concern_id=self._concern)
         self._judged_by.add(by)
         return judged_row(self._policy, by, selected.prepared, entry, version, narratives)
 
     def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
         """Explain the run that finish() has given."""
         outputs = {test_id: answer.output or EMPTY_OUTPUT for test_id, answer in self._standing.items()}
-        origins = {test_id: answer.origin for test_id, answer in self._standing.items()}
-        narratives = {test_id: self._narrative(test_id, origins.get(test_id)) for test_id in self._selection.cases}
+        narratives = {
+            test_id: answer.narrative if (answer := self._standing.get(test_id)) else self._told.of_case(test_id)
+            for test_id in self._selection.cases
+        }
         return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
 
     # --- what a person must know --------------------------------------------------------------------------------------
@@ -275,6 +235,11 @@ class Scoring:
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
         yield from self._unanswering.remarks()
+        called = self._selection.called
+        for remark in self._remarks_on_cases():
+            yield f"{called}: {remark}" if called else remark
+
+    def _remarks_on_cases(self) -> Iterator[str]:
         yield from self._remarks_on_narratives()
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
@@ -285,12 +250,31 @@ class Scoring:
         if self._set_aside:
             ignored = f"{count_of(self._set_aside, 'output')} ignored"
             yield f"{ignored}: an output for an earlier one of the selected batches already answers the case"
+        if self._set_aside_unselected:
+            ignored = f"{count_of(self._set_aside_unselected, 'output')} ignored"
+            yield f"{ignored}: for a batch that is not selected, and another output answers the case"
         yield from self._remarks_on_runs()
-        for test_id, why in islice(self._failed.items(), _LISTED):
+        yield from self._remarks_on_generations()
+        if self._selection.only is None:
+            yield from self._remarks_on_selection()
+
+    def _remarks_on_generations(self) -> Iterator[str]:
+        """Name the cases that have no output, or an empty one, for a reason that the report tells."""
+        failed = {test_id: why for test_id, why in self._failed.items() if test_id not in self._standing}
+        for test_id, why in islice(failed.items(), _LISTED):
             yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"
-        if len(self._failed) > _LISTED:
-            yield f"{len(self._failed) - _LISTED} more generations failed"
-        yield from self._remarks_on_overrides()
+        if len(failed) > _LISTED:
+            yield f"{len(failed) - _LISTED} more generations failed"
+        empty = {test_id: answer.error for test_id, answer in self._standing.items() if answer.error is not None}
+        for test_id, why in islice(empty.items(), _LISTED):
+            yield f"{visible(test_id)}: its output is empty, and the report names an error: {why}"
+        if len(empty) > _LISTED:
+            yield f"{len(empty) - _LISTED} more empty outputs with an error"
+
+    def _remarks_on_selection(self) -> Iterator[str]:
+        """Say what is of interest only where all test cases of some batches are looked at."""
+        if not self._selection.others:  # each of which may be judged by other overrides
+            yield from self._remarks_on_overrides()
         if not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
         elif missing := len(self._selection.cases) - len(self._standing):
@@ -391,11 +375,26 @@ class Scoring:
             )
 
     def _inputs(self) -> Iterator[dict[str, str]]:
-        """The files that decided, batch files first; by name alone, since folders differ from machine to machine."""
-        for batch in self._selection.batches:
+        """The files that decided; by name alone, since folders differ from machine to machine.
+
+        Batch files come first: the selected ones, then others that say which case an entry answers.
+        """
+        for batch in (*self._selection.batches, *self._answers.decisive):
             yield {"name": batch.path.name, "sha256": batch.sha256}
         for file in self._files:
             yield {"name": printable(file.path.name), "sha256": file.sha256}
+
+
+def _concern_in_force(selection: Selection, policy: Policy) -> str:
+    """Give the concern of test cases that name none, as an override spells it where no test case does.
+
+    Upper and lower case of `--concern` must make no difference (contract.md, "Selection").
+    """
+    concern = selection.concern_id
+    is_spelled = any(case.test_case.concern_id is not None for case in selection.cases.values())
+    if is_spelled or concern in policy.metric_id:
+        return concern
+    return next((name for name in policy.metric_id if name.casefold() == concern.casefold()), concern)
 
 
 def _result(case: CaseLine) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Which test cases are scored, and which of them an output answers (contract.md, "Files")."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.cases import Row, as_one, rows_of, verdict
@@ -15,14 +15,15 @@ from consumer.files.batches import (
     chosen,
     differ,
     load_batch,
-    load_batches,
     no_batch,
     usable_batches,
 )
 from consumer.files.outputs import Entry
+from consumer.files.repeated_keys import repeated_keys_lines
 from consumer.text import count_of, named, visible
 from safe_core import (
     MAX_ID_LENGTH,
+    BadTestCase,
     Batch,
     PreparedExpectations,
     TestCase,
@@ -30,10 +31,11 @@ from safe_core import (
     is_of_concern,
     prepare,
 )
+from safe_core.judges import Judging
 
 _NAMED: Final = 20
 ANY_CONCERN: Final = "any"
-"""What stands for the concern of test cases that name none."""
+"""What stands for the concern of test cases that name none, where none was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,9 @@ class SelectedCase:
 class Selection:
     """The test cases of one concern in some batches, by test_id, in the order of the batch files.
 
-    `batches` are those that hold any of them; `remarks` are for the person who asked.
+    `batches` are those that hold any of them; `remarks` are for the person who asked. If no test case names a concern,
+    and none was asked for, `concern_id` is ANY_CONCERN and outputs of any concern answer them. `only` is the test_id if
+    one test case was asked for. `together` are all selections of a command that looks at each concern, this one too.
     """
 
     concern_id: str
@@ -65,20 +69,40 @@ class Selection:
     batches: tuple[LoadedBatch, ...]
     cases: Mapping[str, SelectedCase]
     remarks: tuple[str, ...] = ()
+    is_of_any_concern: bool = False
+    only: str | None = None
+    together: Sequence["Selection"] = field(default=(), compare=False, repr=False)
 
     @property
     def batch_id(self) -> str:
         """The name of the report's batch: the only one's, or the combination's."""
         return self.batches[0].name if len(self.batches) == 1 else f"{self.concern_id}_combined"
 
+    def is_asked_for(self, said: Judging) -> bool:
+        """Tell whether an output is of the concern that was asked for: one that names none is."""
+        return self.is_of_any_concern or is_of_concern(self.concern_id, said)
+
+    @property
+    def others(self) -> list["Selection"]:
+        """The selections of the other concerns."""
+        return [each for each in self.together if each is not self]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no other one comes before it."""
+        return not self.together or self.together[0] is self
+
+    @property
+    def called(self) -> str:
+        """What remarks call it; "" if it is the only one."""
+        if len(self.together) < 2:
+            return ""
+        return "no concern" if self.is_of_any_concern else f"concern {visible(self.concern_id)}"
+
 
 def select(test_dir: Path, concern: str, pattern: str) -> Selection:
     """Select by `--concern`, whatever its case, and `--batch`, a glob over file names; raises ConfigurationError."""
-    names = batch_names(test_dir)
-    selected = chosen(pattern, names)
-    if not selected:
-        raise no_batch(test_dir, pattern, names)
-    return select_batches(test_dir, concern, selected)
+    return select_batches(test_dir, concern, chosen_names(test_dir, pattern))
 
 
 def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: str | None = None) -> Selection:
@@ -89,20 +113,15 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: 
     problem = id_problem(concern)
     if problem is not None:
         raise ConfigurationError(f"--concern {problem}")
-    known = set(batch_names(test_dir))
-    loaded = [load_batch(test_dir, _usable(name, test_dir, known)) for name in names]
+    loaded = _load(test_dir, names)
     rows = {
-        batch.name: [row for row in _rows_of_concern(batch, concern) if only is None or row[0] == only]
+        batch.name: _rows([case for case in batch.batch.cases if is_of_concern(concern, case)], only)
         for batch in loaded
     }
-    _refuse_unusable(loaded, rows)
-    batches = tuple(batch for batch in loaded if rows[batch.name])
-    if not batches:
+    if not any(rows.values()):
         raise ConfigurationError(_nothing_selected(loaded, concern))
-    cases = _merged(batches, rows)
-    twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
-    remarks = [_counted_once(twice)] if twice else []
-    return Selection(_as_spelled(concern, cases.values()), test_dir, batches, cases, tuple(remarks))
+    _refuse(_problems(loaded, rows))
+    return _selected(test_dir, concern, loaded, rows, only=only)
 
 
 def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Selection]:
@@ -110,49 +129,139 @@ def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Select
 
     Raises ConfigurationError.
     """
+    names = chosen_names(test_dir, pattern)
     if concern is not None:
-        return [select(test_dir, concern, pattern)]
-    batches = load_batches(test_dir, pattern)
-    found = (row.concern_id for batch in batches.all for row in batch.rows.values() if isinstance(row, TestCase))
-    concerns = {each.casefold(): each for each in found if each is not None}
-    names = [batch.name for batch in batches.all]
-    return [select_batches(test_dir, each, names) for each in concerns.values() or [ANY_CONCERN]]
+        return [select_batches(test_dir, concern, names)]
+    return select_each_concern(test_dir, _load(test_dir, names))
 
 
-def _usable(name: str, test_dir: Path, known: Collection[str]) -> str:
-    """Give the name of a batch that may be opened, and whose name may stand in a report."""
-    place = visible(str(test_dir / name))
-    problem = id_problem(name)
-    if problem is not None:
+def select_each_concern(test_dir: Path, batches: Sequence[LoadedBatch], *, only: str | None = None) -> list[Selection]:
+    """Select every test case once, or one of them, concern by concern.
+
+    One that names no concern is of the concern under which another batch has it, else of the only one that there is;
+    where there are several, those without one come last, by themselves. Raises ConfigurationError.
+    """
+    if not any(batch.batch.cases for batch in batches):
+        raise ConfigurationError(f"there are no test cases in {_file_names(batches)}")
+    groups = _by_concern(batches)
+    rows = {
+        concern: {batch.name: _rows(cases.get(batch.name, ()), only) for batch in batches}
+        for concern, cases in groups.items()
+    }
+    _refuse([problem for each in rows.values() for problem in _problems(batches, each)])
+    together: list[Selection] = []
+    for concern, each in rows.items():
+        if any(each.values()):
+            together.append(_selected(test_dir, concern, batches, each, only=only, together=together))
+    return together
+
+
+def chosen_names(test_dir: Path, pattern: str) -> list[str]:
+    """Give the names of the batches that match `--batch`; raises ConfigurationError if none does."""
+    names = batch_names(test_dir)
+    selected = chosen(pattern, names)
+    if not selected:
+        raise no_batch(test_dir, pattern, names)
+    return selected
+
+
+_Cases = dict[str, list[TestCase | BadTestCase]]
+_Rows = Mapping[str, Sequence[tuple[str | None, Row]]]
+"""By the name of the batch: what it says of each test_id; None for a test case that has no usable one."""
+
+
+def _by_concern(batches: Iterable[LoadedBatch]) -> dict[str | None, _Cases]:
+    """Give the test cases of each concern, by batch; None for those of any."""
+    cases = [(batch.name, case) for batch in batches for case in batch.batch.cases]
+    spelled: dict[str, str] = {}
+    named: dict[str | None, str] = {}
+    for _, case in cases:
+        if case.concern_id is not None:
+            concern = spelled.setdefault(case.concern_id.casefold(), case.concern_id)
+            named.setdefault(case.test_id, concern)
+    usual = next(iter(spelled.values())) if len(spelled) == 1 else None
+    groups: dict[str | None, _Cases] = {concern: {} for concern in spelled.values()}
+    for name, case in cases:
+        own = named.get(case.test_id, usual) if case.concern_id is None else spelled[case.concern_id.casefold()]
+        groups.setdefault(own, {}).setdefault(name, []).append(case)
+    return groups
+
+
+def _selected(
+    test_dir: Path,
+    concern: str | None,
+    loaded: Iterable[LoadedBatch],
+    rows: _Rows,
+    *,
+    only: str | None,
+    together: Sequence[Selection] = (),
+) -> Selection:
+    batches = tuple(batch for batch in loaded if rows[batch.name])
+    for batch in batches:
+        _check_name(batch.name, test_dir)
+    cases = _merged(batches, rows)
+    twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
+    remarks = [*repeated_keys_lines((batch.path, batch.repeated_keys) for batch in (() if together else loaded))]
+    if twice and only is None:
+        remarks.append(_counted_once(twice))
+    return Selection(
+        ANY_CONCERN if concern is None else _as_spelled(concern, cases.values()),
+        test_dir,
+        batches,
+        cases,
+        tuple(remarks),
+        is_of_any_concern=concern is None,
+        only=only,
+        together=together,
+    )
+
+
+def _load(test_dir: Path, names: Iterable[str]) -> list[LoadedBatch]:
+    """Load batches that may be opened, and whose names may stand in a report."""
+    known = set(batch_names(test_dir))
+    loaded = []
+    for name in names:
+        _check_name(name, test_dir)
+        if name not in known:
+            place = visible(str(test_dir / name))
+            raise ConfigurationError(
+                f"{place}.json: there is no such batch file, or it is a link that leaves the folder"
+            )
+        loaded.append(load_batch(test_dir, name))
+    return loaded
+
+
+def _check_name(name: str, test_dir: Path) -> None:
+    if problem := id_problem(name):
+        place = visible(str(test_dir / name))
         raise ConfigurationError(f"{place}.json: the file's name {problem}, so it cannot name a batch; rename the file")
-    if name not in known:
-        raise ConfigurationError(f"{place}.json: there is no such batch file, or it is a link that leaves the folder")
-    return name
 
 
-def _rows_of_concern(batch: LoadedBatch, concern: str) -> Iterator[tuple[str | None, Row]]:
-    cases = tuple(case for case in batch.batch.cases if is_of_concern(concern, case))
-    yield from rows_of(Batch(cases)).items()
+def _rows(cases: Sequence[TestCase | BadTestCase], only: str | None) -> list[tuple[str | None, Row]]:
+    rows = [*rows_of(Batch(tuple(cases))).items()]
     # rows know a test case by its test_id, and so nothing of those that have none
-    yield from ((None, case) for case in cases if case.test_id is None)
+    nameless = [(None, case) for case in cases if case.test_id is None]
+    return [row for row in (*rows, *nameless) if only is None or row[0] == only]
 
 
-def _refuse_unusable(batches: Iterable[LoadedBatch], rows: Mapping[str, Sequence[tuple[str | None, Row]]]) -> None:
-    """Refuse expectations that cannot be scored against, naming the case (contract.md, "Batch files")."""
-    problems: list[str] = []
+def _problems(batches: Iterable[LoadedBatch], rows: _Rows) -> Iterator[str]:
+    """Name each test case whose expectations cannot be scored against, and why (contract.md, "Batch files")."""
     for batch in batches:
         for test_id, row in rows[batch.name]:
             judged = verdict(row, visible(str(batch.path)))
             if isinstance(judged, Poison):
-                problems.append(f"{'' if test_id is None else visible(test_id) + ': '}{judged.detail}")
-    if problems:
-        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
-        raise ConfigurationError("test cases that cannot be used: " + "; ".join(problems[:_NAMED]) + more)
+                yield f"{'' if test_id is None else visible(test_id) + ': '}{judged.detail}"
 
 
-def _merged(
-    batches: Sequence[LoadedBatch], rows: Mapping[str, Sequence[tuple[str | None, Row]]]
-) -> dict[str, SelectedCase]:
+def _refuse(problems: Iterable[str]) -> None:
+    """Raise ConfigurationError if there are any."""
+    found = [*problems]
+    if found:
+        more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+        raise ConfigurationError("test cases that cannot be used: " + "; ".join(found[:_NAMED]) + more)
+
+
+def _merged(batches: Sequence[LoadedBatch], rows: _Rows) -> dict[str, SelectedCase]:
     holders: dict[str, list[tuple[LoadedBatch, TestCase]]] = {}
     for batch in batches:
         for test_id, row in rows[batch.name]:
@@ -191,8 +300,11 @@ def _nothing_selected(batches: Sequence[LoadedBatch], concern: str) -> str:
         case.concern_id for batch in batches for case in batch.batch.cases if case.concern_id is not None
     })  # fmt: skip
     what = f"what is there: {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "no test cases at all"
-    names = named([batch.path.name for batch in batches], longest=MAX_ID_LENGTH)
-    return f"no test case of --concern {visible(concern)} in {names}: {what}"
+    return f"no test case of --concern {visible(concern)} in {_file_names(batches)}: {what}"
+
+
+def _file_names(batches: Iterable[LoadedBatch]) -> str:
+    return named([batch.path.name for batch in batches], longest=MAX_ID_LENGTH)
 
 
 def _as_spelled(concern: str, cases: Iterable[SelectedCase]) -> str:
@@ -204,12 +316,22 @@ def _as_spelled(concern: str, cases: Iterable[SelectedCase]) -> str:
 # --- whose case an output answers -------------------------------------------------------------------------------------
 
 
+WhyNone = Literal["not_selected", "other_concern", "unknown"]
+"""Why an entry answers no selected test case: its test case was not selected, or is of another concern, or is none."""
+
+
 class Answers:
     """Finds the case that an entry answers; what else the folder holds is read only where it matters."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._chosen = Batches(selection.batches)
+        self._decisive: set[str] = set()
+
+    @property
+    def decisive(self) -> list[LoadedBatch]:
+        """The batches that were not selected, but decided about an entry so far, in the order of their files."""
+        return [batch for name, batch in self._unselected.items() if name in self._decisive] if self._decisive else []
 
     def ranks(self, entry: Entry) -> tuple[int, ...]:
         """Which of a selected case's batches an entry answers, as places in `SelectedCase.batches`; () for none.
@@ -219,7 +341,7 @@ class Answers:
         them: it serves where there is no other.
         """
         selected = self._selection.cases.get(entry.test_id)
-        if selected is None or not is_of_concern(self._selection.concern_id, entry):
+        if selected is None or not self._selection.is_asked_for(entry):
             return ()
         if entry.batch_id is not None:
             return self._ranks_by_batch_id(entry, selected)
@@ -229,12 +351,14 @@ class Answers:
 
     def narratives(self, entry: Entry, rank: int) -> tuple[str, ...]:
         """The digests of the narratives that an entry of that rank may have been made from."""
-        selected = self._selection.cases[entry.test_id]
-        place = rank - len(selected.batches)
-        if place < 0:
-            return selected.narratives
-        row = [*self._unselected.values()][place].rows[entry.test_id]
-        return (*selected.narratives, *(row.narratives if isinstance(row, TestCase) else ()))
+        rows = (batch.rows[entry.test_id] for batch in self.unselected_holders(entry, rank))
+        more = (digest for row in rows if isinstance(row, TestCase) for digest in row.narratives)
+        return (*self._selection.cases[entry.test_id].narratives, *more)
+
+    def unselected_holders(self, entry: Entry, rank: int) -> list[LoadedBatch]:
+        """The batches that an entry of that rank answers and that were not selected: those with its batch_index."""
+        is_selected = rank < len(self._selection.cases[entry.test_id].batches)
+        return [] if is_selected else [batch for _, batch in self._of_its_index(entry)]
 
     def _ranks_among_selected(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
         if len(selected.batches) == 1:
@@ -246,21 +370,41 @@ class Answers:
         if all(batch.name != entry.batch_id for batch in selected.batches):
             other = self._unselected.get(entry.batch_id or "")
             if other is not None and entry.test_id in other.rows:
+                self._decisive.add(other.name)
                 return ()
         return self._ranks_among_selected(entry, selected)
 
     def _ranks_by_foreign_index(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        for place, other in enumerate(self._unselected.values()):
-            if other.batch_index == entry.batch_index and entry.test_id in other.rows:
-                same = not differ((selected.test_case, other.rows[entry.test_id]))
-                return (len(selected.batches) + place,) if same else ()
-        return self._ranks_among_selected(entry, selected)
+        others = self._of_its_index(entry)
+        if not others:
+            return self._ranks_among_selected(entry, selected)
+        self._decisive.update(batch.name for _, batch in others)
+        if differ((selected.test_case, *(batch.rows[entry.test_id] for _, batch in others))):
+            return ()
+        return (len(selected.batches) + others[0][0],)
 
-    def is_elsewhere(self, test_id: str) -> bool:
-        """Tell whether a batch of the folder that was not selected, or a case of another concern, has the test_id."""
-        if any(test_id in batch.rows for batch in self._selection.batches):
-            return True
-        return any(test_id in batch.rows for batch in self._unselected.values())
+    def _of_its_index(self, entry: Entry) -> list[tuple[int, LoadedBatch]]:
+        """The batches that were not selected and hold an entry's case under its batch_index, each with its place."""
+        return [
+            (place, batch)
+            for place, batch in enumerate(self._unselected.values())
+            if batch.batch_index == entry.batch_index and entry.test_id in batch.rows
+        ]
+
+    def why_none(self, entry: Entry) -> WhyNone:
+        """Say why an entry answers no selected test case."""
+        concern = entry.concern_id
+        if entry.test_id in self._selection.cases and concern is not None and not self._selection.is_asked_for(entry):
+            return "not_selected" if (entry.test_id, concern.casefold()) in self._named_concerns else "other_concern"
+        folder = (*self._selection.batches, *self._unselected.values())
+        return "not_selected" if any(entry.test_id in batch.rows for batch in folder) else "unknown"
+
+    @cached_property
+    def _named_concerns(self) -> frozenset[tuple[str | None, str]]:
+        """Each test_id of the folder with each concern that a test case of it names."""
+        folder = (*self._selection.batches, *self._unselected.values())
+        cases = (case for batch in folder for case in batch.batch.cases)
+        return frozenset((case.test_id, case.concern_id.casefold()) for case in cases if case.concern_id is not None)
 
     @cached_property
     def _unselected(self) -> Mapping[str, LoadedBatch]:

@@ -45,7 +45,7 @@ def read_report(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{name}: cannot be read: a number has too many digits") from error
     if isinstance(document, dict) and "raw_results" in document:
         raise ConfigurationError(
-            f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {name}"
+            f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {printable(str(path))}"
         )
     if not isinstance(document, dict) or document.get("report_type", REPORT_TYPE) != REPORT_TYPE:
         raise ConfigurationError(f"{name}: is not a SAFE report; {_WRITES_ONE}")

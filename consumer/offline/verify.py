@@ -1,5 +1,6 @@
 """`safe verify`: recompute a report from its inputs and show what differs."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,10 +57,10 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
         explain=_explained(report),
     )
     version = said.scorer.version
-    inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(selection.batches))
+    inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(files))
     recomputed = {**run.report, "inputs": inputs, "scorer": {**run.report["scorer"], "version": version}}
     remarks = [*renamed]
-    if "input_mismatches" not in report:
+    if "input_mismatches" not in report and _is_older(version):
         recomputed = _as_older(recomputed)
         remarks.append("an older SAFE wrote the report: what it did not tell yet, such as mismatches, is not compared")
     if version != __version__:
@@ -68,6 +69,17 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     if rules is not None:
         remarks.append(f"the report's rules are not the default ones: {rules}")
     return Verification(list(differences(report, recomputed)), recomputed, remarks)
+
+
+_COMPLETE_SINCE: Final = (0, 1, 0)
+"""The version from which on reports have all the fields of _NEWER: of these, none may be missing."""
+
+
+def _is_older(version: str) -> bool:
+    """Tell whether a report says that a SAFE wrote it which did not know the newer fields."""
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    is_before = numbers is not None and tuple(map(int, numbers.groups())) < _COMPLETE_SINCE
+    return is_before and version != __version__
 
 
 _NEWER: Final = frozenset({
@@ -104,18 +116,21 @@ def _explained(report: Mapping[str, Any]) -> Explain | None:
 
 
 def _as_named(
-    inputs: Sequence[Mapping[str, str]], reported: object, batches: int
+    inputs: Sequence[Mapping[str, str]], reported: object, outputs: int
 ) -> tuple[list[Mapping[str, str]], list[str]]:
-    """Name files of outputs as the report does, where they hold the same bytes; a copy may have another name."""
+    """Name files of outputs as the report does, where they hold the same bytes; a copy may have another name.
+
+    They are the last ones of both lists, which may have different batches before them.
+    """
     named = list(inputs)
     renamed: list[str] = []
-    if isinstance(reported, list) and len(reported) == len(inputs):
-        for place in range(batches, len(inputs)):
-            other = reported[place]
-            same = isinstance(other, dict) and other.get("sha256") == inputs[place]["sha256"]
-            if same and isinstance(other.get("name"), str) and other["name"] != inputs[place]["name"]:
-                named[place] = {**inputs[place], "name": other["name"]}
-                renamed.append(f"{inputs[place]['name']} was called {other['name']} when the report was made")
+    theirs = reported if isinstance(reported, list) else []
+    for back in range(min(outputs, len(theirs)), 0, -1):
+        ours, other = inputs[-back], theirs[-back]
+        same = isinstance(other, dict) and other.get("sha256") == ours["sha256"]
+        if same and isinstance(other.get("name"), str) and other["name"] != ours["name"]:
+            named[-back] = {**ours, "name": other["name"]}
+            renamed.append(f"{ours['name']} was called {other['name']} when the report was made")
     return named, renamed
 
 

@@ -154,6 +154,8 @@ def _remedy(problem: str) -> str:
         return ""
     if problem.endswith("not an object"):
         return "; write { … } there"
+    if problem.endswith("the sum of the weights is not finite"):
+        return "; write smaller numbers"
     if problem.endswith("combinations"):
         return "; remove some of them"
     # The last match: the name of an override, which comes before it, may contain any word.

@@ -208,7 +208,7 @@ BEYOND = [
     ('{"thresholds": {"CR": {"pass": 0.4}}}', "is above"),  # than the default of review
     ('{"overrides": {"archetype": {"X": {"thresholds": {"CR": {"pass": 0.4}}}}}}', "is above"),
     ('{"weights": {"CR": 0, "AH": 0, "AC": 0}}', "the sum of the weights is 0"),
-    ('{"weights": {"CR": 1e308, "AH": 1e308}}', "the sum of the weights is not finite"),
+    ('{"weights": {"CR": 1e308, "AH": 1e308}}', "the sum of the weights is not finite; write smaller numbers"),
     ('{"logLevel": "info", "logLevel": "info"}', "appears twice"),  # which only the parser sees
     ('{"inputTopic": "t", "resultTopic": "t"}', "is the same topic as"),
     ('{"kafkaSecurityProtocol": "SASL_SSL"}', "needs SAFE_V0_KAFKA_SASL_MECHANISM"),

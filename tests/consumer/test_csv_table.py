@@ -4,13 +4,15 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from consumer.offline.destinations import Destination, check_writable
 from consumer.offline.pages.csv_tables import CASES, render_csv, render_terms
 from consumer.offline.scored_run import Explanation, ScoredRun
 from safe_core import Expectations, Output
-from safe_core.diagnosis import diagnose
+from safe_core.diagnosis import DoubtfulHit, Passage, diagnose
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run
 
@@ -37,6 +39,36 @@ def test_texts_that_try_to_break_out() -> None:
 def test_each_case_is_one_line_below_the_fixed_header() -> None:
     first, *lines, last = render_csv(scored_run(nasty_samples())).split("\r\n")
     assert (first, len(lines), last) == (",".join(CASES), len(NASTY), "")
+
+
+def test_a_table_with_fewer_columns_is_still_known_as_safes_own(tmp_path: Path) -> None:
+    table = tmp_path / "cases.csv"
+    for text in (",".join(CASES[:18]), render_csv(scored_run(SMALL)), render_terms(scored_run(SMALL))):
+        table.write_text(text, encoding="utf-8")
+        check_writable([Destination("csv", table)], [], force=False)
+
+
+def with_doubts(*hits: DoubtfulHit, expects: Expectations, output: Output) -> ScoredRun:
+    """Give the run of one case, whose output was made from another narrative."""
+    run = scored_run([Sample("T-1", expects, output)])
+    row = run.cases[0].row
+    foreign = replace(row, kind=row.kind._replace(input_matches=False))
+    return replace(run, cases=[replace(run.cases[0], doubtful=hits, row=foreign)])
+
+
+def test_a_case_shows_mismatch_doubts_and_what_had_nothing_to_check() -> None:
+    hit = DoubtfulHit("CR", "fever", "negated", Passage("signals", 0, 3, 8))
+    run = with_doubts(hit, expects=Expectations(("fever",), (), ()), output=Output(("no fever",)))
+    last = CASES[-3:]
+    assert last == ("input_matches", "doubtful_hits", "vacuous")
+    assert [[row[name] for name in last] for row in rows(render_csv(run))] == [["no", "1", "AH; AC"]]
+    assert [row_of("fever", output=Output(("fever",)))[name] for name in last] == ["", "0", "AH; AC"]
+
+
+def test_a_forbidden_term_inside_a_longer_word_is_marked_doubtful() -> None:
+    hit = DoubtfulHit("AH", "blame", "inside_word", Passage("followup_questions", 0, 0, 5))
+    run = with_doubts(hit, expects=Expectations((), ("blame",), ()), output=Output(followup_questions=("Blameless?",)))
+    assert [(row["outcome"], row["doubtful"]) for row in rows(render_terms(run))] == [("used", "inside_word")]
 
 
 def test_scores_are_exact() -> None:

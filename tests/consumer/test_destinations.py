@@ -79,11 +79,11 @@ CONTRADICTIONS = [
         "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .terms.csv, .html,",
     ),
     (None, ["-"], None),
-    (None, ["r.json", "r.json"], "two formats would go to r.json; give one of them an --output of its own"),
-    ("json", ["-", "-"], "two formats would go to standard output"),
+    (None, ["r.json", "./r.json"], "--output names r.json twice; leave one of them out"),
+    ("json", ["-", "-"], "--output names standard output twice; leave one of them out"),
     ("all", ["a", "b"], "--format all takes one --output, the stem of its files, such as reports/nightly"),
     ("all", ["-"], "--format all takes one --output"),
-    ("console", ["-", "-"], "two formats would go to standard output"),
+    ("console", ["-", "-"], "--output names standard output twice"),
 ]
 
 
@@ -151,6 +151,7 @@ FOREIGN = {
     "page.md": "\n<!-- SAFE v0 report -->\n",
     "other.xml": '<?xml version="1.0"?>\n<suites><!-- <testsuites name="SAFE v0 --></suites>',
     "report.json": '{"patients": [], "report_type": "SAFE_v0"}',
+    "empty.json": "",
 }
 
 
@@ -169,12 +170,11 @@ OWN = {
     "page.html": render_html(scored_run(SMALL)),
     "card.txt": scorecard_text(scored_run(SMALL), verbose=False),
     "ascii.txt": "+=====+\n|  SAFE v0 Scorecard - K07  |\n",
-    "empty.json": "",
 }
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_what_safe_wrote_may_be_replaced_and_so_may_an_empty_file(tmp_path: Path, name: str) -> None:
+def test_what_safe_wrote_may_be_replaced(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(OWN[name])
     check(tmp_path / name)
 
@@ -182,9 +182,12 @@ def test_what_safe_wrote_may_be_replaced_and_so_may_an_empty_file(tmp_path: Path
 def test_one_file_under_two_names_is_one_file(tmp_path: Path) -> None:
     (tmp_path / "deeper").mkdir()
     (tmp_path / "y.csv").symlink_to("y.json")
-    for outputs in (["x.json", "deeper/../x.json"], ["y.json", "y.csv"]):
+    for outputs, why in (
+        (["x.json", "deeper/../x.json"], r"--output names .*/deeper/\.\./x\.json twice"),
+        (["y.json", "y.csv"], "two formats would go to"),
+    ):
         named = [str(tmp_path / name) for name in outputs]
-        with pytest.raises(ConfigurationError, match="two formats would go to"):
+        with pytest.raises(ConfigurationError, match=why):
             destinations(None, named, ["console"], AUTOMATIC)
 
 

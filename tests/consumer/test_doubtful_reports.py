@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from consumer import __version__
 from consumer.cli.main import main
+from consumer.offline.pages import quotes
+from safe_core import Expectations, Output
+from safe_core.diagnosis import Diagnosis, diagnose
 
 NARRATIVE = "She had signs of sepsis at noon. She waited 12 hours for a bed. The pain was severe."
 DENIED = {"signals": ["no signs of sepsis", "waited 12 hours"], "summary": "Severe pain.", "followup_questions": []}
@@ -107,10 +111,14 @@ def test_a_report_of_an_earlier_version_is_verified_by_what_it_tells(capsys: pyt
         del result["batch_id"], result["input_matches"], result["doubtful"]
         for miss in result["misses"]:
             del miss["verdict"], miss["also_in"], miss["missing_words"]
-    Path("report.json").write_text(json.dumps(report))
     verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]
-    assert main(verify) == 0
-    assert "an older SAFE wrote the report" in capsys.readouterr().err
+    for version, code in ((__version__, 1), ("9.0.0", 1), ("unknown", 1), ("0.0.9", 0)):
+        report["scorer"]["version"] = version
+        Path("report.json").write_text(json.dumps(report))
+        assert main(verify) == code, "only a version that did not know the fields may lack them"
+        printed = capsys.readouterr()
+        assert ("an older SAFE wrote the report" in printed.err) is (code == 0)
+        assert ("input_matches is missing from the report" in printed.out) is (code == 1)
     report["results"][0]["scores"]["CR"] = 0.5
     Path("report.json").write_text(json.dumps(report))
     assert main(verify) == 1
@@ -168,13 +176,65 @@ def test_counts_by_verdict_add_up_to_the_misses_that_have_reasons(capsys: pytest
 def test_csv_has_a_row_for_each_miss(capsys: pytest.CaptureFixture[str]) -> None:
     explain("-f", "csv")
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["test_id"], row["verdict"], row["output"]) for row in rows] == [
+    assert [(row["test_id"], row["verdict"], row["output"]) for row in rows if row["outcome"] == "missing"] == [
         ("B", "prompt", "answered"),
         ("B", "output", "answered"),
         ("C", "prompt", "no output"),
         ("D", "prompt", "made from another narrative"),
     ]
     assert rows[0]["also_in"] == "followup_questions[0]"
+
+
+BLAMED: dict[str, Any] = {"signals": ["no signs of sepsis"], "summary": "", "followup_questions": ["Who is to blame?"]}
+
+
+def only_harmful() -> None:
+    """A case that fails by its questions alone, whose hit is denied; one forbidden term is only part of a word."""
+    harmful = case("H", ["signs of sepsis"], [])
+    harmful["expectations"]["followup_questions"] = {"forbidden_terms": ["blame", "ho"]}
+    Path("cases/b.json").write_text(json.dumps({"test_cases": [harmful]}))
+    Path("run.json").write_text(json.dumps({"raw_results": [{"test_id": "H", "engine_output": BLAMED}]}))
+
+
+def test_json_lists_the_forbidden_terms_that_were_used(capsys: pytest.CaptureFixture[str]) -> None:
+    only_harmful()
+    explain("-f", "json")
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    place = {"field": "followup_questions", "element": 0}
+    assert result["misses"] == []
+    assert result["violations"] == [
+        {"criterion": "AH", "term": "blame", **place, "start": 10, "end": 15},
+        {"criterion": "AH", "term": "ho", **place, "start": 1, "end": 3},
+    ]
+    explain("-f", "json", "--include-text")
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert [each["text"] for each in result["violations"]] == ["blame", "ho"]
+
+
+def test_csv_has_a_row_for_each_violation_and_each_doubtful_hit(capsys: pytest.CaptureFixture[str]) -> None:
+    only_harmful()
+    explain("-f", "csv", "--include-text")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    names = ("test_id", "criterion", "term", "outcome", "doubtful", "verdict", "kind", "field", "start", "text")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("H", "AH", "blame", "used", "", "", "", "followup_questions", "10", "blame"),
+        ("H", "AH", "ho", "used", "inside_word", "", "", "followup_questions", "1", "ho"),
+        ("H", "CR", "signs of sepsis", "found", "negated", "", "", "signals", "3", "signs of sepsis"),
+    ]
+
+
+def test_markdown_lists_violations_and_doubtful_hits(capsys: pytest.CaptureFixture[str]) -> None:
+    only_harmful()
+    explain("-f", "markdown")
+    bullets = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
+    denied, inside, *used = bullets
+    at = "followup_questions[0], characters"
+    assert denied.startswith("- **doubt** CR `signs of sepsis`: `signals[0], characters 3 to 18`. The text denies it;")
+    assert inside == f"- **doubt** AH `ho`: `{at} 1 to 3`. It is found only inside a longer word or number."
+    assert used == [
+        f"- **used** AH `blame`: `{at} 10 to 15`.",
+        f"- **used** AH `ho`: `{at} 1 to 3`. It appears only inside longer words, and may not be meant.",
+    ]
 
 
 @pytest.mark.parametrize("format_", ["json", "csv", "markdown"])
@@ -204,3 +264,23 @@ def test_the_narratives_own_words_are_shown_for_a_term_that_it_lacks(capsys: pyt
     printed = capsys.readouterr().out
     assert "the narrative says: She had [signs of sepsis at noon]. She waited" in printed
     assert "fix the term, not the prompt" in printed
+
+
+@pytest.mark.parametrize("command", ["explain", "score"])
+def test_a_narrative_is_searched_once_for_all_that_a_page_says_of_a_case(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = [f"{command} a peak flow of {number}" for number in range(180, 185)]
+    Path("cases/b.json").write_text(json.dumps({"test_cases": [case("A", foreign, foreign)]}))
+    searched: list[str] = []
+
+    def noted(expectations: Expectations, output: Output, narrative: str | None) -> Diagnosis:
+        searched.extend(output.signals)
+        return diagnose(expectations, output, narrative)
+
+    monkeypatch.setattr(quotes, "diagnose", noted)
+    if command == "explain":
+        explain("--test", "A")
+    else:
+        score("--explain", "--include-text", "-o", "page.html")
+    assert searched == [NARRATIVE]

@@ -306,8 +306,8 @@ def test_a_report_that_safe_score_writes_is_decided_on(tmp_path: Path) -> None:
     found = read_report(path)
     assert checked_summary(found, path) == found["summary"]
     line = (
-        "gate NOT passed: pass rate 0.2857142857142857 (2 of 7 cases) is below --min-pass-rate 0.8; "
-        "1 case with nothing at all to check"
+        "gate NOT passed: pass rate 0.2857142857142857 (2 of 7 cases) is below --min-pass-rate 0.8. "
+        "Note: 1 case with nothing at all to check"
     )
     assert Gate(0.8, "never").decide(found) == Decision(passed=False, line=line)
 

@@ -50,14 +50,14 @@ COUNTS = [
     ("--max-mismatches", 2, "2 outputs made from another narrative"),
     ("--max-doubtful", 3, "3 doubtful hits"),
 ]
-NOTE = "1 case with nothing at all to check"
+NOTE = ". Note: 1 case with nothing at all to check"
 
 
 @pytest.mark.parametrize(("option", "count", "said"), COUNTS)
 def test_a_count_may_be_what_is_allowed_and_no_more(option: str, count: int, said: str) -> None:
     for most, verdict in ((count - 1, "NOT passed"), (count, "passed"), (count + 1, "passed")):
         decision = only(option, most).decide(SCORED)
-        note = "" if option == "--max-vacuous" else f"; {NOTE}"
+        note = "" if option == "--max-vacuous" else NOTE
         assert decision.line == f"gate {verdict}: {said}, {option} allows {most}{note}"
         assert decision.passed is (verdict == "passed")
 
@@ -83,7 +83,7 @@ def test_a_mean_or_a_rate_must_reach_its_bound(option: str, name: str, value: fl
         decision = only(option, f"{name}={bound!r}").decide(SCORED)
         passed = how == "is at least"
         verdict = "passed" if passed else "NOT passed"
-        assert decision.line == f"gate {verdict}: {said} {value} {how} {option} {name}={bound}; {NOTE}"
+        assert decision.line == f"gate {verdict}: {said} {value} {how} {option} {name}={bound}{NOTE}"
         assert decision.passed is passed
 
 
@@ -113,7 +113,7 @@ def test_all_must_hold_and_the_line_names_those_that_failed() -> None:
     assert decision.decide(SCORED).line == (
         "gate NOT passed: pass rate 0.2857142857142857 (2 of 7 cases) is below --min-pass-rate 0.9; "
         "1 AH violation, --max-violations allows 0; "
-        f"mean CR {MEAN_CR} is below --min-mean CR={MEAN_CR + 0.1}; {NOTE}"
+        f"mean CR {MEAN_CR} is below --min-mean CR={MEAN_CR + 0.1}{NOTE}"
     )
 
 
@@ -129,10 +129,10 @@ def test_any_condition_makes_the_labels_not_count_unless_they_are_asked_for() ->
 
 def test_cases_that_check_nothing_are_said_once_whatever_was_asked() -> None:
     passed = "gate passed: 1 case without an output, --max-missing allows 1"
-    assert only("--max-missing", 1).decide(SCORED).line == f"{passed}; {NOTE}"
-    assert Gate(None, "fail").decide(SCORED).line.endswith(f"(--fail-on fail); {NOTE}")
+    assert only("--max-missing", 1).decide(SCORED).line == f"{passed}{NOTE}"
+    assert Gate(None, "fail").decide(SCORED).line.endswith(f"(--fail-on fail){NOTE}")
     both = Gate(0.9, "never", None, asked_for({"--max-vacuous": 1}))
-    assert both.decide(SCORED).line.endswith(f"--min-pass-rate 0.9; {NOTE}"), "the condition on it holds"
+    assert both.decide(SCORED).line.endswith(f"--min-pass-rate 0.9{NOTE}"), "the condition on it holds"
 
 
 @pytest.mark.parametrize("vacuous", [{"all": 0}, {}, None, 7, {"all": True}, {"all": "2"}])

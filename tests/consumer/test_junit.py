@@ -1,11 +1,13 @@
 """The cases as a JUnit report."""
 
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from consumer.offline.pages.junit import render_junit
 from safe_core import Expectations, Output
+from safe_core.diagnosis import DoubtfulHit, Passage
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run
 
@@ -23,6 +25,10 @@ def case(root: ET.Element, test_id: str) -> ET.Element:
 def only(parent: ET.Element) -> ET.Element:
     (child,) = parent
     return child
+
+
+def told_by(suite: ET.Element) -> dict[str, str]:
+    return {entry.get("name", ""): entry.get("value", "") for entry in suite.iterfind("properties/property")}
 
 
 def test_a_small_run() -> None:
@@ -57,14 +63,19 @@ def test_cases_of_a_batch_are_together_wherever_they_stand() -> None:
 
 def test_a_suite_tells_how_it_was_judged() -> None:
     suite = report(SMALL)[0]
-    told = {entry.get("name"): entry.get("value") for entry in suite.iterfind("properties/property")}
     run = scored_run(SMALL).report
-    assert told == {
+    assert told_by(suite) == {
         "verdict": "Fail",
         "pass_rate": "0.2857142857142857",
         "version": "0.1.0",
         "rule": "substring/1",
         "fingerprint": run["scorer"]["fingerprint"],
+        "input_mismatches": "0",
+        "doubtful_hits": "0",
+        "vacuous.CR": "0",
+        "vacuous.AH": "0",
+        "vacuous.AC": "0",
+        "vacuous.all": "0",
     }
     assert suite.get("timestamp") == "2026-03-02T08:00:00"
 
@@ -72,6 +83,32 @@ def test_a_suite_tells_how_it_was_judged() -> None:
 def test_a_pass_is_nothing_but_a_test() -> None:
     passed = case(report(SMALL), "S11-W1-001")
     assert (passed.get("classname"), passed.get("time"), list(passed)) == ("S11.S11_wards_1", "0", [])
+
+
+def test_a_suite_counts_what_its_own_scores_do_not_say() -> None:
+    hit = DoubtfulHit("CR", "fever", "negated", Passage("signals", 0, 0, 5))
+    run = scored_run(
+        [
+            Sample("T-1", Expectations((), (), ()), Output(("fever",))),
+            Sample("T-2", Expectations(("fever",), (), ()), Output(("fever",))),
+            Sample("T-3", Expectations((), (), ()), Output(("fever",)), batch_id="S11_wards_2"),
+        ]
+    )
+    row = run.cases[1].row
+    foreign = replace(row, kind=row.kind._replace(input_matches=False))
+    run = replace(run, cases=[run.cases[0], replace(run.cases[1], doubtful=(hit, hit), row=foreign), run.cases[2]])
+    counts = ("input_mismatches", "doubtful_hits", "vacuous.CR", "vacuous.AH", "vacuous.AC", "vacuous.all")
+    suites = ET.fromstring(render_junit(run).encode())  # noqa: S314 (it is our own)
+    assert [[told_by(suite)[name] for name in counts] for suite in suites] == [
+        ["1", "2", "1", "2", "2", "1"],
+        ["0", "0", "1", "1", "1", "1"],
+    ]
+
+
+def test_a_case_with_nothing_to_check_says_so() -> None:
+    passed = case(report([Sample("T-1", Expectations((), (), ()), Output(("fever",)))]), "T-1")
+    assert only(passed).tag == "system-out"
+    assert only(passed).text == "nothing was checked: no term is listed, or for AH no question was asked"
 
 
 def test_a_fail_names_the_bounds_and_the_terms() -> None:

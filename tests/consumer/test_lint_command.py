@@ -64,6 +64,12 @@ def test_a_sound_folder_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert err == ""
 
 
+def test_one_required_term_is_one(tmp_path: Path) -> None:
+    for signal, count in (("wheeze", 0), ("rash", 1)):
+        write_batch(tmp_path, "b1", narrated("T1", [signal], ["blame"], []))
+        assert f"  {count} of 1 required term is not in the narrative of its case\n" in table(lint(tmp_path))
+
+
 def test_the_table_says_everything_and_cuts_nothing(flawed: Path) -> None:
     matches_golden("lint.txt", table(lint(flawed)))
 

@@ -94,7 +94,7 @@ def test_outputs_that_answer_nothing_are_named_and_never_scored(cases: Path, tmp
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert run.report["summary"]["total_cases"] == 2
-    assert remarks == ["2 outputs ignored, no test case has their test_id: Z-1, Z-2"]
+    assert remarks == ["2 outputs ignored: no test case has their 2 test_ids: Z-1, Z-2"]
 
 
 def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tmp_path: Path) -> None:
@@ -102,8 +102,16 @@ def test_of_many_outputs_that_answer_nothing_the_first_are_named(cases: Path, tm
 
     _, remarks = scored(cases, outputs, pattern="asthma_1")
 
-    assert remarks[0] == "60 outputs ignored, no test case has their test_id: Z-0, Z-1, Z-2 …"
+    assert remarks[0] == "60 outputs ignored: no test case has their test_ids (more than 50): Z-0, Z-1, Z-2 …"
     assert remarks[1] == "no output answers any selected test case: is --outputs the right file?"
+
+
+def test_outputs_of_one_unknown_test_id_are_counted_beside_it(cases: Path, tmp_path: Path) -> None:
+    outputs = write_report(tmp_path / "run.json", answer("A-1"), answer("A-2"), answer("Z-1"), answer("Z-1"))
+
+    _, remarks = scored(cases, outputs, pattern="asthma_1")
+
+    assert remarks == ["2 outputs ignored: no test case has their test_id: Z-1"]
 
 
 def test_files_without_any_output_are_refused(cases: Path, tmp_path: Path) -> None:
@@ -148,6 +156,19 @@ def test_without_a_metric_the_concern_is_the_metric(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("concern", ["K07", "k07"])
+def test_the_spelling_of_the_concern_asked_for_makes_no_difference(tmp_path: Path, concern: str) -> None:
+    write_batch(tmp_path / "cases", "b", a_case("A-1", concern_id=None))
+    file = write_events(tmp_path / "run.jsonl", event("A-1"))
+    policy = Policy.from_document({"overrides": {"metric_id": {"K07": {"strictAH": True}}}})
+
+    selection = select(tmp_path / "cases", concern, "*")
+    run, remarks = score_files(selection, [open_outputs(file)], policy, generated_at=AT)
+
+    assert [case.rules.strict_ah for case in run.cases] == [True]
+    assert remarks == [], "no override is left that judges no case"
+
+
 def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Path) -> None:
     """In the stream it counts in a batch of that concern."""
     outputs = write_report(tmp_path / "run.json", answer("A-1", concern_id="Z99"), answer("A-2", concern_id=None))
@@ -155,7 +176,7 @@ def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Pat
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert labels(run) == {"A-1": "Fail", "A-2": "Pass"}
-    assert remarks[0] == "1 output ignored: for a test case of the folder that is not selected"
+    assert remarks[0] == "1 output ignored: for a selected test case, but it names another concern: Z99"
 
 
 def test_a_test_id_of_two_concerns_is_scored_in_either(tmp_path: Path) -> None:
@@ -228,10 +249,9 @@ def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_
         for pattern, label in (("asthma_1", "Pass"), ("golden", "Fail"), ("*", "Pass")):
             run, remarks = scored(cases, write_report(tmp_path / "run.json", *order), pattern=pattern)
             assert labels(run)["A-2"] == label
-            assert (
-                "1 output ignored: an output for an earlier one of the selected batches already answers the case"
-                in remarks
-            )
+            both = "an output for an earlier one of the selected batches already answers the case"
+            one = "for a batch that is not selected, and another output answers the case"
+            assert f"1 output ignored: {both if pattern == '*' else one}" in remarks
     only = write_report(tmp_path / "run.json", entries[1])
     assert labels(scored(cases, only, pattern="golden")[0]) == {"A-2": "Pass"}
 

@@ -30,10 +30,17 @@ DIGEST = "sha256:" + sha256(PATIENT.encode()).hexdigest()
 NARRATIVE = {"raw_input": PATIENT, "model_name": "m", "latency_ms": 10}
 
 
-def batch(folder: Path, name: str, *test_ids: str, index: int | None = None, signal: object = "wheeze") -> None:
+def batch(
+    folder: Path,
+    name: str,
+    *test_ids: str,
+    index: int | None = None,
+    signal: object = "wheeze",
+    concern: str | None = "K07",
+) -> None:
     """A batch file whose cases all demand one signal."""
     expectations = {"signal_generation": {"must_find_signals": [signal]}}
-    cases = [{"test_id": test_id, "concern_id": "K07", "expectations": expectations} for test_id in test_ids]
+    cases = [{"test_id": test_id, "concern_id": concern, "expectations": expectations} for test_id in test_ids]
     (folder / f"{name}.json").write_text(json.dumps({"batch_plan": {"batch_index": index}, "test_cases": cases}))
 
 
@@ -256,6 +263,60 @@ def test_what_could_never_be_scored_is_refused_as_a_whole(
     assert words in str(caught.value)
 
 
+NAMELESS: list[tuple[dict[str, str], dict[str, str], str | None, str]] = [
+    # what the output says, what its report says for all, --batch, the test_ids that are refused
+    ({}, {}, "nameless", "N-1, N-2"),
+    ({}, {"concern_id": "K07"}, "nameless", ""),
+    ({"concern_id": "K07"}, {}, "nameless", ""),
+    # N-1 is sent to the first batch that holds it, which names a concern
+    ({}, {}, None, "N-2"),
+    # of a batch that the folder lacks, the first holder decides
+    ({}, {}, "nightly", "N-2"),
+]
+
+
+@pytest.mark.parametrize("kind", ["report", "events"])
+@pytest.mark.parametrize(("own", "of_all", "pattern", "test_ids"), NAMELESS)
+def test_an_event_that_would_have_no_concern_is_refused(
+    tmp_path: Path, kind: str, own: dict[str, str], of_all: dict[str, str], pattern: str | None, test_ids: str
+) -> None:
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    batch(folder, "named", "N-1")
+    batch(folder, "nameless", "N-1", "N-2", concern=None)
+    answers = [{"test_id": test_id, "output": ANSWER, "engine_output": ANSWER, **own} for test_id in ("N-1", "N-2")]
+    path = jsonl(tmp_path, *({**answer, **of_all} for answer in answers))
+    if kind == "report":
+        path = tmp_path / "run.json"
+        path.write_text(json.dumps({"raw_results": answers, **of_all}))
+
+    if not test_ids:
+        assert len(planned(path, batch=pattern, test_dir=folder)) == 2
+        return
+    with pytest.raises(ConfigurationError) as caught:
+        planned(path, batch=pattern, test_dir=folder)
+    sentence = "without a concern (neither the output nor its test case has a concern_id)"
+    assert str(caught.value).endswith(
+        f"{len(test_ids.split())} test_id{'s' * (',' in test_ids)} {sentence}: {test_ids}"
+    )
+
+
+def test_failed_generations_are_named_before_anything_is_sent(
+    tmp_path: Path, cases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = ({"test_id": test_id, "concern_id": "K07", "error": "timeout"} for test_id in ("A-1", "A-2", "A-3"))
+    path = report(tmp_path, *map(dict[str, object], failed), result("A-2"))
+    plan = plan_events([open_outputs(path)], TargetBatches.of(None, cases))
+    monkeypatch.setattr(publish, "publishing_events", lambda _settings: nullcontext(Buffer()))
+
+    assert publish.publish_events(Settings(input_topic="in"), plan) == 0
+
+    first, second = capsys.readouterr().err.splitlines()
+    sentence = "2 test_ids have no output, because the generation failed, so nothing is published for: A-1, A-3"
+    assert first == f"safe: {sentence}"
+    assert second.startswith("published 1 event of 1 file to in ")
+
+
 def test_all_refused_test_ids_are_named_up_to_ten_of_a_kind(tmp_path: Path, cases: Path) -> None:
     unknown = [result(f"Z-{number}") for number in range(13)]
     one = report(tmp_path, *unknown, result("A-3"))
@@ -332,7 +393,7 @@ def test_options_that_cannot_be_used_say_why(tmp_path: Path, options: dict[str, 
 
 
 def test_a_pattern_that_leaves_no_batch_is_refused(tmp_path: Path, cases: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"holds no batch file copd_\*\.json"):
+    with pytest.raises(ConfigurationError, match=r"no batch matches --batch copd_\* in .*: it holds asthma_1, golden"):
         planned(report(tmp_path, result("A-2")), batch="copd_*", test_dir=cases)
 
 

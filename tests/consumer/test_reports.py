@@ -130,12 +130,17 @@ UNUSABLE = [
         "test_id holds the control character U+000A",
     ),
     ("an archetype too long", "run.json", [GOOD | {"archetype": "x" * 257}], "archetype is longer than 256"),
-    ("a text as output", "run.json", [GOOD | {"engine_output": "text"}], "raw_results[0]: output is not an object"),
+    (
+        "a text as output",
+        "run.json",
+        [GOOD | {"engine_output": "text"}],
+        "raw_results[0]: engine_output is not an object",
+    ),
     (
         "a number among the signals",
         "run.json",
         [GOOD | {"engine_output": {"signals": ["x", 1]}}],
-        "raw_results[0]: output.signals[1] is not a string",
+        "raw_results[0]: engine_output.signals[1] is not a string",
     ),
     ("a text as batch_index", "run.json", [GOOD | {"batch_index": "1"}], "batch_index is not a whole number"),
     ("true as batch_index", "run.json", [GOOD | {"batch_index": True}], "batch_index is not a whole number"),
@@ -145,6 +150,13 @@ UNUSABLE = [
         "e.jsonl",
         '{"test_id": "A", "test_id": "B", "output": null}',
         "line 1 cannot be read: a key appears",
+    ),
+    ("a text as an event's output", "e.jsonl", '{"test_id": "A", "output": "x"}', "line 1: output is not an object"),
+    (
+        "a byte order mark within the file",
+        "e.jsonl",
+        '{"test_id": "A", "output": null}\n\ufeff{"test_id": "B", "output": null}',
+        "line 2 cannot be read: the value begins with a byte order mark",
     ),
     ("no output", "e.jsonl", '{"test_id": "A"}', "line 1 has no output"),
     ("a blank batch_id", "e.jsonl", '{"test_id": "A", "batch_id": " ", "output": null}', "line 1: batch_id is blank"),
@@ -159,7 +171,7 @@ def test_what_cannot_be_used_is_named_with_file_and_place(
 ) -> None:
     path = tmp_path / name
     if isinstance(content, str):
-        path.write_text(content)
+        path.write_text(content, encoding="utf-8")
     else:
         path.write_text(json.dumps({"raw_results": content}, indent=1))
 

@@ -133,6 +133,69 @@ def test_any_holders_narrative_will_do(desk: Desk) -> None:
     assert desk.result() == (1.0, True)
 
 
+# --- which narrative judges an output ---------------------------------------------------------------------------------
+
+FIVE, SEVEN = "He got morphine 5 mg at noon.", "He got morphine 7 mg at noon."
+DOSE = {"event_summary": {"must_contain_phrases": ["morphine", "morphine 5 mg"]}}
+
+
+def dosed(narrative: str | None, **more: Any) -> dict[str, Any]:
+    return case(narrative=narrative, **{"expectations": DOSE, **more})
+
+
+def judged(desk: Desk, *, pattern: str = "*") -> tuple[bool | None, list[str], list[str]]:
+    """Of the only case: input_matches, the kinds of its doubtful hits, and the verdicts of its misses."""
+    (result,) = desk.score("--explain", pattern=pattern)["results"]
+    kinds = [hit["kind"] for hit in result["doubtful"]]
+    return result["input_matches"], kinds, [miss["verdict"] for miss in result["misses"]]
+
+
+SEVEN_OF_ITS_OWN: tuple[bool, list[str], list[str]] = (True, [], ["term"])
+"""The output says 7 mg, and so does the narrative it was made from: it is right, and the term is not."""
+SEVEN_FOR_FIVE = ["other_value"], ["output"]
+
+
+@pytest.mark.parametrize("index", [None, 1, 2, 9])
+def test_the_narrative_that_an_output_was_made_from_judges_it(desk: Desk, index: int | None) -> None:
+    desk.batch("a", dosed(FIVE), index=1)
+    desk.batch("b", dosed(SEVEN), index=2)
+    desk.report(entry(SEVEN, SEVEN, batch_index=index))
+    assert judged(desk) == SEVEN_OF_ITS_OWN
+
+
+def test_so_does_the_second_narrative_of_a_file_that_has_a_test_id_twice(desk: Desk) -> None:
+    desk.batch("a", dosed(FIVE), dosed(SEVEN))
+    desk.report(entry(SEVEN, SEVEN))
+    assert judged(desk) == SEVEN_OF_ITS_OWN
+
+
+def test_so_does_that_of_a_batch_that_is_answered_though_it_is_not_selected(desk: Desk) -> None:
+    desk.batch("a", dosed(FIVE), index=1)
+    desk.batch("b", dosed(SEVEN), index=2)
+    desk.report(entry(SEVEN, SEVEN, batch_index=2))
+    assert judged(desk, pattern="a") == SEVEN_OF_ITS_OWN
+
+
+def test_where_it_is_not_known_the_first_holders_narrative_judges(desk: Desk) -> None:
+    desk.batch("a", dosed(FIVE), index=1)
+    desk.batch("b", dosed(SEVEN), index=2)
+    desk.report(entry(SEVEN))
+    assert judged(desk) == (None, *SEVEN_FOR_FIVE)
+
+
+def test_where_only_its_digest_is_known_no_other_narrative_judges(desk: Desk) -> None:
+    desk.batch("a", dosed(FIVE))
+    desk.batch("b", dosed(None, patient_payload_digest=digest(SEVEN)))
+    desk.report(entry(SEVEN, SEVEN))
+    assert judged(desk)[:2] == (True, [])
+
+
+def test_a_case_of_another_concern_with_the_same_test_id_does_not_judge(desk: Desk) -> None:
+    desk.batch("a", dosed(FIVE, concern_id="other"), dosed(SEVEN))
+    desk.report(entry(SEVEN))
+    assert judged(desk) == (None, [], ["term"])
+
+
 # --- several answers --------------------------------------------------------------------------------------------------
 
 

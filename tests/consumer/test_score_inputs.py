@@ -41,8 +41,25 @@ def test_a_failed_generation_is_a_missing_output_named_with_its_error(capsys: py
 def test_a_failed_generation_beside_an_answer_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     run({"test_id": "A-1"}, {"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "engine_output": None})
     score()
-    report = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    report = json.loads(printed.out)
     assert (report["missing_outputs"], report["empty_outputs"]) == (0, 1)
+    assert "generation failed" not in printed.err
+
+
+def test_an_empty_output_is_named_with_the_error_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {"test_id": "A-1", "engine_output": None, "error": "time\x1bout"}
+    run(failed, {"test_id": "A-2", "engine_output": {"summary": ""}, "message": "done"})
+    score()
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["empty_outputs"] == 2
+    line = "safe: A-1: its output is empty, and the report names an error: time\\u001bout"
+    assert printed.err.splitlines()[:1] == [line]
+    assert "A-2" not in printed.err
+
+    run(failed, {"test_id": "A-1", "engine_output": GOOD, "error": "none worth mentioning"})
+    score("--on-duplicate", "last")
+    assert "names an error" not in capsys.readouterr().err, "another answer counts"
 
 
 def test_a_failed_generation_is_not_published() -> None:
@@ -68,7 +85,7 @@ def test_outputs_for_other_batches_take_one_line(capsys: pytest.CaptureFixture[s
     score()
     told = capsys.readouterr().err.splitlines()
     assert "safe: 1 output ignored: for a test case of the folder that is not selected" in told
-    assert "safe: 4 outputs ignored, no test case has their test_id: Z-1, Z-2, Z-3 …" in told
+    assert "safe: 4 outputs ignored: no test case has their 4 test_ids: Z-1, Z-2, Z-3 and 1 more" in told
 
 
 def test_an_override_that_judges_no_case_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,3 +164,17 @@ def test_explained_cases_without_an_output_share_a_line(capsys: pytest.CaptureFi
     assert text.endswith("\n\nNo output: 2 cases: A-2, A-4\n")
     assert main([*explain, "--test", "A-2"]) == 0  # whoever names it wants to see it
     assert capsys.readouterr().out.startswith("A-2  FAIL (no output)")
+
+
+def test_a_report_shows_no_text_in_another_order_than_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    tricks = "\u202e\u2028\u2029\u2066\u061c\u200f\x85\x7f"
+    test_id, term = "A-1\u202ex", f'sa\u00e9 "\\ {tricks}'
+    write_batch(Path("cases"), "asthma_1", a_case(test_id, [term]))
+    run({"test_id": test_id, "engine_output": {"summary": term}})
+    score()
+    printed = capsys.readouterr().out
+    (result,) = json.loads(printed)["results"]
+    assert (result["test_id"], result["details"]["CR"]["found"]) == (test_id, [term])
+    assert "\u00e9" in printed, "letters stay as they are"
+    assert not set(tricks) & set(printed)
+    assert r'"A-1\u202ex"' in printed

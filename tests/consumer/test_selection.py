@@ -199,3 +199,14 @@ def test_a_batch_that_was_not_selected_may_be_unusable(folder: Path) -> None:
 
     assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_index=1)) == (1,)
     assert ranks(select(folder, "K07", "golden"), entry("A-1", batch_id="broken")) == (0,)
+
+
+@pytest.mark.parametrize(("first", "second"), [(["cough"], ["stridor"]), (["stridor"], ["cough"])])
+def test_one_batch_of_its_index_with_other_expectations_is_enough(
+    tmp_path: Path, first: list[str], second: list[str]
+) -> None:
+    write_batch(tmp_path, "asthma_1", a_case("A-1", signals=["cough"]), index=1)
+    write_batch(tmp_path, "first", a_case("A-1", signals=first), index=6)
+    write_batch(tmp_path, "second", a_case("A-1", signals=second), index=6)
+
+    assert ranks(select(tmp_path, "K07", "asthma_1"), entry("A-1", batch_index=6)) == ()

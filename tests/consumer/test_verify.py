@@ -128,6 +128,25 @@ def test_whatever_is_changed_is_found(cases: Path, outputs: Path) -> None:
         assert verified(document, cases, outputs).differences, path
 
 
+def test_a_batch_that_decides_though_it_is_not_selected_is_an_input(cases: Path, tmp_path: Path) -> None:
+    """Without it, the entry would answer the selected case: what changed is said first."""
+    outputs = write_report(tmp_path / "run.json", answer("A-1", batch_index=9), answer("A-2"))
+    other = write_batch(cases, "other", a_case("A-1", signals=["stridor"]), index=9)
+    write_batch(cases, "silent", a_case("A-2"), index=8)
+    run, _ = score_files(select(cases, "K07", "asthma_1"), [open_outputs(outputs)], DEFAULT_POLICY, generated_at=AT)
+    document = json.loads(json.dumps(run.report))
+
+    assert [each["name"] for each in document["inputs"]] == ["asthma_1.json", "other.json", "run.json"]
+    assert verified(document, cases, outputs).differences == []
+    moved = outputs.rename(tmp_path / "copy.json")
+    assert verified(document, cases, moved).differences == [], "a copy may have another name"
+
+    other.unlink()
+    first, *more = map(str, verified(document, cases, moved).differences)
+    assert first == "inputs[1] (other.json) is only in the report"
+    assert more
+
+
 CHANGES: list[tuple[str, Callable[[Json], object], str]] = [
     # a digit of a score
     ("a score", lambda r: r["results"][2]["scores"].update(CR=0.51), "(A-3) scores.CR: the report says 0.51"),

@@ -14,12 +14,15 @@ from safe_core.diagnosis import Miss
 CASES: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
     "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
+    "input_matches", "doubtful_hits", "vacuous",
 )  # fmt: skip
 TERMS: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "output", "input_matches",
     "criterion", "term", "outcome", "doubtful", "verdict", "kind", "in_narrative", "field", "element", "start", "end",
 )  # fmt: skip
-"""The first rows; SAFE recognises its own tables by them. What `--explain` adds is empty without it."""
+"""The first rows. What `--explain` adds is empty without it."""
+FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS))
+"""How a table of SAFE begins, also one of an earlier version that had fewer columns."""
 
 
 def render_csv(run: ScoredRun) -> str:
@@ -62,6 +65,9 @@ def _output_state(case: CaseLine) -> str:
     return "empty" if case.row.empty_output else "answered"
 
 
+_MATCHES: Final = {True: "yes", False: "no", None: ""}
+
+
 def _of_case(case: CaseLine) -> Iterator[str]:
     yield from _named(case)
     yield from map(repr, case.row.scores)
@@ -69,11 +75,13 @@ def _of_case(case: CaseLine) -> Iterator[str]:
     # Each term by itself: where a spreadsheet splits at semicolons, each becomes a cell.
     yield from ("; ".join(map(cell, terms)) for terms in case.row.details)
     yield from map(str, case.row.terms)
+    yield _MATCHES[case.input_matches]
+    yield str(len(case.doubtful))
+    yield "; ".join(name for name, is_vacuous in case.row.vacuous._asdict().items() if is_vacuous)
 
 
 def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
-    matches = {True: "yes", False: "no", None: ""}[case.input_matches]
-    start = *_named(case), _output_state(case), matches
+    start = *_named(case), _output_state(case), _MATCHES[case.input_matches]
     explanation = run.explanation_of(case)
     told = () if explanation is None else explanation.diagnosis.misses
     misses: dict[tuple[Criterion, str], Miss] = {(miss.criterion, miss.term): miss for miss in told}
@@ -81,7 +89,7 @@ def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
     for criterion, outcome, terms in case.outcomes:
         for term in terms:
             miss = misses.get((criterion, term)) if outcome == "missing" else None
-            doubt = doubtful.get((criterion, term), "") if outcome == "found" else ""
+            doubt = doubtful.get((criterion, term), "") if outcome != "missing" else ""
             yield *start, criterion, cell(term), outcome, doubt, *_told(miss)
 
 

@@ -1,12 +1,13 @@
 """Explained cases: what was missed and why, what was used, what was found and where.
 
 On a terminal or in a pipe, what differs is marked beneath: `-` is expected and not there, `+` is there and not
-expected, `^` points at a term. Colour only repeats that. JSON, CSV and Markdown have a miss in each row, its verdict
-first.
+expected, `^` points at a term. Colour only repeats that. JSON, CSV and Markdown list the terms that were missed or
+used, and those that were found in doubt.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, Literal, NamedTuple
 
 from rich.cells import cell_len
@@ -20,7 +21,7 @@ from consumer.offline.pages.csv_tables import cell, csv_text
 from consumer.offline.pages.markdown_parts import literal
 from consumer.offline.pages.misses import KIND_LABELS, NOTHING_LIKE_IT, ExplainedTerm, explained_terms, reason
 from consumer.offline.pages.numbers import score
-from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText
+from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, text_of
 from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
@@ -234,28 +235,54 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "input_matches": each.case.input_matches,
                 "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
                 "misses": misses_documents(each.explanation, include_text=include_text),
+                "violations": [*_violations(each, include_text=include_text)],
             }
             for each in cases
         ],
     }
 
 
+def _violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str, Any]]:
+    """Give each forbidden term that was used, and the first place where it was."""
+    for used in explained.explanation.diagnosis.occurrences:
+        if used.criterion == "AH":
+            told = {"criterion": "AH", "term": used.term, **asdict(used.passage)}
+            text = {"text": text_of(explained.explanation.output, used.passage)} if include_text else {}
+            yield told | text
+
+
 _COLUMNS: Final = (
     "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
-    "missing_words", "also_in",
+    "missing_words", "also_in", "outcome", "doubtful",
 )  # fmt: skip
 
 
 def _csv(cases: Sequence[ExplainedCase], *, include_text: bool) -> str:
     columns = (*_COLUMNS, "text") if include_text else _COLUMNS
     rows: list[Sequence[str]] = [("batch_id", "test_id", "label", "output", *columns)]
-    for case, explanation in cases:
+    for each in cases:
+        case = each.case
         start = cell(case.batch_id), cell(case.test_id), case.label, about_output(case) or "answered"
-        for miss in misses_documents(explanation, include_text=include_text):
-            places = "; ".join(f"{place['field']}[{place['element']}]" for place in miss["also_in"])
-            told = miss | {"missing_words": "; ".join(miss["missing_words"]), "also_in": places.replace("[None]", "")}
-            rows.append((*start, *("" if told[name] is None else cell(str(told[name])) for name in columns)))
+        for told in _told(each, include_text=include_text):
+            values = (told.get(name) for name in columns)
+            rows.append((*start, *("" if value is None else cell(str(value)) for value in values)))
     return csv_text(rows)
+
+
+def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str, Any]]:
+    """Give what is said of each term: those that were missed, those that were used, then those found in doubt."""
+    output, hits = explained.explanation.output, explained.case.doubtful
+    for miss in misses_documents(explained.explanation, include_text=include_text):
+        places = "; ".join(f"{place['field']}[{place['element']}]" for place in miss["also_in"])
+        words = "; ".join(miss["missing_words"])
+        yield miss | {"missing_words": words, "also_in": places.replace("[None]", ""), "outcome": "missing"}
+    kinds = {hit.term: hit.kind for hit in hits if hit.criterion == "AH"}
+    for used in _violations(explained, include_text=include_text):
+        yield used | {"outcome": "used", "doubtful": kinds.get(used["term"])}
+    for hit in hits:
+        if hit.criterion != "AH":
+            text = {"text": text_of(output, hit.passage)} if include_text else {}
+            yield doubtful_document(hit) | {"kind": None, "outcome": "found", "doubtful": hit.kind} | text
 
 
 def _markdown(cases: Sequence[ExplainedCase], *, include_text: bool) -> Iterator[str]:
@@ -264,9 +291,18 @@ def _markdown(cases: Sequence[ExplainedCase], *, include_text: bool) -> Iterator
         scores = ", ".join(f"{judged.criterion} {score_of(judged)}" for judged in each.case.judged)
         about = f", **{nothing}**" if (nothing := about_output(each.case)) else ""
         yield f"\n## {literal(each.case.test_id)}: {each.case.label}{about}\n\n{scores}\n"
-        quoted = each.explanation if include_text else None
-        for miss in each.explanation.diagnosis.misses if each.case.answered else ():
-            yield (
-                f"- **{miss.verdict}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
-                f"{literal(reason(miss, quoted))}"
-            )
+        if each.case.answered:
+            yield from _bullets(each, each.explanation if include_text else None)
+
+
+def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[str]:
+    for miss in explained.explanation.diagnosis.misses:
+        yield (
+            f"- **{miss.verdict}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
+            f"{literal(reason(miss, quoted))}"
+        )
+    for group in explained_terms(explained.explanation, explained.case.doubtful, shows_text=False):
+        for term in group.terms:
+            if term.is_doubtful or term.how == "used":
+                what = f"- **{'doubt' if term.is_doubtful else 'used'}** {term.criterion} {literal(term.text)}"
+                yield f"{what}: {literal(term.place)}. {term.advice}".rstrip()

@@ -96,8 +96,8 @@ def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
     if ceiling.terms:
         labels = f"{ceiling.passes} Pass, {ceiling.reviews} Review, {ceiling.fails} Fail"
         yield f"  a verbatim copy of each narrative gets {labels}"
-        terms = count_of(ceiling.terms, "required term")
-        yield f"  {ceiling.not_in_narrative} of {terms} are not in the narrative of their case"
+        are = "is not in the narrative of its" if ceiling.terms == 1 else "are not in the narrative of their"
+        yield f"  {ceiling.not_in_narrative} of {count_of(ceiling.terms, 'required term')} {are} case"
 
 
 def _gathered(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:

@@ -13,7 +13,7 @@ from consumer.offline.pages.quotes import place_of
 from consumer.offline.pages.report_content import about_output, lost_terms, shortfalls
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
-from safe_core import Label
+from safe_core import CRITERIA, Label
 
 _Outcomes = Mapping[Label, Literal["failure", "skipped"]]
 _FAIL_ONLY: Final[_Outcomes] = {"Fail": "failure", "Review": "skipped"}
@@ -35,7 +35,7 @@ def render_junit(run: ScoredRun, *, review_fails: bool = False) -> str:
         # Readers show a suite and a class of the same name as one level, not two.
         name = f"{concern}.{_legal(batch_id)}"
         suite = ET.SubElement(root, "testsuite", {"name": name, **_counts(cases, outcomes), "timestamp": time})
-        suite.append(_properties(run))
+        suite.append(_properties(run, cases))
         suite.extend(_test(case, name, outcomes, run.explanation_of(case)) for case in cases)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -47,7 +47,8 @@ def _counts(cases: Sequence[CaseLine], outcomes: _Outcomes) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()} | {"time": "0"}
 
 
-def _properties(run: ScoredRun) -> ET.Element:
+def _properties(run: ScoredRun, cases: Sequence[CaseLine]) -> ET.Element:
+    """Give what the whole run is, and how many cases of the suite say less than their scores seem to."""
     scorer, summary = run.report["scorer"], run.report["summary"]
     values = {
         "verdict": run.verdict,
@@ -55,6 +56,10 @@ def _properties(run: ScoredRun) -> ET.Element:
         "version": scorer["version"],
         "rule": scorer["rule"],
         "fingerprint": scorer["fingerprint"],
+        "input_mismatches": str(sum(case.input_matches is False for case in cases)),
+        "doubtful_hits": str(sum(len(case.doubtful) for case in cases)),
+        **{f"vacuous.{name}": str(sum(getattr(case.row.vacuous, name) for case in cases)) for name in CRITERIA},
+        "vacuous.all": str(sum(all(case.row.vacuous) for case in cases)),
     }
     properties = ET.Element("properties")
     for name, value in values.items():
@@ -85,6 +90,8 @@ def _remarks(case: CaseLine) -> Iterator[str]:
     """Give what a case that passes still has to say."""
     if about := about_output(case):
         yield about
+    if all(case.row.vacuous):
+        yield "nothing was checked: no term is listed, or for AH no question was asked"
     yield from _doubts(case)
 
 

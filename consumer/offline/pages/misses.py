@@ -8,7 +8,7 @@ from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
 from safe_core import Criterion, Output
-from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Verdict
+from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Passage, Verdict
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "form",
@@ -182,19 +182,27 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
     """
-    diagnosis = explanation.diagnosis
+    diagnosis, misses = explanation.diagnosis, explanation.diagnosis.misses
     quoted = explanation if shows_text else None
+    lacks_any = any(miss.in_narrative == "no" for miss in misses)
+    told = quotes.in_narrative(explanation, doubtful) if shows_text and lacks_any else {}
     groups = [
-        Group(heading, [_miss(miss, quoted) for miss in diagnosis.misses if miss.verdict == verdict], verdict == "term")
+        Group(
+            heading,
+            [_miss(miss, quoted, told) for miss in diagnosis.misses if miss.verdict == verdict],
+            verdict == "term",
+        )
         for verdict, heading in _HEADINGS.items()
     ]
     used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
     doubted = Group(DOUBTFUL, [_doubted(each, quoted) for each in doubtful])
     listed = (*groups, doubted, Group(USED, used), Group(FOUND, found))
-    told = {key: decision.in_words(shows_text=shows_text) for key, decision in explanation.decisions.items()}
+    decided = {key: decision.in_words(shows_text=shows_text) for key, decision in explanation.decisions.items()}
     return [
-        group._replace(terms=[replace(each, decided=told.get((each.criterion, each.text), "")) for each in group.terms])
+        group._replace(
+            terms=[replace(each, decided=decided.get((each.criterion, each.text), "")) for each in group.terms]
+        )
         for group in listed
         if group.terms
     ]
@@ -212,7 +220,7 @@ def _doubted(hit: DoubtfulHit, quoted: Explanation | None) -> ExplainedTerm:
     )
 
 
-def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
+def _miss(miss: Miss, quoted: Explanation | None, told: Mapping[str, Passage]) -> ExplainedTerm:
     expected, found = ((), ()) if quoted is None else _side_by_side(miss, quoted.output)
     not_in_narrative = miss.in_narrative == "no"
     place = "" if quoted else NOTHING_LIKE_IT
@@ -228,7 +236,7 @@ def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
         advice=reason(miss, quoted),
         expected=expected,
         found=found,
-        narrative=_in_narrative(miss.term, quoted.narrative) if not_in_narrative and quoted else (),
+        narrative=_in_narrative(quoted.narrative, told.get(miss.term)) if not_in_narrative and quoted else (),
         how="nearest" if miss.kind == "absent" and miss.passage else "found",
     )
 
@@ -243,11 +251,10 @@ def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedTex
     return quotes.marked_texts(expected, lacking, "lacking"), quotes.marked_texts(found, further, "further")
 
 
-def _in_narrative(term: str, narrative: str | None) -> Sequence[quotes.MarkedText]:
+def _in_narrative(narrative: str | None, nearest: Passage | None) -> Sequence[quotes.MarkedText]:
     """Quote how the narrative words a term, if at all."""
     if narrative is None:
         return ()
-    nearest = quotes.nearest_in(narrative, [term]).get(term)
     return quotes.marked_texts(NOTHING_LIKE_IT) if nearest is None else quotes.around(narrative, nearest)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 from unicodedata import category
 
@@ -45,6 +46,18 @@ def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
     asked = diagnose(Expectations(tuple(terms), (), ()), Output((narrative,), "", ()), None)
     near = {miss.term: miss.passage for miss in asked.misses if miss.kind != "absent" and miss.passage is not None}
     return near | {found.term: found.passage for found in asked.occurrences}
+
+
+def in_narrative(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> Mapping[str, Passage]:
+    """Find the places where a case's narrative has the terms that were missed or doubted, or comes closest to them."""
+    if explanation.narrative is None:
+        return {}
+    terms = [miss.term for miss in explanation.diagnosis.misses] + [hit.term for hit in doubtful]
+    return _remembered_nearest_in(explanation.narrative, tuple(dict.fromkeys(terms)))
+
+
+# To cut a long narrative into words takes longer than all else of a page, and several parts of the page need it.
+_remembered_nearest_in = lru_cache(maxsize=4)(nearest_in)
 
 
 def with_punctuation_of(term: str, text: str, passage: Passage) -> str:
@@ -180,10 +193,9 @@ def side_by_side(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> S
         *(each.passage for each in diagnosis.occurrences if each.criterion == "AH"),
         *(hit.passage for hit in doubtful),
     ]
-    terms = [miss.term for miss in diagnosis.misses] + [hit.term for hit in doubtful]
     told = None
     if explanation.narrative is not None:
-        places = nearest_in(explanation.narrative, terms).values()
+        places = in_narrative(explanation, doubtful).values()
         told = _lines(explanation.narrative, ((each.start, each.end) for each in places))
     return SideBySide(
         told,
