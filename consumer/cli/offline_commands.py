@@ -4,7 +4,6 @@ What a command needs is imported when it runs, so that help is printed at once.
 """
 # ruff: noqa: PLC0415
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +55,7 @@ def score_(
       safe score -c I25 -b golden_set -i run.json -t ./test-cases -o report.json
     """
     from consumer.offline.gate import Gate, conditions
-    from consumer.offline.score import ScoreRequest, score_command
+    from consumer.offline.score_command import ScoreRequest, score_command
 
     bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
     loaded = load(config=config_file, ah_strict=strict_ah or None)
@@ -147,7 +146,7 @@ def explain(
       safe explain --all --format csv -i run.json -t ./test-cases
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
-    from consumer.offline.explain import Coordinates, ExplainRequest, explain_record, explain_tests
+    from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
 
     if source is not None and (tests or outputs):
         raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
@@ -237,20 +236,12 @@ def review(
     \b
       safe review -i run.json -t ./test-cases
     """
-    import getpass
-
-    from consumer.files.outputs import open_all
-    from consumer.offline.review import Review
-    from consumer.offline.review_server import serve
+    from consumer.offline.review_command import review_command
     from consumer.offline.triage import TriageRequest
-    from consumer.terminal import print_message
 
     loaded = load(config=config_file)
     request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
-    found = Review(loaded.policy, request, open_all(outputs))
-    print_message(*found.remarks)
-    asyncio.run(serve(found, by=by or getpass.getuser(), port=port))
-    return 0
+    return review_command(loaded.policy, request, outputs, by=by, port=port)
 
 
 @app.command(cls=options.Once, short_help="Find flaws in test cases.")
@@ -289,7 +280,7 @@ def lint(
       safe lint ./test-cases --baseline baseline.json
     """
     from consumer.offline.lint import LintRequest
-    from consumer.offline.pages.findings import lint_command
+    from consumer.offline.lint_command import lint_command
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)
@@ -326,7 +317,7 @@ def mutate(
       safe mutate --test-dir ./test-cases
       safe mutate --test-dir ./test-cases --batch "I25_batch_*" --format json | jq .by_kind
     """
-    from consumer.offline.pages.mutants import mutate_command
+    from consumer.offline.mutate_command import mutate_command
 
     loaded = load(config=config_file)
     folder = test_folder(test_dir, loaded)

@@ -1,53 +1,19 @@
-"""What `safe lint` prints: a table for people, JSON, and annotations on the pages of a GitHub Actions run."""
+"""The findings of `safe lint`: a table for people, and annotations on the pages of a GitHub Actions run."""
 
-import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
-from typing import Final, Literal
+from typing import Final
 
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.lint import Lint, LintRequest, Located, lint_batches
+from consumer.offline.lint import Lint, Located
 from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Line
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import around
-from consumer.terminal import print_message, result_console
 from consumer.text import count_of, printable
-from safe_core import Policy
 from safe_core.lint import SEVERITIES, Ceiling, Severity
-
-LintFormat = Literal["table", "json"]
-
-
-def lint_command(
-    policy: Policy,
-    request: LintRequest,
-    *,
-    format_: LintFormat = "table",
-    fail_on: Severity | Literal["never"] = "warning",
-    github_actions: bool = False,
-) -> int:
-    """Look at test cases, print what was found, and give the exit code; raises ConfigurationError."""
-    lint = lint_batches(policy, request)
-    if lint.answers == 0:
-        print_message("no output answers any of the test cases: is --outputs the right file?")
-    if lint.gone:
-        them = "it" if lint.gone == 1 else "them"
-        gone = f"{count_of(lint.gone, 'finding')} of {request.baseline} no longer found"
-        print_message(f"{gone}: remove {them} from the file")
-    if github_actions:
-        for line in annotations(lint):
-            print(line, file=sys.stderr)  # so that JSON on standard output stays valid
-    if format_ == "json":
-        # Escaped throughout: the encoding of the output may lack characters that the files hold.
-        print(json.dumps(lint.document(), indent=2))
-    else:
-        print_table(lint, result_console())
-    return 0 if fail_on == "never" or lint.passes(fail_on) else 1
-
 
 # --- the table --------------------------------------------------------------------------------------------------------
 

@@ -1,19 +1,15 @@
-"""What `safe mutate` prints: counts and survivors for people, or JSON."""
+"""The survivors of `safe mutate`, and how many there are, for people."""
 
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from rich.text import Text
 
-from consumer.offline.mutate import Mutation, mutate
+from consumer.offline.mutate import Mutation
 from consumer.offline.pages.console_layout import BOLD, Layout, Line
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import MarkedText, around
-from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import count_of, printable, quoted
-from safe_core import Policy
 from safe_core.diagnosis import Passage
 from safe_core.mutation import Alteration, Mutant
 
@@ -21,29 +17,8 @@ _INDENT: Final = Text(" " * 4)
 _FURTHER: Final = Text(" " * 8)
 
 
-def mutate_command(
-    policy: Policy,
-    test_dir: Path,
-    batch: str,
-    concern: str | None,
-    *,
-    format_: Literal["table", "json"],
-    with_caught: bool,
-) -> int:
-    """Alter the narratives, print what survived, and give the exit code; raises ConfigurationError."""
-    with progress_bar(message_console(), "altering", None) as bar:
-        mutation = mutate(policy, test_dir, batch, concern, bar)
-    print_message(*mutation.remarks())
-    if format_ == "json":
-        # Escaped throughout: the encoding of the output may lack characters that the narratives hold.
-        print(json.dumps(mutation.document(with_caught=with_caught), indent=2))
-    else:
-        layout = Layout.of(result_console())
-        layout.print(_table(mutation, layout, with_caught=with_caught))
-    return 0
-
-
-def _table(mutation: Mutation, layout: Layout, *, with_caught: bool) -> Iterator[Line]:
+def table(mutation: Mutation, layout: Layout, *, with_caught: bool) -> Iterator[Line]:
+    """Show the survivors case by case, with the mutants that were caught too if asked for, then the counts by kind."""
     for each in mutation.tests:
         if shown := each.mutants if with_caught else each.survivors:
             yield Text(f"{printable(each.test.test_id)}  {len(each.survivors)} survived", BOLD)

@@ -1,0 +1,41 @@
+"""`safe lint` from beginning to end: what it looks at, prints, and exits with."""
+
+import json
+import sys
+from typing import Literal
+
+from consumer.offline.lint import LintRequest, lint_batches
+from consumer.offline.pages.findings import annotations, print_table
+from consumer.terminal import print_message, result_console
+from consumer.text import count_of
+from safe_core import Policy
+from safe_core.lint import Severity
+
+LintFormat = Literal["table", "json"]
+
+
+def lint_command(
+    policy: Policy,
+    request: LintRequest,
+    *,
+    format_: LintFormat = "table",
+    fail_on: Severity | Literal["never"] = "warning",
+    github_actions: bool = False,
+) -> int:
+    """Look at test cases, print what was found, and give the exit code; raises ConfigurationError."""
+    lint = lint_batches(policy, request)
+    if lint.answers == 0:
+        print_message("no output answers any of the test cases: is --outputs the right file?")
+    if lint.gone:
+        them = "it" if lint.gone == 1 else "them"
+        gone = f"{count_of(lint.gone, 'finding')} of {request.baseline} no longer found"
+        print_message(f"{gone}: remove {them} from the file")
+    if github_actions:
+        for line in annotations(lint):
+            print(line, file=sys.stderr)  # so that JSON on standard output stays valid
+    if format_ == "json":
+        # Escaped throughout: the encoding of the output may lack characters that the files hold.
+        print(json.dumps(lint.document(), indent=2))
+    else:
+        print_table(lint, result_console())
+    return 0 if fail_on == "never" or lint.passes(fail_on) else 1
