@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 _FEW_NEEDLES = 256
-_LITTLE_WORK = 1 << 25  # needles times characters; the plain search takes at most some 3 ns for each
+_LITTLE_WORK = 1 << 25  # needles times characters; the plain search takes about 3 ns for each at most
 _GRAM = 8
 
 
-def which_stand_in(text: str, needles: Sequence[str]) -> list[bool]:
-    """Tell for each needle, none of them empty, whether it stands in the text."""
+def which_occur(text: str, needles: Sequence[str]) -> list[bool]:
+    """Tell for each needle, none of them empty, whether it occurs in the text."""
     if len(needles) <= _FEW_NEEDLES or len(needles) * len(text) <= _LITTLE_WORK:
         return [needle in text for needle in needles]
     return _search_by_grams(text, needles)
@@ -17,7 +17,7 @@ def which_stand_in(text: str, needles: Sequence[str]) -> list[bool]:
 def _search_by_grams(text: str, needles: Sequence[str]) -> list[bool]:
     """Walk through the text once for each length of gram; search it only for needles all of whose grams it holds."""
     first = _first_positions(text, (gram for needle in needles for _, gram in _grams(needle)))
-    return [_stands_in(text, needle, first) for needle in needles]
+    return [_occurs(text, needle, first) for needle in needles]
 
 
 def _grams(needle: str) -> list[tuple[int, str]]:
@@ -28,7 +28,7 @@ def _grams(needle: str) -> list[tuple[int, str]]:
 
 
 def _first_positions(text: str, grams: Iterable[str]) -> dict[str, int]:
-    """Give the first position of each gram that stands in the text."""
+    """Give the first position of each gram that occurs in the text."""
     wanted: dict[int, set[str]] = {}
     for gram in grams:
         wanted.setdefault(len(gram), set()).add(gram)
@@ -42,7 +42,7 @@ def _first_positions(text: str, grams: Iterable[str]) -> dict[str, int]:
     return first
 
 
-def _stands_in(text: str, needle: str, first: dict[str, int]) -> bool:
+def _occurs(text: str, needle: str, first: dict[str, int]) -> bool:
     earliest = 0
     for place, gram in _grams(needle):
         position = first.get(gram)

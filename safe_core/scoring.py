@@ -5,7 +5,7 @@ from itertools import compress
 from typing import Final, Literal, NamedTuple
 
 from safe_core.expectations import PreparedExpectations, Terms
-from safe_core.many_term_search import which_stand_in
+from safe_core.many_term_search import which_occur
 from safe_core.matching_rule import joined, normalise
 from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules, Thresholds, Weights
@@ -95,9 +95,9 @@ def hits_in(output: Output, expected: PreparedExpectations) -> Hits:
     """Look for each term in what its criterion reads (contract.md, "Matching")."""
     cr, ah, ac = expected.CR.normalised, expected.AH.normalised, expected.AC.normalised
     return Hits(
-        tuple(which_stand_in(_read_for_cr(output), cr)) if cr else (),
-        tuple(which_stand_in(_read_for_ah(output), ah)) if ah else (),
-        tuple(which_stand_in(_read_for_ac(output), ac)) if ac else (),
+        tuple(which_occur(_read_for_cr(output), cr)) if cr else (),
+        tuple(which_occur(_read_for_ah(output), ah)) if ah else (),
+        tuple(which_occur(_read_for_ac(output), ac)) if ac else (),
         output.asks_questions,
         output.is_empty,
     )

@@ -12,8 +12,8 @@ from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.offline.selection import Selection
 from consumer.terminal import Bar
 from safe_core import EMPTY_OUTPUT, Label, Output
+from safe_core.ceiling import NarratedCase, ceiling
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, Verdict, miss_document
-from safe_core.lint import NarratedCase, ceiling
 from safe_core.narratives import digest_of_narrative
 
 FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")

@@ -13,8 +13,8 @@ from consumer.offline.compare import Comparison
 from consumer.offline.stored_report import violations_of
 from consumer.text import count_of, printable, visible
 from safe_core import CRITERIA, Scores
+from safe_core.ceiling import Ceiling, InvalidCeiling
 from safe_core.intervals import cases_needed, passes_needed, wilson
-from safe_core.lint import Ceiling, InvalidCeiling
 
 FailOn = Literal["fail", "review", "never"]
 

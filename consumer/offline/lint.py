@@ -40,18 +40,16 @@ from safe_core import (
     prepare,
     score,
 )
+from safe_core.ceiling import Ceiling, NarratedCase, ceiling
 from safe_core.diagnosis import Passage
 from safe_core.expectations import PLACES
 from safe_core.lint import (
     SEVERITIES,
-    Ceiling,
     Code,
     Finding,
     ListedTerm,
-    NarratedCase,
     Severity,
     WrittenCase,
-    ceiling,
     findings,
     listed_terms,
     longer_word,

@@ -12,7 +12,7 @@ from consumer.files.batches import LoadedBatch, batch_names, load_batches, narra
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
 from safe_core import Expectations, Policy, TestCase, is_of_concern, judged_by, prepare
-from safe_core.lint import NarratedCase
+from safe_core.ceiling import NarratedCase
 from safe_core.mutation import KINDS, MOST_MUTANTS, Mutant, MutantKind, MutatedCase
 
 

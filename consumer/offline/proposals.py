@@ -12,10 +12,11 @@ from typing import Any, Final
 from consumer.files.term_edits import Replacement
 from consumer.offline.scored_run import CaseLine, Explanation
 from safe_core import Criterion, Expectations, Label, prepare, score
+from safe_core.ceiling import NarratedCase
 from safe_core.diagnosis import Miss, Passage, Verdict
 from safe_core.diagnosis.passages import term_of
 from safe_core.expectations import PLACES
-from safe_core.lint import NarratedCase, findings, written_cases
+from safe_core.lint import findings, written_cases
 from safe_core.matching_rule import normalise
 from safe_core.mutation import MutatedCase
 from safe_core.rewording import Narrative, Stretch

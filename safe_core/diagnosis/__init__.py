@@ -31,7 +31,7 @@ from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.verdicts import Judge, Judgement
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
-from safe_core.many_term_search import which_stand_in
+from safe_core.many_term_search import which_occur
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import DEFAULT_POLICY
@@ -121,7 +121,7 @@ def _misses(
 def _in_narrative(terms: list[str], narrative: str | None) -> list[InNarrative]:
     if narrative is None:
         return ["no_narrative"] * len(terms)
-    found = which_stand_in(normalise(narrative), [normalise(term) for term in terms])
+    found = which_occur(normalise(narrative), [normalise(term) for term in terms])
     return ["yes" if stands else "no" for stands in found]
 
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
+from safe_core.ceiling import NarratedCase
 from safe_core.diagnosis.tokens import Item, sentences
 from safe_core.diagnosis.words import word_set, words
 from safe_core.expectations import Expectations, PreparedExpectations, prepare
-from safe_core.lint import NarratedCase
 from safe_core.matching_rule import normalise
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind
 from safe_core.mutation.negations import negations_added, negations_removed

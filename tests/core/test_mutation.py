@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_core import DEFAULT_POLICY, Expectations, Output, prepare
-from safe_core.lint import NarratedCase
+from safe_core.ceiling import NarratedCase
 from safe_core.mutation import MOST_MUTANTS, MutantKind, MutatedCase, alterations
 
 # narrative, kind, and what it becomes: the danger was planted by hand

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_core.many_term_search import _search_by_grams, which_stand_in
+from safe_core.many_term_search import _search_by_grams, which_occur
 
 few_letters = st.text(alphabet="ab", min_size=1, max_size=30)
 
@@ -28,4 +28,4 @@ def test_ten_thousand_terms_in_a_megabyte_take_the_short_way() -> None:
     text = "".join(rng.choices("abcdefgh ", k=1 << 20))
     cut = [text[i : i + 20] for i in range(0, 1 << 20, 1 << 11)]
     absent = [f"{i}b{'a' * 50}" for i in range(2000)]
-    assert which_stand_in(text, [*cut, *absent]) == [True] * len(cut) + [False] * len(absent)
+    assert which_occur(text, [*cut, *absent]) == [True] * len(cut) + [False] * len(absent)

@@ -13,7 +13,8 @@ from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Lin
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import around
 from consumer.text import count_of, printable
-from safe_core.lint import SEVERITIES, Ceiling, Severity
+from safe_core.ceiling import Ceiling
+from safe_core.lint import SEVERITIES, Severity
 
 # --- the table --------------------------------------------------------------------------------------------------------
 

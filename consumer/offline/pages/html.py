@@ -20,8 +20,8 @@ from consumer.offline.pages.misses import (
 from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
+from safe_core.ceiling import Ceiling
 from safe_core.diagnosis import KINDS, VERDICTS
-from safe_core.lint import Ceiling
 
 
 def render_html(run: ScoredRun) -> str:
