@@ -41,7 +41,7 @@ class Selection:
             and (self.after is None or letter.id > self.after)
         )
 
-    def narrowed(self, spans: Iterable[Span]) -> list[Span]:
+    def spans_to_read(self, spans: Iterable[Span]) -> list[Span]:
         """The part of each partition that must be read, in the order of partitions; those with none are left out."""
         narrow = [self._narrowed(span) for span in sorted(spans)]
         return [span for span in narrow if span.first < span.end]

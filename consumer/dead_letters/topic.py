@@ -49,7 +49,7 @@ async def chosen_letters(
     """
     # A letter carries the time when its slice began, which is before the failure.
     since_ms = None if selection.since is None else selection.since - _SLICE_MS
-    spans = selection.narrowed(await topic.spans(since_ms))
+    spans = selection.spans_to_read(await topic.spans(since_ms))
     total = sum(span.end - span.first for span in spans)
     is_hidden = prints_rows and sys.stdout.isatty()
     with progress_bar(message_console(), "dead letters", total, is_hidden=is_hidden) as advance:

@@ -24,7 +24,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class TwiceDifferently:
+class ConflictingCases:
     """A test_id that one batch file holds twice with different expectations, at these positions of `test_cases`."""
 
     first: int
@@ -32,14 +32,14 @@ class TwiceDifferently:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnusableRecords:
     """A test_id that the records of a topic leave without an answer; `problem` is the end of a sentence about them."""
 
     reason: Reason
     problem: str
 
 
-Row = TestCase | BadTestCase | TwiceDifferently | Refused
+Row = TestCase | BadTestCase | ConflictingCases | UnusableRecords
 """What a batch says about a test_id; only a TestCase can be scored."""
 
 
@@ -58,7 +58,7 @@ def rows_of(batch: Batch) -> dict[str, Row]:
             rows[case.test_id] = case
         elif isinstance(row, TestCase):
             same = row.expectations == case.expectations
-            rows[case.test_id] = as_one([row, case]) if same else TwiceDifferently(first, position)
+            rows[case.test_id] = as_one([row, case]) if same else ConflictingCases(first, position)
     return rows
 
 
@@ -72,10 +72,10 @@ def verdict(row: Row, where: str) -> TestCase | Poison:
     match row:
         case BadTestCase():
             return poison("expectations_invalid", f"{where}, test_cases[{row.position}]: {row.problem}")
-        case TwiceDifferently():
+        case ConflictingCases():
             places = f"test_cases[{row.first}] and [{row.second}]"
             return poison("expectations_ambiguous", f"{where} contains it twice, with different expectations: {places}")
-        case Refused():
+        case UnusableRecords():
             return poison(row.reason, f"{where}: {row.problem}")
         case TestCase():
             return row

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from consumer.errors import Poison
 from consumer.expectations.cases import (
     Holders,
-    Refused,
     Row,
+    UnusableRecords,
     among,
     as_one,
     compact,
@@ -122,7 +122,7 @@ def _read(key: RecordKey, value: bytes) -> Part:
 def _unreadable(key: RecordKey, problem: str) -> Part:
     if key.test_id is None:
         return Part(problem=problem)
-    refused = Refused("expectations_invalid", f"its record of the test case is unusable: {problem}")
+    refused = UnusableRecords("expectations_invalid", f"its record of the test case is unusable: {problem}")
     return Part({key.test_id: refused})
 
 
@@ -189,14 +189,16 @@ class TopicIndex:
         parts = self._parts(batch_id)
         for part in (parts[origin] for origin in sorted(parts)):
             if part.problem is not None:
-                return Refused("expectations_invalid", f"a record of the whole batch is unusable: {part.problem}")
+                return UnusableRecords(
+                    "expectations_invalid", f"a record of the whole batch is unusable: {part.problem}"
+                )
             if test_id in part.rows:
                 rows.append(part.rows[test_id])
         cases = [row for row in rows if isinstance(row, TestCase)]
         if len(cases) < len(rows):
             return next(row for row in rows if not isinstance(row, TestCase))
         if not expect_the_same(cases):
-            return Refused(
+            return UnusableRecords(
                 "expectations_ambiguous",
                 "several records of the batch contain this test case, with different expectations",
             )

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from consumer.errors import ConfigurationError
-from consumer.expectations.cases import Row, TwiceDifferently, expect_the_same, parse_document, rows_of
+from consumer.expectations.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
 from consumer.expectations.folder import SUFFIX, list_folder, read_whole
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
@@ -161,5 +161,5 @@ def chosen(pattern: str, names: Iterable[str]) -> list[str]:
 def differ(rows: Iterable[Row]) -> bool:
     """Whether batches disagree on what is expected of one test_id; test cases that cannot be used do not count."""
     known = list(rows)
-    is_open = any(isinstance(row, TwiceDifferently) for row in known)
+    is_open = any(isinstance(row, ConflictingCases) for row in known)
     return is_open or not expect_the_same([row for row in known if isinstance(row, TestCase)])

@@ -14,7 +14,7 @@ import orjson
 from rich.console import Console
 
 from consumer.errors import ConfigurationError, Fatal, Transient
-from consumer.expectations.cases import Row, TwiceDifferently, rows_of
+from consumer.expectations.cases import ConflictingCases, Row, rows_of
 from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
 from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
@@ -137,7 +137,7 @@ def _problem(position: int, case: TestCase | BadTestCase, rows: Mapping[str, Row
     if isinstance(case, BadTestCase):
         return f": {case.problem}"
     row = rows[case.test_id]
-    if isinstance(row, TwiceDifferently):
+    if isinstance(row, ConflictingCases):
         return f" has the test_id of [{row.first}] but different expectations" if position == row.second else None
     return " has no concern_id, which its key needs" if case.concern_id is None else None
 

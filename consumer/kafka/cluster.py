@@ -119,7 +119,7 @@ class Cluster:
         self._admin = AIOKafkaAdminClient(**self._options)
 
     async def connect(self) -> None:
-        """Connect; raises Fatal if the settings are wrong, else Transient (see reach.py), and says why."""
+        """Connect; raises Fatal if the settings are wrong, else Transient (see reachability.py), and says why."""
         await reach(self._options)
         await self.start()
 
@@ -153,7 +153,7 @@ class Cluster:
         """The number of partitions of each topic that exists."""
         return (await self.look(topics)).partitions
 
-    async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
+    async def brokers_lacking(self, topics: Sequence[str]) -> dict[str, str]:
         """Ask every broker about some topics; returns what is missing, by broker, where something still is."""
         await answered(refresh_metadata(self._admin), "the cluster")
         nodes = nodes_of(self._admin)

@@ -304,7 +304,7 @@ async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) 
 async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
     """Wait until every broker knows the new topics and their leaders, which takes a moment."""
     deadline = time.monotonic() + _KNOWN_SECONDS
-    while lacking := await cluster.lacking(topics):
+    while lacking := await cluster.brokers_lacking(topics):
         if time.monotonic() >= deadline:
             missing = "; ".join(f"{broker} {lack}" for broker, lack in lacking.items())
             raise ConfigurationError(

@@ -16,7 +16,7 @@ from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
-from consumer.offline.narratives import read_from
+from consumer.offline.narratives import with_digest
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
@@ -219,4 +219,4 @@ def _narrative(event: InputEvent, case: TestCase, test_dir: Path) -> str | None:
     names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
     batches = usable_batches(test_dir, names)
     told = (text for batch in batches for text in all_narratives_of(batch).get(event.test_id, ()))
-    return read_from(told, event.narrative) if event.narrative in case.narratives else next(told, None)
+    return with_digest(told, event.narrative) if event.narrative in case.narratives else next(told, None)

@@ -16,7 +16,7 @@ _Told = dict[str, list[tuple[str | None, str]]]
 """By test_id: the digest and the text of each narrative."""
 
 
-def read_from(narratives: Iterable[str], digest: str | None) -> str | None:
+def with_digest(narratives: Iterable[str], digest: str | None) -> str | None:
     """Give the text with a digest; None if it is none of them, or only its digest is known."""
     return next((text for text in narratives if digest_of_narrative(text) == digest), None)
 

@@ -2,7 +2,7 @@
 
 from consumer.settings.fields import FILE_KEYS, PREFIX, VARIABLES, Settings, split_address
 from consumer.settings.precedence import Loaded, load
-from consumer.settings.show import without_secrets
+from consumer.settings.redaction import without_secrets
 from consumer.settings.sources import Surroundings, debug_is_asked_for, json_log_is_asked_for, surroundings
 
 __all__ = [

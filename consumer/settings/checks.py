@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from consumer.errors import ConfigurationError
 from consumer.settings.fields import POLICY_KEYS, VARIABLES, Settings, expected
 from consumer.settings.file import ConfigurationFile
-from consumer.settings.show import quoted
+from consumer.settings.redaction import quoted
 from consumer.settings.sources import Given, Layer
 from safe_core import CRITERIA, InvalidPolicy, Policy
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
-from consumer.settings.show import without_secrets
+from consumer.settings.redaction import without_secrets
 from safe_core import CRITERIA
 
 PREFIX: Final = "SAFE_V0_"

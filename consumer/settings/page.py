@@ -6,7 +6,7 @@ from typing import Final
 
 from consumer.settings.fields import FILE_KEYS, VARIABLES, Settings, expected
 from consumer.settings.file import FILE_NAME
-from consumer.settings.show import without_secrets
+from consumer.settings.redaction import without_secrets
 from safe_core import CRITERIA, DEFAULT_POLICY
 
 _INTRODUCTION: Final = f"""\

@@ -13,7 +13,7 @@ from consumer.errors import ConfigurationError
 from consumer.settings.checks import check_together, policy_of, validated
 from consumer.settings.fields import FILE_KEYS, VARIABLES, Settings, expected, flag
 from consumer.settings.file import FILE_NAME, ConfigurationFile, read_configuration_file
-from consumer.settings.show import without_secrets
+from consumer.settings.redaction import without_secrets
 from consumer.settings.sources import Layer, from_environment, from_file, from_flags, from_secrets
 from safe_core import CRITERIA, Policy
 

@@ -13,7 +13,7 @@ from typing import Final
 from consumer.errors import ConfigurationError
 from consumer.settings.fields import FILE_KEYS, FILE_ONLY, POLICY_KEYS, PREFIX, VARIABLES, flag
 from consumer.settings.file import FILE_NAME, ConfigurationFile, suggestion
-from consumer.settings.show import quoted
+from consumer.settings.redaction import quoted
 from safe_core import CRITERIA
 
 

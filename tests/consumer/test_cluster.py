@@ -111,21 +111,21 @@ async def test_of_many_brokers_three_are_asked_so_that_each_has_time_to_answer(
 
 async def test_every_broker_is_asked_what_it_lacks(nodes: MakeNodes) -> None:
     whole = metadata(topic("one", 1), topic("two", 2))
-    assert await nodes(dict.fromkeys(NODES, whole)).lacking(["one", "two"]) == {}
+    assert await nodes(dict.fromkeys(NODES, whole)).brokers_lacking(["one", "two"]) == {}
     behind = {1: whole, 2: metadata(topic("one", 1), topic("two", error=UNKNOWN))}
-    assert await nodes(behind).lacking(["one", "two"]) == {
+    assert await nodes(behind).brokers_lacking(["one", "two"]) == {
         "broker 2 (b:9092)": "does not know two",
         "broker 3 (c:9092)": "does not answer",
     }
     torn = metadata(topic("one", 1), topic("two", 2, NO_LEADER))
-    assert await nodes({1: whole, 2: torn, 3: whole}).lacking(["one", "two"]) == {
+    assert await nodes({1: whole, 2: torn, 3: whole}).brokers_lacking(["one", "two"]) == {
         "broker 2 (b:9092)": "knows no leader for two/1"
     }
 
 
 async def test_what_a_user_may_not_see_is_not_waited_for(nodes: MakeNodes) -> None:
     refused = metadata(topic("one", 1), topic("two", error=REFUSED))
-    assert await nodes(dict.fromkeys(NODES, refused)).lacking(["one", "two"]) == {}
+    assert await nodes(dict.fromkeys(NODES, refused)).brokers_lacking(["one", "two"]) == {}
 
 
 class Settings:

@@ -267,7 +267,7 @@ NARROWED: list[tuple[dict[str, Any], list[Span]]] = [
 
 @pytest.mark.parametrize(("given", "spans"), NARROWED)
 def test_no_more_is_read_than_the_choice_needs(given: dict[str, Any], spans: list[Span]) -> None:
-    assert read_selection(**given, now_ms=NOW).narrowed(SPANS) == spans
+    assert read_selection(**given, now_ms=NOW).spans_to_read(SPANS) == spans
 
 
 async def test_a_choice_by_time_reads_from_well_before_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ class InMemoryCluster(Cluster):
         return TopicsSeen(known, {}, frozenset(), dict.fromkeys(range(broker.brokers), ""))
 
     @override
-    async def lacking(self, topics: Sequence[str]) -> dict[str, str]:
+    async def brokers_lacking(self, topics: Sequence[str]) -> dict[str, str]:
         lack = (await self.look(topics)).lacks(topics)
         return {} if lack is None else {"broker 2 (127.0.0.1:9093)": lack}
 
