@@ -5,7 +5,7 @@ from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations,
 from safe_core.ids import MAX_ID_LENGTH, id_problem
 from safe_core.judges import JudgedBy, is_of_concern, judged_by
 from safe_core.matching_rule import RULE, normalise
-from safe_core.narratives import InvalidDigest, digest_of_narrative, do_inputs_match, narrative_of, stated_digest
+from safe_core.narrative_digests import InvalidDigest, digest_of_narrative, do_inputs_match, narrative_of, stated_digest
 from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output
 from safe_core.policy import (
     CRITERIA,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from safe_core.expectations import Expectations, InvalidExpectations
 from safe_core.ids import id_problem
-from safe_core.narratives import InvalidDigest, digest_of_narrative, stated_digest
+from safe_core.narrative_digests import InvalidDigest, digest_of_narrative, stated_digest
 from safe_core.policy import UNKNOWN_ARCHETYPE
 
 PLANS = ("batch_plan", "batch_strategy")

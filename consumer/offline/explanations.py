@@ -14,7 +14,7 @@ from consumer.terminal import Bar
 from safe_core import EMPTY_OUTPUT, Label, Output
 from safe_core.ceiling import NarratedCase, ceiling
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, Verdict, miss_document
-from safe_core.narratives import digest_of_narrative
+from safe_core.narrative_digests import digest_of_narrative
 
 FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""

@@ -56,7 +56,7 @@ from safe_core.lint import (
     written_cases,
 )
 from safe_core.mutation import MutatedCase
-from safe_core.narratives import digest_of_narrative
+from safe_core.narrative_digests import digest_of_narrative
 from safe_core.scoring import READ
 
 _NAMED: Final = 20

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from consumer.files.batches import LoadedBatch, all_narratives_of
 from consumer.files.outputs import Entry
 from consumer.offline.selection import Answers, Selection
-from safe_core.narratives import digest_of_narrative
+from safe_core.narrative_digests import digest_of_narrative
 
 _Told = dict[str, list[tuple[str | None, str]]]
 """By test_id: the digest and the text of each narrative."""

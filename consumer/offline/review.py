@@ -31,7 +31,7 @@ from consumer.offline.whole_files import write_whole
 from consumer.text import named
 from safe_core import Criterion, Expectations, InvalidExpectations, Label, Policy
 from safe_core.diagnosis import Passage
-from safe_core.narratives import digest_of_narrative
+from safe_core.narrative_digests import digest_of_narrative
 
 
 class RefusedError(Exception):

@@ -21,7 +21,7 @@ from consumer.offline.review import ChangedError, RefusedError, Review
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
 from safe_core import DEFAULT_POLICY
-from safe_core.narratives import digest_of_narrative
+from safe_core.narrative_digests import digest_of_narrative
 from tests.support.case_files import a_case, answer, write_batch, write_report
 
 NARRATIVE = "A girl arrived at the clinic at 18:00 on Sunday. The left hand was warm, and she could move it."
