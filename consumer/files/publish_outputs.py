@@ -31,6 +31,7 @@ from consumer.terminal import message_console, progress_bar
 from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputRules, decode
 from consumer.wire.keys import event_key
+from consumer.wire.record import KafkaHeaders
 from safe_core import MAX_ID_LENGTH, BadTestCase, TestCase, id_problem
 
 _NAMED = 10
@@ -187,7 +188,7 @@ class _UnsentRecord:
     partition: int = 0
     offset: int = 0
     timestamp: int = 0
-    headers: Sequence[tuple[str, bytes | None]] = ()
+    headers: KafkaHeaders = ()
 
 
 def plan_events(

@@ -37,6 +37,7 @@ from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
 from consumer.kafka.protocol import TopicsMetadataRequest
 from consumer.kafka.reconnect_pause import Reconnects
 from consumer.kafka.tolerant_batch import TolerantBatch
+from consumer.wire.record import KafkaHeaders
 
 T = TypeVar("T")
 
@@ -217,7 +218,7 @@ class FetchedRecord(Struct, gc=False):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
+    headers: KafkaHeaders
 
 
 class _LargeRecord(FetchedRecord, gc=True, weakref=True):
@@ -245,7 +246,7 @@ class _Fetch(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
     def _unpack_records(self) -> None:
         self._batch: Any = None
         self._unread: Iterator[Any] = iter(())
-        self._last_headers: Sequence[tuple[str, bytes | None]] = ()
+        self._last_headers: KafkaHeaders = ()
 
     def take(self, taken: Taken, max_records: int | None, decompression: Decompression) -> bool:
         """Add the next records, until they are as many or as large as is allowed; False if there are no more.
@@ -404,7 +405,7 @@ def size_of(record: Any) -> int:
     return _size(record.key, record.value, record.headers)
 
 
-def _size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
+def _size(key: bytes | None, value: bytes | None, headers: KafkaHeaders) -> int:
     size = len(value or b"") + len(key or b"")
     for name, content in headers:  # three times as fast as sum(), and this is done for each record
         size += _HEADER_BYTES + len(name) + len(content or b"")

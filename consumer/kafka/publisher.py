@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from consumer.kafka.internals import dispose, forget
 from consumer.kafka.reachability import reach, unusable
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, FENCED, MAX_BATCH_BYTES, Outgoing, causes
 from consumer.settings import Settings
+from consumer.wire.record import KafkaHeaders
 
 _TIMEOUT_SECONDS = 30.0
 _COURTESY_SECONDS = 2.0
@@ -214,7 +215,7 @@ class Copy(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
+    headers: KafkaHeaders
 
 
 class Republisher:

@@ -6,7 +6,7 @@ used up, or a late request could end the next transaction. Its owner drops it, s
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -26,6 +26,7 @@ from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
 from consumer.kafka.internals import Batch, dispose, identity_of, new_batch, note_lost_connections
+from consumer.wire.record import KafkaHeaders
 
 T = TypeVar("T")
 
@@ -44,7 +45,6 @@ DOUBTFUL_COMMIT_SECONDS = 5.0
 FENCED = (ProducerFenced, InvalidProducerEpoch)
 TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
 
-Headers = Sequence[tuple[str, bytes | None]]
 
 _OWN_STEPS = 2
 """How much the epoch grows if no other producer came in between: once for ending what was open, once for the start."""
@@ -75,7 +75,7 @@ class Outgoing:
         self._left = int(_FULL_BYTES * share)
         self.share = share
 
-    def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    def append(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: KafkaHeaders) -> None:
         """Add one record; its timestamp is the time of writing, never the time of the event."""
         where = (topic, partition)  # a plain pair for speed: this runs four times for each input
         batches = self._batches.get(where)
@@ -89,7 +89,7 @@ class Outgoing:
             self._left -= len(value)
 
     def append_compressed(
-        self, topic: str, partition: int, key: bytes | None, value: bytes, headers: Headers, max_bytes: int
+        self, topic: str, partition: int, key: bytes | None, value: bytes, headers: KafkaHeaders, max_bytes: int
     ) -> bool:
         """Add one large record in a compressed batch of its own; False if this is still over the topic's limit."""
         if len(value) > _COMPRESSIBLE_BYTES or len(zstd_encode(value)) > max_bytes:
@@ -147,7 +147,7 @@ class PartitionWriter(Protocol):
     async def start(self) -> None:
         """Take over the right to write, ending what a former owner left open; raises Transient or Fatal."""
 
-    async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+    async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         """Write a tombstone without meaning, once, before any commit; return its offset when it is replicated.
 
         Everything that an earlier owner wrote has a smaller offset, and a stale leader never has this record: a reader
@@ -213,7 +213,7 @@ class _ProducerOwner:
             # Shielded: if the caller is cancelled while it waits, the producer must still be closed completely.
             await asyncio.shield(self._disposal)
 
-    async def _marked(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+    async def _marked(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         with _named(topic):
             written = await self._running().send_and_wait(
                 topic, key=key, value=None, partition=partition, headers=list(headers)
@@ -298,7 +298,7 @@ class TransactionalWriter(_ProducerOwner):
         await super().start()
         self.epoch = ProducerEpoch(*identity_of(self._running()))
 
-    async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+    async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
         if in_doubt:
             raise PartitionLost("the transaction before the restore may or may not have ended")
@@ -320,7 +320,7 @@ class TransactionalWriter(_ProducerOwner):
         took_long = time.monotonic() - started_at > DOUBTFUL_COMMIT_SECONDS
         return outcome, took_long or self._lost_connections > lost_before
 
-    async def _aborted_mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+    async def _aborted_mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         producer = self._running()
         await producer.begin_transaction()
         offset = await self._marked(topic, partition, key, headers)
@@ -356,7 +356,7 @@ class PlainWriter(_ProducerOwner):
         self._changelog = changelog
         self._commit_offset = commit_offset
 
-    async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
+    async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         return await self._guarded(self._marked(topic, partition, key, headers))
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:

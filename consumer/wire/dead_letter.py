@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Poison
 from consumer.text import is_utf8, visible
-from consumer.wire.headers import KafkaHeaders
-from consumer.wire.record import Record
+from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.times import milliseconds_of, rfc_3339
 
 _NUMBER: Final = re.compile("-?[0-9]{1,19}", re.ASCII)

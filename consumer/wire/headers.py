@@ -1,17 +1,14 @@
 """Headers of the records that SAFE writes, and what it reads of them (contract.md, "Topics and keys", "State")."""
 
-from collections.abc import Sequence
-
 from consumer.errors import SafeError
 from consumer.text import is_utf8
+from consumer.wire.record import KafkaHeaders
 
 SCHEMA = 1
 """Version of the values in `scored` and `state`; a reader takes its own and the one before."""
 
 RESULT_TYPE = "safe:v0:result"
 REPORT_TYPE = "safe:v0:report"
-
-KafkaHeaders = Sequence[tuple[str, bytes | None]]
 
 _SCHEMA_HEADER = "safe.schema"
 _GROUP_HEADER = "safe.group"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from consumer.errors import Poison
 from consumer.text import is_utf8
-from consumer.wire.record import Record
+from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.strict_json import parse_json
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
@@ -117,7 +117,7 @@ class _Envelope(NamedTuple):
 _NO_ENVELOPE = _Envelope(present=False, version=None, type=None)
 
 
-def _binary_envelope(headers: Sequence[tuple[str, bytes | None]]) -> _Envelope:
+def _binary_envelope(headers: KafkaHeaders) -> _Envelope:
     version = type_ = id_ = None
     structured, has_text_names = False, True
     for name, content in headers:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+KafkaHeaders = Sequence[tuple[str, bytes | None]]
+
 
 class Record(Protocol):
     """A Kafka record as it was fetched; `timestamp` in ms since 1970, or -1."""
@@ -13,4 +15,4 @@ class Record(Protocol):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
+    headers: KafkaHeaders

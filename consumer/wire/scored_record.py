@@ -9,7 +9,8 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from consumer.wire.headers import RESULT_TYPE, KafkaHeaders, Undecodable, cloudevent
+from consumer.wire.headers import RESULT_TYPE, Undecodable, cloudevent
+from consumer.wire.record import KafkaHeaders
 from consumer.wire.times import rfc_3339
 from safe_core import CaseRow, CaseScore, Details, Passed, Scores, Terms, Vacuous
 from safe_core.remembered import Remembered

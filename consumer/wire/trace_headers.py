@@ -2,7 +2,8 @@
 
 import re
 
-from consumer.wire.headers import KafkaHeaders, text_of
+from consumer.wire.headers import text_of
+from consumer.wire.record import KafkaHeaders
 
 _TRACEPARENT = "traceparent"
 _TRACESTATE = "tracestate"

@@ -1,10 +1,9 @@
 """What the aggregator remembers of one partition, and how it writes that to `safe.v0.state` (contract.md, "State")."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
 from msgspec.structs import replace
 
 from consumer.kafka.writer import Outgoing
@@ -13,16 +12,8 @@ from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import own_headers
 from consumer.wire.keys import batch_key
-from consumer.wire.record import Record
 from consumer.worker.dead_letters import DeadLetterTopic
 from safe_core import BatchFold
-
-_log = structlog.get_logger("safe.aggregator")
-
-_LOG_EVERY_ROWS = 100_000
-
-ReadState = Callable[[int, int], AsyncIterator[Sequence[Record]]]
-"""Reads a partition of the changelog up to, not including, an offset."""
 
 
 @dataclass(frozen=True, slots=True)
