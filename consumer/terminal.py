@@ -1,5 +1,6 @@
 """What commands print with: consoles, messages, progress bars."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,11 @@ def print_message(*sentences: str) -> None:
     for sentence in sentences:
         with suppress(OSError, ValueError):
             print(f"safe: {printable(sentence)}", file=sys.stderr)
+
+
+def print_json(document: object) -> None:
+    """Print a document, escaped throughout: the encoding of the output may lack characters that it holds."""
+    print(json.dumps(document, indent=2))
 
 
 class Bar:

@@ -1,7 +1,6 @@
 """`safe dead-letters show`: one dead letter; what the record itself held is shown only on request."""
 
 import base64
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -14,6 +13,7 @@ from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_let
 from consumer.errors import ConfigurationError
 from consumer.kafka.reader import TopicScan
 from consumer.settings import Settings
+from consumer.terminal import print_json
 from consumer.text import printable, visible
 from consumer.wire.dead_letter import Letter, Name
 from consumer.wire.times import rfc_3339
@@ -56,7 +56,7 @@ def print_letter(letter: Letter, request: ShowRequest) -> None:
         sys.stdout.buffer.write(letter.record.value)
         sys.stdout.buffer.flush()
     elif request.format == "json":
-        print(json.dumps(_document(letter, include_value=request.include_value), indent=2))
+        print_json(_document(letter, include_value=request.include_value))
     else:
         print("\n".join(_lines(letter, include_value=request.include_value)))
 

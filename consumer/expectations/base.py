@@ -12,6 +12,7 @@ from consumer.errors import Poison, Transient
 from consumer.expectations.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.loop_budget import Turns
 from safe_core import TestCase, prepare
+from safe_core.remembered import Remembered
 
 CACHED_ANSWERS = 30_000
 """Each takes up to about 4 KB: its key, its test case, and what scoring prepares of it."""
@@ -62,7 +63,7 @@ class IndexedSource(CountingSource):
         self._sleep = sleep
         self._doubt: str | None = None
         """Why nothing at all can be answered: the store may no longer be the one that the index shows."""
-        self._known: dict[ExpectationsKey, FoundExpectations] = {}
+        self._known: Remembered[ExpectationsKey, FoundExpectations] = Remembered(CACHED_ANSWERS)
         self._prepare = lru_cache(CACHED_ANSWERS)(prepare)
         self._looking: asyncio.Task[None] | None = None
         self._begun = self._finished = 0
@@ -107,7 +108,7 @@ class IndexedSource(CountingSource):
             if answer is not None:
                 answers[key] = answer
             if isinstance(answer, FoundExpectations):
-                self._keep(key, answer)
+                self._known.keep(key, answer)
             if turns.is_over:
                 await turns.next()
                 await self._index_is_ready()
@@ -121,11 +122,6 @@ class IndexedSource(CountingSource):
         if isinstance(answer, FoundExpectations) and (answer.in_batch or self.may_use_other_batches):
             return answer
         return None
-
-    def _keep(self, key: ExpectationsKey, found: FoundExpectations) -> None:
-        if len(self._known) >= CACHED_ANSWERS:
-            self._known.clear()
-        self._known[key] = found
 
     def _answer(self, case: TestCase | Poison, expected_cases: int | None, *, in_batch: bool) -> Answer:
         if isinstance(case, Poison):

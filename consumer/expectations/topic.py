@@ -268,8 +268,9 @@ class TopicSource(IndexedSource):
                 _log.warning("the topic of test cases is empty", topic=self._topic)
         elif touched:
             # Answers of these batches, and of other batches than the key's own, may now be others.
-            known = self._known.items()
-            self._known = {key: found for key, found in known if found.in_batch and key.batch_id not in touched}
+            for key, found in [*self._known.items()]:
+                if not found.in_batch or key.batch_id in touched:
+                    del self._known[key]
         if survey is not None:
             self._note_problems(survey)
         self._note_recovery(index)

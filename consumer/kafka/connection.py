@@ -25,11 +25,8 @@ class Connection:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Connection":
-        """Read the Kafka settings; raises ConfigurationError if one is missing or cannot be used."""
-        if not settings.kafka_bootstrap_servers:
-            raise ConfigurationError(
-                "no brokers are configured: set SAFE_V0_KAFKA_BOOTSTRAP_SERVERS to host:port, separated by commas"
-            )
+        """Read the Kafka settings, which are complete; raises ConfigurationError for a file that cannot be used."""
+        assert settings.kafka_bootstrap_servers, "a command that connects has required it"
         protocol = settings.kafka_security_protocol
         options: dict[str, Any] = {"security_protocol": protocol}
         if protocol in ("SSL", "SASL_SSL"):
@@ -105,14 +102,9 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
     if settings.kafka_sasl_mechanism == "OAUTHBEARER":
         return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": _token_provider(settings)}
     password = settings.kafka_sasl_password
-    if not settings.kafka_sasl_username or password is None:
-        raise ConfigurationError(
-            f"SAFE_V0_KAFKA_SECURITY_PROTOCOL is {settings.kafka_security_protocol}: "
-            "set SAFE_V0_KAFKA_SASL_USERNAME and SAFE_V0_KAFKA_SASL_PASSWORD (or a file of that name in "
-            "SAFE_V0_SECRETS_DIR)"
-        )
+    assert password is not None, "the settings are checked for it"
     return {
-        "sasl_mechanism": settings.kafka_sasl_mechanism or "PLAIN",
+        "sasl_mechanism": settings.kafka_sasl_mechanism,
         "sasl_plain_username": settings.kafka_sasl_username,
         "sasl_plain_password": password.get_secret_value(),
     }
@@ -121,11 +113,7 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
 def _token_provider(settings: Settings) -> TokenProvider:
     url, client_id = settings.kafka_sasl_oauth_token_url, settings.kafka_sasl_oauth_client_id
     secret = settings.kafka_sasl_oauth_client_secret
-    if url is None or client_id is None or secret is None:
-        raise ConfigurationError(
-            "SAFE_V0_KAFKA_SASL_MECHANISM is OAUTHBEARER: set SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL, "
-            "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET"
-        )
+    assert not (url is None or client_id is None or secret is None), "the settings are checked for them"
     client = Client(url, client_id, secret.get_secret_value(), settings.kafka_sasl_oauth_scope)
     return TokenProvider(client, _trusting_also(settings.kafka_ssl_cafile))
 

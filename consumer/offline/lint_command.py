@@ -1,12 +1,11 @@
 """`safe lint` from beginning to end: what it looks at, prints, and exits with."""
 
-import json
 import sys
 from typing import Literal
 
 from consumer.offline.lint import LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, print_table
-from consumer.terminal import print_message, result_console
+from consumer.terminal import print_json, print_message, result_console
 from consumer.text import count_of
 from safe_core import Policy
 from safe_core.lint import Severity
@@ -34,8 +33,7 @@ def lint_command(
         for line in annotations(lint):
             print(line, file=sys.stderr)  # so that JSON on standard output stays valid
     if format_ == "json":
-        # Escaped throughout: the encoding of the output may lack characters that the files hold.
-        print(json.dumps(lint.document(), indent=2))
+        print_json(lint.document())
     else:
         print_table(lint, result_console())
     return 0 if fail_on == "never" or lint.passes(fail_on) else 1

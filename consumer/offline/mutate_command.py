@@ -1,13 +1,12 @@
 """`safe mutate` from beginning to end: what it alters, prints, and exits with."""
 
-import json
 from pathlib import Path
 from typing import Literal
 
 from consumer.offline.mutate import mutate
 from consumer.offline.pages.console_layout import Layout
 from consumer.offline.pages.mutants import table
-from consumer.terminal import message_console, print_message, progress_bar, result_console
+from consumer.terminal import message_console, print_json, print_message, progress_bar, result_console
 from safe_core import Policy
 
 
@@ -25,8 +24,7 @@ def mutate_command(
         mutation = mutate(policy, test_dir, batch, concern, bar)
     print_message(*mutation.remarks())
     if format_ == "json":
-        # Escaped throughout: the encoding of the output may lack characters that the narratives hold.
-        print(json.dumps(mutation.document(with_caught=with_caught), indent=2))
+        print_json(mutation.document(with_caught=with_caught))
     else:
         layout = Layout.of(result_console())
         layout.print(table(mutation, layout, with_caught=with_caught))

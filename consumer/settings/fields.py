@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar, get_args
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema
 from pydantic.alias_generators import to_camel
@@ -124,7 +124,7 @@ def _expectations(value: str | None) -> str | None:
     return _nameable(value)
 
 
-def _base_url(value: str) -> None:
+def _http_url(value: str) -> SplitResult:
     try:
         url = urlsplit(value)
         usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
@@ -132,6 +132,11 @@ def _base_url(value: str) -> None:
         raise ValueError("is not a usable URL") from error
     if not usable:
         raise ValueError("is not a usable URL")
+    return url
+
+
+def _base_url(value: str) -> None:
+    url = _http_url(value)
     if url.query or url.fragment:
         raise ValueError("has a query or a fragment, which a base URL cannot have")
 
@@ -139,12 +144,8 @@ def _base_url(value: str) -> None:
 def _token_url(value: str | None) -> str | None:
     if value is None:
         return None
-    try:
-        url = urlsplit(value)
-        usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0 and not url.fragment
-    except ValueError as error:  # its message quotes the address, which may hold a password
-        raise ValueError("is not a usable URL") from error
-    if not usable:
+    url = _http_url(value)
+    if url.fragment:
         raise ValueError("is not a usable URL")
     if "@" in url.netloc:
         raise ValueError("holds a user, who belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET")

@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from consumer import __version__
-from consumer.errors import ConfigurationError, Fatal, Transient, first_of
+from consumer.errors import Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
 from consumer.expectations.folder import FolderSource
 from consumer.expectations.http_client import HttpOptions
@@ -405,11 +405,7 @@ class Worker:
 def expectations_source(settings: Settings) -> ExpectationsSource:
     """The source that SAFE_V0_EXPECTATIONS names; raises ConfigurationError."""
     where = settings.expectations
-    if not where:
-        raise ConfigurationError(
-            "no expectations are configured: set SAFE_V0_EXPECTATIONS to the folder of your batch files, "
-            "the http(s):// URL of a service, or topic:NAME"
-        )
+    assert where, "a worker that scores has required it"
     if "://" in where:
         token = settings.expectations_token
         options = HttpOptions(

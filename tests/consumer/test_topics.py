@@ -163,12 +163,6 @@ def test_each_topic_takes_whatever_the_value_limit_allows(name: str) -> None:
         assert int(by_name[name].settings["max.message.bytes"]) > size
 
 
-@pytest.mark.parametrize("one", ["input_topic", "scored_topic", "state_topic", "report_topic", "dead_letter_topic"])
-def test_two_topics_of_one_name_are_refused(one: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"SAFE_V0_\w+_TOPIC=safe\.v0\.result is also the name of another"):
-        topic_specs(settings_with(**{one: "safe.v0.result"}))
-
-
 # --- what is there ----------------------------------------------------------------------------------------------------
 
 
