@@ -113,7 +113,9 @@ def _sasl_options(settings: Settings) -> dict[str, Any]:
 def _token_provider(settings: Settings) -> TokenProvider:
     url, client_id = settings.kafka_sasl_oauth_token_url, settings.kafka_sasl_oauth_client_id
     secret = settings.kafka_sasl_oauth_client_secret
-    assert not (url is None or client_id is None or secret is None), "the settings are checked for them"
+    assert url is not None, "the settings are checked for it"
+    assert client_id is not None, "the settings are checked for it"
+    assert secret is not None, "the settings are checked for it"
     client = Client(url, client_id, secret.get_secret_value(), settings.kafka_sasl_oauth_scope)
     return TokenProvider(client, _trusting_also(settings.kafka_ssl_cafile))
 
