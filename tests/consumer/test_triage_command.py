@@ -79,6 +79,68 @@ def test_a_term_is_left_alone_where_its_list_has_it_twice(tmp_path: Path, capsys
     assert [each["verdict"] for each in document["proposals"] if each["criterion"] == "CR"] == ["look", "look"]
 
 
+def test_no_list_forgives_a_miss_that_it_did_not_forgive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A term of four that is split makes five, which pass with four found (0.8)."""
+    told = "He came with severe chest pain, asthma and morbid obesity. Tophaceous gout was seen. A wet cough was heard."
+    three = ["a wet cough", "severe chest pain", "tophaceous gout; morbid obesity"]
+    summary = "Severe chest pain. Tophaceous gout, and morbid obesity. "
+    cases = (
+        a_case("T3", ["severe chest pain"], (), three, patient_payload=told),
+        a_case("T4", ["severe chest pain"], (), ["asthma", *three], patient_payload=told),
+    )
+    write_batch(tmp_path / "cases", "b1", *cases)
+    output = {"signals": [], "summary": summary}
+    outputs = write_report(tmp_path / "run.json", answer("T3", output), answer("T4", output))
+    document = triaged(capsys, outputs, tmp_path / "cases")
+    replaced = {each["test_id"]: each["replacement"] for each in document["proposals"] if "gout" in each["term"]}
+    assert replaced == {"T3": ["morbid obesity", "Tophaceous gout"], "T4": []}
+
+
+def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = tmp_path / "cases"
+    other = NARRATIVE.replace("at 18:00 on Sunday", "late on Sunday")
+    write_batch(cases, "b1", a_case("T1", ["arrived Sunday 18:00"], patient_payload=NARRATIVE))
+    write_batch(cases, "b2", a_case("T1", ["arrived Sunday 18:00"], patient_payload=other))
+    outputs = write_report(tmp_path / "run.json", answer("T1", OUTPUT))
+    for pattern in ("b1", "*"):
+        document = triaged(capsys, outputs, cases, "--batch", pattern)
+        assert [each["verdict"] for each in document["proposals"] if each["criterion"] == "CR"] == ["look"]
+    (cases / "b2.json").unlink()
+    assert [each["verdict"] for each in triaged(capsys, outputs, cases)["proposals"] if each["criterion"] == "CR"] == [
+        "term"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("signals", "payload", "why"),
+    [
+        (["arrived Sunday 18:00"] * 2, NARRATIVE, "The list has this term more than once."),
+        (["arrived Sunday 18:00"], None, "The test case has no narrative"),
+        (
+            ["Surgery was delayed until 02:00, resulting in an 8-hour wait"],
+            NARRATIVE,
+            "The narrative says this word for word",
+        ),
+        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "No words of the narrative can replace"),
+    ],
+)
+def test_look_says_why_the_term_was_not_replaced(
+    signals: list[str], payload: str | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_batch(tmp_path / "cases", "b1", a_case("T1", signals, (), ["girl"], patient_payload=payload))
+    output = {"signals": [NARRATIVE, "8-hour wait"], "summary": "surgery was delayed, until 02:00: a girl."}
+    output["signals"] = [
+        "She arrived at the clinic at 18:00 on Sunday",
+        "surgery delayed until 02:00",
+        "an 8-hour wait",
+    ]
+    document = triaged(capsys, write_report(tmp_path / "run.json", answer("T1", output)), tmp_path / "cases")
+    [change] = {each["change"] for each in document["proposals"]}
+    assert change.startswith(why)
+
+
 def test_the_written_cases_give_the_promised_numbers(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
