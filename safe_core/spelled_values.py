@@ -15,6 +15,7 @@ _NUMBERS: Final = {
     **{word: number for number, word in enumerate(f"{_ONES} {_TEENS}".split(), 1)},
     **{word: 10 * number for number, word in enumerate(_TENS.split(), 2)},
 }
+_WORDS: Final = {number: word for word, number in _NUMBERS.items()}
 _HYPHENS: Final = r"\-\u2010\u2011"
 
 
@@ -53,6 +54,22 @@ def _hundreds(match: re.Match[str]) -> str:
     hundreds, rest = (match[1] or match[3] or "one").lower(), (match[2] or "").lower()
     number = 100 * _NUMBERS.get(hundreds, 1)
     return str(number + sum(_NUMBERS[word] for word in re.findall("[a-z]+", rest)))
+
+
+def numbers_in(text: str) -> Iterator[tuple[int, int, int]]:
+    """Give where numbers of several words are in a text, as start, end and the number."""
+    for pattern, written in ((_HUNDREDS, _hundreds), (COMPOUND, _compound)):
+        yield from ((*match.span(), int(written(match))) for match in pattern.finditer(text))
+
+
+def spelled(number: int) -> str:
+    """Spell a number from 1 to 999: "forty-two", "one hundred and ten"."""
+    hundreds, rest = divmod(number, 100)
+    words = [f"{_WORDS[hundreds]} hundred"] if hundreds else []
+    if rest:
+        tens = rest - rest % 10
+        words.append(_WORDS[rest] if rest in _WORDS else f"{_WORDS[tens]}-{_WORDS[rest % 10]}")
+    return " and ".join(words)
 
 
 def _fraction(match: re.Match[str]) -> str:
