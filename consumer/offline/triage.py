@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.files.batches import batch_names, narratives_of, usable_batches
+from consumer.files.batches import batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
 from consumer.offline.proposals import Proposal, ProposedCase
@@ -181,6 +181,9 @@ def triage(
 
     Raises ConfigurationError.
     """
+    names = batch_names(request.test_dir)
+    if not chosen(request.batch, names):
+        raise no_batch(request.test_dir, request.batch, names)
     runs: list[tuple[Selection, ScoredRun]] = []
     remarks: list[str] = []
     for selection in selections(request.test_dir, request.batch, request.concern):

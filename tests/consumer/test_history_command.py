@@ -245,10 +245,9 @@ def test_the_console_keeps_to_80_columns_and_cuts_names_in_the_middle(
     wide = {"一二三四五六七八九十一二三四五六七八九十一二三四五六七八九十一二三四五六七八九十": "Fail"}
     for number in range(30):
         label = "Pass" if number % 2 else "Fail"
-        rows = dict.fromkeys(cases, label) | dict(wide)
         report(
             tmp_path / f"{'report-of-the-nightly-run-of-a-prompt-' * 3}{number:02}.json",
-            rows,
+            {**dict.fromkeys(cases, label), **wide},
             at=f"2026-01-{number + 1:02}T05:00:00+02:00",
         )
     assert main(["history", str(tmp_path), "--group", f"{'many words ' * 9}=*"]) == 0
@@ -257,8 +256,8 @@ def test_the_console_keeps_to_80_columns_and_cuts_names_in_the_middle(
     assert "  2026-01-01T03:00Z" in lines[2]
     assert lines[2].startswith("  1  report-of-the-nightly-run-o...")
     assert "of-a-prompt-00.json" in lines[2]
-    rows = [line for line in lines if line.startswith("A-long-name")]
-    assert {line.split()[0][-4:] for line in rows if " P" in line or " F" in line} >= {"rn-1", "rn-2", "rn-3"}
+    told = [line for line in lines if line.startswith("A-long-name")]
+    assert {line.split()[0][-4:] for line in told if " P" in line or " F" in line} >= {"rn-1", "rn-2", "rn-3"}
 
 
 @pytest.mark.real_cases

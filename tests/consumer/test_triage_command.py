@@ -193,6 +193,39 @@ def test_what_is_there_is_not_replaced(files: tuple[Path, Path], capsys: pytest.
     assert "is not a folder" in capsys.readouterr().err
 
 
+def test_cases_are_written_where_nothing_else_would_be_scored_with_them(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs, cases = files
+    options = ["triage", "-i", str(outputs), "-t", str(cases)]
+    other = write_batch(tmp_path / "better", "other", a_case("T9"))
+    assert main([*options, "--write-cases", str(other.parent)]) == 3
+    assert "holds other batch files (other), which would be scored" in capsys.readouterr().err
+    assert [*other.parent.iterdir()] == [other]
+    monkeypatch.chdir(tmp_path)
+    assert main([*options, "--write-cases", ""]) == 3
+    assert "the name is empty; name a folder" in capsys.readouterr().err
+    assert not (tmp_path / "b1.json").exists()
+
+
+def test_no_output_goes_where_it_would_be_read_as_a_batch_file(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs, cases = files
+    options = ["triage", "-i", str(outputs), "-t", str(cases), "-o"]
+    assert main([*options, str(cases / ".." / "cases" / "triage.json")]) == 3
+    assert "would be read as a batch file there; name a file in another folder" in capsys.readouterr().err
+    assert not (cases / "triage.json").exists()
+    assert main([*options, str(cases / "triage.md")]) == 0
+
+
+def test_an_unknown_batch_is_named(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    outputs, cases = files
+    for command in ("triage", "review"):
+        assert main([command, "-i", str(outputs), "-t", str(cases), "-b", "nope"]) == 3
+        assert f"there is no batch --batch nope in {cases}: it holds b1" in capsys.readouterr().err
+
+
 def test_every_format_says_the_same(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,6 +239,9 @@ def test_every_format_says_the_same(
         text = page.read_text(encoding="utf-8")
         assert "arrived at the clinic at 18:00 on Sunday" in text
         assert "Ask the follow-up questions without the forbidden terms." in text
+        if page.suffix != ".json":
+            assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
+            assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]
     console = pages[0].read_text(encoding="utf-8").splitlines()
     assert console[2:7] == [
         "  Step    Proposals  Pass  Review  Fail",
