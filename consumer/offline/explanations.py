@@ -45,7 +45,7 @@ def explained(
         )
         for case in asked
     ]
-    decisions = Decisions.read(selection.test_dir)
+    decisions = Decisions.to_show(selection.test_dir)
     explanations: dict[str, Explanation] = {}
     for case, question, diagnosis in zip(asked, questions, diagnoses(questions), strict=True):
         told = decisions.of_case(case.test_id, digest_of_narrative(question.narrative))

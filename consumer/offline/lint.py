@@ -255,7 +255,7 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
     answers = _look_at_outputs(files, request.outputs) if request.outputs else None
-    decisions = {folder: Decisions.read(folder) for folder in {file.path.parent for file in files}}
+    decisions = {folder: Decisions.to_show(folder) for folder in {file.path.parent for file in files}}
     located = [located for file in files for located in _located(file, decisions[file.path.parent])]
     counts = [len(file.cases) for file in files if file.cases]
     narrated = [*_narrated(files, policy, request.concern)]
