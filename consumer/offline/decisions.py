@@ -5,12 +5,13 @@ The file stands beside the batch files, and is as confidential as they are (cont
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -102,6 +103,34 @@ class OutdatedError(Exception):
     """Somebody else decided meanwhile."""
 
 
+class CaseDecisions(NamedTuple):
+    """What was decided about a case while its narrative was the same: about its terms, and about the whole of it."""
+
+    terms: Mapping[tuple[Criterion, str], TermDecision] = MappingProxyType({})
+    verdict: CaseDecision | None = None
+
+    def of_term(self, criterion: Criterion, term: str, *, shows_text: bool) -> str:
+        """Say what was decided about a term; empty if nothing was."""
+        decision = self.terms.get((criterion, term))
+        return "" if decision is None else decision.in_words(shows_text=shows_text)
+
+    def document(self, *, include_text: bool) -> dict[str, Any]:
+        """Give them as JSON; comments, and words of outputs, only where texts are included."""
+        confidential = set() if include_text else {"comment", "commented_by", "words"}
+
+        def shown(decision: TermDecision | CaseDecision) -> dict[str, Any]:
+            fields: dict[str, Any] = msgspec.to_builtins(decision)
+            return {name: fields[name] for name in fields if name not in confidential | {"test_id", "narrative"}}
+
+        return {
+            "verdict": None if self.verdict is None else shown(self.verdict),
+            "terms": [shown(self.terms[key]) for key in sorted(self.terms)],
+        }
+
+
+NO_DECISIONS: Final = CaseDecisions()
+
+
 @dataclass(frozen=True)
 class Decisions:
     """The decisions of a folder, as they were read."""
@@ -140,9 +169,9 @@ class Decisions:
             print_message(f"decisions are not shown: {error}")
             return cls()
 
-    def of_case(self, test_id: str, narrative: str | None) -> dict[tuple[Criterion, str], TermDecision]:
-        """Give the decisions on the terms of a case, while its narrative is the same."""
-        return self._by_case.get((test_id, narrative), {})
+    def of_case(self, test_id: str, narrative: str | None) -> CaseDecisions:
+        """Give the decisions on a case; they hold while the digest of its narrative is the same."""
+        return CaseDecisions(self._by_case.get((test_id, narrative), {}), self.cases.get((test_id, narrative)))
 
     @cached_property
     def _by_case(self) -> dict[CaseKey, dict[tuple[Criterion, str], TermDecision]]:

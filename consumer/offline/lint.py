@@ -496,8 +496,8 @@ def _decided(finding: Finding, narrative: str | None, decisions: Decisions) -> s
     criterion = next((name for name, place in _LISTED_AT.items() if finding.path.startswith(place)), None)
     if criterion is None or finding.test_id is None or finding.term is None:
         return ""
-    decision = decisions.of_case(finding.test_id, digest_of_narrative(narrative)).get((criterion, finding.term))
-    return "" if decision is None else decision.in_words(shows_text=False)
+    told = decisions.of_case(finding.test_id, digest_of_narrative(narrative))
+    return told.of_term(criterion, finding.term, shows_text=False)
 
 
 _LISTED_AT: Final[Mapping[Criterion, str]] = {

@@ -84,8 +84,7 @@ class ProposedCase:
 
     def decided(self, proposal: Proposal) -> str:
         """Say what people decided about a proposal's term; nothing if they did not. No words of outputs are quoted."""
-        decision = self._explanation.decisions.get((proposal.criterion, proposal.term))
-        return "" if decision is None else decision.in_words(shows_text=False)
+        return self._explanation.decisions.of_term(proposal.criterion, proposal.term, shows_text=False)
 
     def replacement(self, proposal: Proposal) -> Replacement:
         """Give what a proposal puts in the place of its term, as the test case has it."""

@@ -116,7 +116,7 @@ class ReviewedCase:
     def items(self) -> list[Item]:
         """The terms to decide on, with what was decided; none of a case without an output."""
         told = self.decisions().of_case(self.test_id, self.narrative)
-        return [replace(item, decision=told.get((item.criterion, item.term))) for item in self._undecided]
+        return [replace(item, decision=told.terms.get((item.criterion, item.term))) for item in self._undecided]
 
     @property
     def decision(self) -> CaseDecision | None:

@@ -100,7 +100,7 @@ async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str
 
 
 def _logger_of_faults() -> logging.Logger:
-    """Give a logger that says nothing of requests that are no HTTP: they are answered with 400, and no fault of ours."""
+    """Give a logger that says nothing of requests that are no HTTP, which are answered with 400: no fault of ours."""
     logger = logging.getLogger("safe.review")
     logger.addFilter(_is_fault)
     return logger

@@ -68,7 +68,7 @@ def test_what_is_decided_is_kept_with_who_when_and_why(review: Review) -> None:
     decide(review, term_of(review, "blame"), "rejected")
     review.decide_case(0, "unsafe", by="ann", at=AT, seen="", comment="risky")
     again = Decisions.read(review.folder).of_case("T1", digest_of_narrative(NARRATIVE))
-    told = {term: decision.in_words() for (_, term), decision in again.items()}
+    told = {term: decision.in_words() for (_, term), decision in again.terms.items()}
     assert told == {
         "arrived Sunday 18:00": "accepted by ann, 2026-01-02: said so",
         "the left hand was warm": 'accepted as a paraphrase ("left hand is warm") by ann, 2026-01-02',
@@ -278,8 +278,39 @@ def test_explain_triage_lint_and_the_page_show_decisions_and_no_score_moves(
     assert told["arrived Sunday 18:00"] == "rejected by ann, 2026-01-02"
     main(["lint", str(review.folder)])
     assert "decided: rejected by ann, 2026-01-02" in capsys.readouterr().out
-    main(["score", "-c", "K07", "-b", "b1", *common, "--explain", "-o", str(tmp_path / "page.html")])
-    assert "rejected by ann, 2026-01-02" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    review.decide_case(0, "unsafe", by="bob", at=AT, seen="", comment="risky")
+    for explain in (["--explain"], []):
+        main(["score", "-c", "K07", "-b", "b1", *common, *explain, "-o", str(tmp_path / "page.html"), "--force"])
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "rejected by ann, 2026-01-02" in page
+        assert "unsafe by bob, 2026-01-02" in page
+        assert "keep it" not in page, "a comment may quote the output"
+        assert "risky" not in page
+
+
+@pytest.mark.parametrize("shows_text", [False, True])
+def test_each_format_of_explain_has_the_decisions_and_comments_only_with_text(
+    shows_text: bool, review: Review, outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "rejected", comment="keep it")
+    review.decide_case(0, "unsafe", by="bob", at=AT, seen="", comment="risky")
+    text = ["--include-text"] if shows_text else []
+    told = {}
+    for name in ("json", "csv", "markdown"):
+        main(["explain", "--all", "-i", str(outputs), "-t", str(review.folder), "-f", name, *text])
+        told[name] = capsys.readouterr().out
+        assert ("keep it" in told[name]) is shows_text
+        assert ("risky" in told[name]) is (shows_text and name != "csv"), "csv has a row for each term, none for cases"
+    decisions = next(each["decisions"] for each in json.loads(told["json"])["results"] if each["test_id"] == "T1")
+    assert decisions["verdict"] == {"verdict": "unsafe", "by": "bob", "at": AT} | (
+        {"comment": "risky"} if shows_text else {}
+    )
+    [rejected] = decisions["terms"]
+    assert (rejected["criterion"], rejected["term"], rejected["choice"]) == ("CR", "arrived Sunday 18:00", "rejected")
+    [row] = [line for line in told["csv"].splitlines() if "rejected by ann, 2026-01-02" in line]
+    assert "arrived Sunday 18:00" in row
+    assert "Judged `unsafe by bob, 2026-01-02" in told["markdown"]
+    assert "(decided: `rejected by ann, 2026-01-02" in told["markdown"]
 
 
 @pytest.mark.parametrize("content", ["[]", '{"safe_decisions": 7}'])
