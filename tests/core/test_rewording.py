@@ -102,7 +102,7 @@ CLAIMS: list[tuple[str, str, str]] = [
     ("Half of the leaflet was torn.", "50% of leaflet torn", "Half of the leaflet was torn"),
     ("A dozen stitches were placed.", "12 stitches placed", "A dozen stitches were placed"),
     ("Warfarin 5 mg twice daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg twice daily"),
-    ("Warfarin 5 mg daily.", "warfarin 5 mg b.i.d.", ""),
+    ("Warfarin 5 mg daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg daily"),
     ("Grade I injury of the right hand.", "I injury of the hand", "Grade I injury of the right hand"),
     ("A 28-year-old woman fell down.", "27-year-old woman who fell down", "28-year-old woman fell down"),
     ("Her temperature was 42 °C with flu.", "temperature 43 °C with flu", "temperature was 42 °C with flu"),

@@ -19,8 +19,8 @@ SPELLINGS = [
     ("half a dozen eggs", "6 eggs"),
     ("½ tablet", "0.5 tablet"),
     ("1½ hours", "90 minutes"),
-    ("5 mg b.i.d.", "5 mg twice"),
-    ("5 mg tid", "5 mg 3 times"),
+    ("5 mg b.i.d.", "5 mg twice daily"),
+    ("5 mg tid", "5 mg 3 times daily"),
     ("the L arm", "the left arm"),
     ("R-sided pain", "right-sided pain"),
 ]
