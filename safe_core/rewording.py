@@ -11,12 +11,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
+from safe_core.claims import are_kept, claims_of
 from safe_core.diagnosis.output_texts import elements
 from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
 from safe_core.diagnosis.sentences import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
+from safe_core.spelled_values import plain
+from safe_core.whole_phrases import AUXILIARIES, Stretch, WholePhrases
 
 MOST_PHRASES: Final = 3
 _MOST_SENTENCES: Final = 16  # of the narrative that are compared with a term
@@ -28,14 +31,9 @@ _LONG_WORD: Final = 9  # letters of a single word that is no everyday one
 _LEADING: Final = frozenset(("negation", "certainty"))  # what they are about follows them
 _GRAMMAR: Final = frozenset(("connective", "lead-in"))
 _WORD_EDGE: Final = re.compile(r"[^\W_]")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Stretch:
-    """A stretch of a narrative, in code points."""
-
-    start: int
-    end: int
+_ATTRIBUTES: Final = re.compile(
+    r"\w+(?:al|ary|ed|ible|able|ic|ive|ous)|severe|mild|open|intact|acute|minor|major|late|old"
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class _Run:
     held: frozenset[str]
 
     @property
-    def stretch(self) -> Stretch:
-        return Stretch(self.sentence.items[self.first].start, self.sentence.items[self.last].end)
+    def items(self) -> Sequence[Item]:
+        return self.sentence.items[self.first : self.last + 1]
 
 
 class Narrative:
@@ -59,65 +57,87 @@ class Narrative:
         self.text = text
         self._cut = Sentences(elements(Output(summary=text)))
         self._normalised = normalise(text)
+        self._phrases = WholePhrases(text, self._cut)
 
     def rewordings(self, term: str, read: str) -> Iterator[tuple[Stretch, ...]]:
-        """Give the rewordings of a term, the best first; `read` is what its criterion reads, normalised."""
-        wanted = _Wanted(term_of(term), self._cut)
+        """Give the rewordings of a term that keep what it claims, the best first, each once.
+
+        `read` is what its criterion reads, normalised.
+        """
+        wanted = _Wanted(term_of(plain(term)), self._cut)
         if not wanted.keys or wanted.share < _LEAST_SHARE:
             return
-        for trimmed in (True, False):
-            if pieces := _cover(wanted, self._runs(wanted, read, trimmed=trimmed)):
-                yield pieces
-        if normalise(term) not in self._normalised and (told := self._as_told(wanted)):
-            yield told
+        seen: set[tuple[Stretch, ...]] = set()
+        for stretches in self._candidates(wanted, term, read):
+            if stretches and stretches not in seen and self.keeps(term, self.phrases(stretches)):
+                yield stretches
+            seen.add(stretches)
+
+    def phrases(self, stretches: Sequence[Stretch]) -> tuple[str, ...]:
+        """Give the texts of some stretches."""
+        return tuple(self.text[each.start : each.end] for each in stretches)
 
     def keeps(self, term: str, phrases: Sequence[str]) -> bool:
-        """Tell whether phrases keep each number, time, side and negation of a term that the narrative has."""
-        kept = {item.key for phrase in phrases for item in Term(phrase).items}
-        texts = [phrase.lower() for phrase in phrases]
-        for item in term_of(term).items:
-            if item.value is None and item.role != "negation":
-                continue
-            written = term[item.start : item.end].lower()
-            if _stands_in(written, self._normalised):
-                if not any(_stands_in(written, text) for text in texts):
-                    return False
-            elif item.key in self._cut.holding and item.key not in kept:
-                return False
-        return True
+        """Tell whether phrases keep each number, time and side of a term, and all that it denies or doubts."""
+        return are_kept(term, phrases, self.text)
+
+    def tells(self, phrase: str) -> bool:
+        """Tell whether it says what another narrative says in these words, and does not deny it."""
+        return self._phrases.tells(phrase)
+
+    # --- candidates ---------------------------------------------------------------------------------------------------
+
+    def _candidates(self, wanted: "_Wanted", term: str, read: str) -> Iterator[tuple[Stretch, ...]]:
+        for trimmed in (True, False):
+            yield self._cover(wanted, self._runs(wanted, read, trimmed=trimmed))
+        if normalise(term) not in self._normalised:
+            for most in (1, MOST_PHRASES):
+                yield self._as_told(wanted, most)
 
     def _runs(self, wanted: "_Wanted", read: str, *, trimmed: bool) -> list[_Run]:
         """Give the longest stretches near the term that the output has word for word."""
         runs: list[_Run] = []
         for sentence in wanted.sentences:
-            runs.extend(_common(sentence, self.text, read, wanted.keys, trimmed=trimmed))
-        return [run for run in runs if self._is_phrase(run.sentence.items[run.first : run.last + 1])]
+            for run in _common(sentence, self.text, read, wanted.keys, trimmed=trimmed):
+                last = _end_of_noun(sentence.items, run.last, self.text, read)
+                whole = self._phrases.whole(sentence, run.first, last, denies=wanted.denies, scales=wanted.scales)
+                if whole is not None and _is_phrase(sentence.items[whole[0] : whole[1] + 1], wanted.term):
+                    runs.append(_Run(sentence, *whole, run.held))
+        return runs
 
-    def _is_phrase(self, items: Sequence[Item]) -> bool:
-        """Tell whether words can stand alone: not one word or mere values, which say nothing of what happened."""
-        text = self.text[items[0].start : items[-1].end]
-        if text.count("(") != text.count(")") or items[-1].role in _LEADING:
-            return False
-        if len(items) < _LEAST_WORDS:
-            return items[0].role == "content" and len(text) >= _LONG_WORD
-        return any(item.role == "content" for item in items)
+    def _cover(self, wanted: "_Wanted", runs: Sequence[_Run]) -> tuple[Stretch, ...]:
+        """Choose a few stretches that hold all that is wanted, the largest first; nothing if they do not."""
+        left: set[str] = set(wanted.keys)
+        chosen: list[Stretch] = []
+        while left and len(chosen) < MOST_PHRASES:
+            best = max(runs, key=lambda run: (len(run.held & left), -(run.last - run.first)), default=None)
+            stretch = self._phrases.stretch(best.items) if best is not None and best.held & left else None
+            if best is None or stretch is None:
+                return ()
+            chosen.append(stretch)
+            left -= best.held
+        return () if left else _apart(chosen)
 
-    def _as_told(self, wanted: "_Wanted") -> tuple[Stretch, ...]:
+    def _as_told(self, wanted: "_Wanted", most: int) -> tuple[Stretch, ...]:
         """Give the narrative's own words, from the first word that is wanted to the last, sentence by sentence."""
         left: set[str] = set(wanted.keys)
         stretches: list[Stretch] = []
         for match in wanted.matches:
             held = match.keys.keys() & left
-            if not held or len(stretches) == MOST_PHRASES:
+            if not held or len(stretches) == most:
                 continue
             first, last = _with_rival(match, wanted.term)
             last = _end_of_phrase(match.items, last)
-            told = match.items[first : last + 1]
-            if len(told) > _MOST_WORDS or not self._is_phrase(told) or (stretches and _tells_more(told, wanted.term)):
+            whole = self._phrases.whole(match.sentence, first, last, denies=wanted.denies, scales=wanted.scales)
+            told = match.items[whole[0] : whole[1] + 1] if whole is not None else ()
+            if not told or not _is_phrase(told, wanted.term) or (stretches and _tells_more(told, wanted.term)):
                 return ()
-            stretches.append(Stretch(told[0].start, told[-1].end))
+            stretch = self._phrases.stretch(told)
+            if stretch is None:
+                return ()
+            stretches.append(stretch)
             left -= held
-        return () if left else tuple(sorted(stretches))
+        return () if left else _apart(stretches)
 
 
 class _Wanted:
@@ -133,6 +153,16 @@ class _Wanted:
     def keys(self) -> frozenset[str]:
         held = {key for match in self._near for key in match.keys}
         return frozenset(item.key for item in self.term.essential if item.key in held)
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether the term denies or doubts something."""
+        return bool(claims_of(self.term.text).denied)
+
+    @cached_property
+    def scales(self) -> frozenset[str]:
+        """The scales of its values."""
+        return frozenset(item.value.scale for item in self.term.items if item.value is not None)
 
     @cached_property
     def share(self) -> float:
@@ -167,6 +197,29 @@ def _with_rival(match: Match, term: Term) -> tuple[int, int]:
         if rival is not None and item.key not in term.core and any(each.is_alternative(rival) for each in lacking):
             first, last = min(first, at), max(last, at)
     return first, last
+
+
+def _is_phrase(items: Sequence[Item], term: Term) -> bool:
+    """Tell whether words can stand alone in the place of a term: no mere values, which say nothing of what happened.
+
+    A single word only replaces a term that has but one word of content, and if it is no everyday one.
+    """
+    content = [item for item in items if item.role == "content"]
+    if items[-1].role in _LEADING and (len(items) < _LEAST_WORDS or items[-2].folded not in AUXILIARIES):
+        return False
+    if len(items) < _LEAST_WORDS:
+        has_one_word = len({item.key for item in term.essential if item.role == "content"}) <= 1
+        return bool(content) and len(items[0].folded) >= _LONG_WORD and has_one_word
+    return bool(content)
+
+
+def _end_of_noun(items: Sequence[Item], last: int, narrative: str, read: str) -> int:
+    """Go on to the noun where words end with what describes one, "revealing normal | status", or the output goes on."""
+    value = items[last].value
+    longer = _end_of_phrase(items, last)
+    describes = _ATTRIBUTES.fullmatch(items[last].folded) or (value is not None and value.type in {"side", "grade"})
+    goes_on = _stands_in(normalise(narrative[items[last].start : items[longer].end]), read)
+    return longer if describes or goes_on else last
 
 
 def _end_of_phrase(items: Sequence[Item], last: int) -> int:
@@ -228,7 +281,7 @@ def _trim(items: Sequence[Item], first: int, last: int, wanted: frozenset[str], 
     held = [at for at in range(first, last + 1) if items[at].key in wanted]
     if not held:
         return first, last
-    begin, end = held[0], held[-1]
+    begin, end = _shortest([(at, items[at].key) for at in held]) if trimmed else (held[0], held[-1])
     while items[end].role in _LEADING and end < last:  # "showed no" says nothing without "bleeding"
         end += 1
     if not trimmed:
@@ -241,16 +294,23 @@ def _trim(items: Sequence[Item], first: int, last: int, wanted: frozenset[str], 
     return begin, end
 
 
-def _cover(wanted: _Wanted, runs: Sequence[_Run]) -> tuple[Stretch, ...]:
-    """Choose a few stretches that hold all that is wanted, the largest first; nothing if they do not."""
-    left: set[str] = set(wanted.keys)
-    chosen: list[Stretch] = []
-    while left and len(chosen) < MOST_PHRASES:
-        best = max(runs, key=lambda run: (len(run.held & left), -(run.last - run.first)), default=None)
-        if best is None or not best.held & left:
-            return ()
-        chosen.append(best.stretch)
-        left -= best.held
-    stretches = sorted(chosen)
-    apart = all(one.end <= other.start for one, other in pairwise(stretches))
-    return tuple(stretches) if apart and not left else ()
+def _shortest(held: Sequence[tuple[int, str]]) -> tuple[int, int]:
+    """Give the nearest two places between which every key is that has a place at all."""
+    best = held[0][0], held[-1][0]
+    count = len({key for _, key in held})
+    latest: dict[str, int] = {}
+    for at, key in held:
+        latest[key] = at
+        first = min(latest.values())
+        if len(latest) == count and at - first < best[1] - best[0]:
+            best = first, at
+    begin, places = best[0], {at for at, _ in held}
+    while begin - 1 in places:  # the "early" of "early signs" doubts as these do
+        begin -= 1
+    return begin, best[1]
+
+
+def _apart(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Give stretches in their order; nothing if two of them overlap."""
+    ordered = sorted(stretches)
+    return tuple(ordered) if all(one.end <= other.start for one, other in pairwise(ordered)) else ()

@@ -50,6 +50,12 @@ def _fraction(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a fraction from 0 to 1{advice}") from None
 
 
+def _folder(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("the name is empty; name a folder")
+    return Path(text)
+
+
 def _test_dir(more: str) -> object:
     return typer.Option("--test-dir", "-t", metavar="DIR", help=f"The folder of batch files{more}.")
 
@@ -224,7 +230,9 @@ HistoryFiles = Annotated[list[str] | None, _files("history")]
 TriageFiles = Annotated[list[str] | None, _files("triage")]
 WriteCases = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Write the batch files with the terms replaced to this folder."),
+    typer.Option(
+        metavar="FOLDER", parser=_folder, help="Write the batch files with the terms replaced to this folder."
+    ),
 ]
 MaxDrop = Annotated[
     float | None,

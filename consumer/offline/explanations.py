@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from consumer.offline.decisions import Decisions
+from consumer.offline.decisions import NO_DECISIONS
 from consumer.offline.many_diagnoses import Question, diagnoses
 from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import Explanation, ScoredRun
@@ -14,7 +14,6 @@ from consumer.terminal import Bar
 from safe_core import EMPTY_OUTPUT, Label, Output
 from safe_core.ceiling import NarratedCase, ceiling
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, Verdict, miss_document
-from safe_core.narrative_digests import digest_of_narrative
 
 FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""
@@ -45,10 +44,9 @@ def explained(
         )
         for case in asked
     ]
-    decisions = Decisions.read(selection.test_dir)
     explanations: dict[str, Explanation] = {}
     for case, question, diagnosis in zip(asked, questions, diagnoses(questions), strict=True):
-        told = decisions.of_case(case.test_id, digest_of_narrative(question.narrative))
+        told = run.decisions.get(case.test_id, NO_DECISIONS)
         explanations[case.test_id] = Explanation(diagnosis, question.output, question.narrative, told)
         bar(1)
     misses = [miss for case in asked if case.has_reasons for miss in explanations[case.test_id].diagnosis.misses]

@@ -1,6 +1,6 @@
 """`safe history`: how test cases and their terms developed over runs, and by what repeats of a prompt differ."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -14,7 +14,7 @@ from consumer.offline.compare import Side, side_of
 from consumer.offline.pages.numbers import CONFIDENCE
 from consumer.offline.stored_report import StoredResult, distinct_names, read_report
 from consumer.text import named, natural_order, printable, visible
-from consumer.wire.times import milliseconds_of
+from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import Criterion, Label
 from safe_core.intervals import Interval, wilson
 
@@ -34,6 +34,11 @@ class Run:
     generated_at: str | None
     time: int
     side: Side
+
+    @property
+    def when(self) -> str:
+        """Its `generated_at` to the minute, in UTC; nothing where it has none."""
+        return "" if self.generated_at is None else f"{rfc_3339(self.time)[:16]}Z"
 
     @property
     def passes(self) -> int:
@@ -244,28 +249,41 @@ class History:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def history(paths: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool = False) -> History:
-    """Read reports, or folders of them, in the order of their times unless as given; raises ConfigurationError.
+class ReportFiles(NamedTuple):
+    """The reports that some paths name, and the other JSON files of their folders, which are passed over."""
+
+    reports: Sequence[Path]
+    others: Sequence[Path]
+
+
+def report_files(paths: Sequence[Path]) -> ReportFiles:
+    """Find the reports of folders; any other path is taken for a report. Raises ConfigurationError."""
+    reports: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            reports.append(path)
+            continue
+        with readable(path):
+            found = sorted(path.glob("*.json"), key=lambda each: each.name)
+        held = [each for each in found if is_own_report(each)]
+        if not held:
+            raise unusable(path, "holds no reports of safe score (*.json)")
+        reports.extend(held)
+        others.extend(each for each in found if each not in held)
+    return ReportFiles(reports, others)
+
+
+def history(files: Sequence[Path], groups: Sequence[str] = (), *, as_given: bool = False) -> History:
+    """Read reports, in the order of their times unless as given; raises ConfigurationError.
 
     `groups` are NAME=GLOB, the glob over the names of files.
     """
-    files = [file for path in paths for file in _reports(path)]
     runs = [_run(path, name) for path, name in zip(files, distinct_names(files), strict=True)]
     if not as_given:
         runs.sort(key=lambda run: run.time)  # equal ones stay as they are given
     cases = _cases(runs)
     return History(runs, cases, [_group(text, runs, cases) for text in groups])
-
-
-def _reports(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
-        yield path
-        return
-    with readable(path):
-        found = sorted((each for each in path.glob("*.json") if is_own_report(each)), key=lambda each: each.name)
-    if not found:
-        raise unusable(path, "holds no reports of safe score (*.json)")
-    yield from found
 
 
 def _run(path: Path, name: str) -> Run:

@@ -253,7 +253,7 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
     answers = _look_at_outputs(files, request.outputs) if request.outputs else None
-    decisions = {folder: Decisions.read(folder) for folder in {file.path.parent for file in files}}
+    decisions = {folder: Decisions.to_show(folder) for folder in {file.path.parent for file in files}}
     located = [located for file in files for located in _located(file, decisions[file.path.parent])]
     counts = [len(file.cases) for file in files if file.cases]
     narrated = [*_narrated(files, policy, request.concern)]
@@ -494,8 +494,8 @@ def _decided(finding: Finding, narrative: str | None, decisions: Decisions) -> s
     criterion = next((name for name, place in _LISTED_AT.items() if finding.path.startswith(place)), None)
     if criterion is None or finding.test_id is None or finding.term is None:
         return ""
-    decision = decisions.of_case(finding.test_id, digest_of_narrative(narrative)).get((criterion, finding.term))
-    return "" if decision is None else decision.in_words(shows_text=False)
+    told = decisions.of_case(finding.test_id, digest_of_narrative(narrative))
+    return told.of_term(criterion, finding.term, shows_text=False)
 
 
 _LISTED_AT: Final[Mapping[Criterion, str]] = {

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from consumer.exit_codes import CODE_OF_GATE, EXIT_OK
 from consumer.files.standard_input import called
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.destinations import Format, give, on_stdout, one_format, print_written, write_files
 from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
-from consumer.offline.history import history
+from consumer.offline.history import history, report_files
 from consumer.offline.pages import history as history_pages
 from consumer.offline.pages.comparison import RENDERED
 from consumer.offline.pages.comparison_content import remarks, summary, verdict
@@ -18,7 +18,9 @@ from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
 from consumer.offline.verify import lines, verify
 from consumer.terminal import print_message
-from consumer.text import printable, quoted
+from consumer.text import count_of, named, printable, quoted
+
+_LONGEST_PATH: Final = 300
 
 
 def gate_command(report: Path, gate: Gate) -> int:
@@ -91,7 +93,14 @@ def history_command(
     force: bool,
 ) -> int:
     """Show reports as the history of their cases, and give the exit code; raises ConfigurationError."""
-    asked = one_format(format_, files, history_pages.RENDERED, reports, force=force)
-    found = history(reports, groups, as_given=as_given)
+    read = report_files(reports)
+    asked = one_format(format_, files, history_pages.RENDERED, read.reports, force=force)
+    found = history(read.reports, groups, as_given=as_given)
+    if read.others:
+        are = "is no report" if len(read.others) == 1 else "are no reports"
+        print_message(
+            f"{count_of(len(read.others), 'file')} passed over, which {are} of safe score: "
+            f"{named(map(str, read.others), 20, _LONGEST_PATH)}"
+        )
     give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.headline(found))
     return EXIT_OK

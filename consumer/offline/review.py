@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, get_args
+
+from msgspec.structs import replace as replace_fields
 
 from consumer.errors import ConfigurationError
-from consumer.files.batches import load_batches
+from consumer.files.batches import LoadedBatch, load_batches
 from consumer.files.outputs import OutputFile
 from consumer.files.term_edits import EditedCase, Replacement, edited
 from consumer.offline.decisions import (
@@ -21,6 +23,9 @@ from consumer.offline.decisions import (
     decide_case,
     decide_term,
     note_applied,
+    remove_unfinished,
+    withdraw_case,
+    withdraw_term,
 )
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
 from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
@@ -28,8 +33,8 @@ from consumer.offline.proposals import Proposal
 from consumer.offline.scored_run import LABELS, CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage
 from consumer.offline.whole_files import write_whole
-from consumer.text import named
-from safe_core import Criterion, Expectations, InvalidExpectations, Label, Policy
+from consumer.text import named, natural_order
+from safe_core import Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
 from safe_core.diagnosis import Passage
 from safe_core.narrative_digests import digest_of_narrative
 
@@ -44,12 +49,16 @@ class ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used."""
+    """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used.
+
+    `is_listed_twice` says that its list has it more than once.
+    """
 
     explained: ExplainedTerm
     proposal: Proposal | None
     passage: Passage | None
-    decision: TermDecision | None
+    is_listed_twice: bool = False
+    decision: TermDecision | None = None
 
     @property
     def criterion(self) -> Criterion:
@@ -58,6 +67,30 @@ class Item:
     @property
     def term(self) -> str:
         return self.explained.text
+
+    @property
+    def heading(self) -> str:
+        """What it is: who must act, as the proposal says it where there is one."""
+        if self.explained.how == "used":
+            return "used"
+        if self.proposal is not None:
+            return self.proposal.verdict
+        return self.explained.verdict or "doubtful"
+
+    @property
+    def choices(self) -> frozenset[Choice]:
+        """What can be decided."""
+        proposal = self.proposal
+        has_proposal = proposal is not None and (bool(proposal.replacement) or proposal.verdict in {"prompt", "output"})
+        is_hit = proposal is None and self.explained.is_doubtful
+        can = {
+            "accepted": has_proposal or is_hit,
+            "edited": self.criterion != "AH" and not self.is_listed_twice,
+            "rejected": True,
+            "paraphrase": self.passage is not None,
+            "commented": True,
+        }
+        return frozenset(choice for choice in get_args(Choice) if can[choice])
 
 
 @dataclass(frozen=True)
@@ -83,7 +116,7 @@ class ReviewedCase:
     def items(self) -> list[Item]:
         """The terms to decide on, with what was decided; none of a case without an output."""
         told = self.decisions().of_case(self.test_id, self.narrative)
-        return [replace(item, decision=told.get((item.criterion, item.term))) for item in self._undecided]
+        return [replace(item, decision=told.terms.get((item.criterion, item.term))) for item in self._undecided]
 
     @property
     def decision(self) -> CaseDecision | None:
@@ -93,7 +126,7 @@ class ReviewedCase:
     @property
     def decided(self) -> int:
         """How many of its items are decided."""
-        return sum(item.decision is not None for item in self.items)
+        return sum(item.decision is not None and item.decision.decides for item in self.items)
 
     @cached_property
     def texts(self) -> SideBySide:
@@ -108,12 +141,15 @@ class ReviewedCase:
         passages: dict[tuple[Criterion, str], Passage | None] = {
             (miss.criterion, miss.term): miss.passage for miss in self.explanation.diagnosis.misses
         }
-        groups = explained_terms(self.explanation, self.line.doubtful, shows_text=True)
+        told: dict[tuple[Criterion, str], ExplainedTerm] = {}
+        for group in explained_terms(self.explanation, self.line.doubtful, shows_text=True):
+            for each in group.terms:
+                if each.verdict or each.is_doubtful or each.how == "used":
+                    key = each.criterion, each.text
+                    told[key] = each if key not in told or told[key].is_doubtful else told[key]
         return [
-            Item(each, proposals.get((each.criterion, each.text)), passages.get((each.criterion, each.text)), None)
-            for group in groups
-            for each in group.terms
-            if each.verdict or each.is_doubtful or each.how == "used"
+            Item(each, proposals.get(key), passages.get(key), self.expectations.of(key[0]).count(key[1]) > 1)
+            for key, each in told.items()
         ]
 
 
@@ -136,15 +172,16 @@ class Review:
         self.folder = request.test_dir
         self.remarks: Sequence[str] = ()
         self.reload()
+        remove_unfinished(self.folder)
         if not self.cases:
             raise ConfigurationError("there is no test case to review")
 
     def reload(self) -> None:
         """Read test cases, outputs and decisions again; raises ConfigurationError."""
-        self._digests = {batch.name: batch.sha256 for batch in load_batches(self.folder).all}
-        found, self.remarks = triage(self._policy, self._request, self._outputs)
         self.refresh()
-        self.cases: Sequence[ReviewedCase] = [*self._cases(found)]
+        self._read = load_batches(self.folder).all
+        found, self.remarks = triage(self._policy, self._request, self._outputs)
+        self.cases: Sequence[ReviewedCase] = sorted(self._cases(found), key=_order)
 
     def refresh(self) -> None:
         """Read the decisions again, which another page or program may have added to."""
@@ -192,9 +229,23 @@ class Review:
         comment: str = "",
         replacement: Sequence[str] = (),
     ) -> None:
-        """Note a decision on an item of a case; raises RefusedError, OutdatedError and ConfigurationError."""
+        """Note a decision on an item of a case, or a comment on it, which leaves what was decided as it is.
+
+        Raises RefusedError, OutdatedError and ConfigurationError.
+        """
         case = self.cases[number]
         about = case.items[item]
+        if choice not in about.choices:
+            raise RefusedError(_WHY_NOT[choice])
+        known = about.decision
+        if choice == "commented" and known is not None and known.decides:
+            other = by if by != known.by else ""
+            decide_term(self.folder, replace_fields(known, comment=comment, commented_by=other, at=at), seen)
+            self.refresh()
+            return
+        if choice == "commented" and not comment:
+            self.withdraw(number, item, seen=seen)
+            return
         words = _words(case, about) if choice == "paraphrase" else ""
         terms = tuple(about.proposal.replacement) if choice == "accepted" and about.proposal else ()
         if choice == "edited":
@@ -205,10 +256,23 @@ class Review:
         decide_term(self.folder, decision, seen)
         self.refresh()
 
+    def withdraw(self, number: int, item: int, *, seen: str) -> None:
+        """Take back a decision on an item of a case; raises OutdatedError and ConfigurationError."""
+        case = self.cases[number]
+        about = case.items[item]
+        withdraw_term(self.folder, (case.test_id, case.narrative, about.criterion, about.term), seen)
+        self.refresh()
+
     def decide_case(self, number: int, verdict: CaseChoice, *, by: str, at: str, seen: str, comment: str = "") -> None:
         """Note the verdict on a case; raises OutdatedError and ConfigurationError."""
         case = self.cases[number]
         decide_case(self.folder, CaseDecision(case.test_id, case.narrative, verdict, by, at, comment), seen)
+        self.refresh()
+
+    def withdraw_case(self, number: int, *, seen: str) -> None:
+        """Take back the verdict on a case; raises OutdatedError and ConfigurationError."""
+        case = self.cases[number]
+        withdraw_case(self.folder, (case.test_id, case.narrative), seen)
         self.refresh()
 
     # --- batch files --------------------------------------------------------------------------------------------------
@@ -230,15 +294,19 @@ class Review:
     def apply(self, at: str) -> list[str]:
         """Write the replaced terms into the batch files, and give the files' names.
 
-        Raises ChangedError, before anything is written, if one of them has changed since it was read.
+        Raises ChangedError, before anything is written, if one of them has changed since it was read, or is gone.
         """
         changes = self.changes
-        contents = ((batch, edited(batch, changes)) for batch in load_batches(self.folder).all)
+        present = {batch.name: batch for batch in load_batches(self.folder).all}
+        contents = ((batch, edited(batch, changes)) for batch in present.values())
         written = [(batch, content) for batch, content in contents if sha256(content).hexdigest() != batch.sha256]
-        changed = [batch.path.name for batch, _ in written if self._digests.get(batch.name) != batch.sha256]
-        if changed:
+        read = {batch.name: batch.sha256 for batch in self._read}
+        changed = [batch.path.name for batch, _ in written if read.get(batch.name) != batch.sha256]
+        gone = [batch.path.name for batch in self._read if batch.name not in present and _holds(batch, changes)]
+        if changed or gone:
             raise ChangedError(
-                f"{named(changed, 20)} changed since this page was opened: nothing was written. Start safe review again"
+                f"{named([*changed, *gone], 20)} changed since this page was opened, or is gone: nothing was written. "
+                "Start safe review again"
             )
         for batch, content in written:
             write_whole(batch.path, content)
@@ -253,10 +321,24 @@ class Review:
                     yield item.decision.key
 
 
+_WHY_NOT: Final[Mapping[Choice, str]] = {
+    "accepted": "there is no proposal to accept",
+    "edited": "this term cannot be edited here: it is a forbidden one, or its list has it more than once",
+    "paraphrase": "nothing in the output says this in other words, so there is no paraphrase to accept",
+}
+
+
+def _order(case: ReviewedCase) -> tuple[Any, ...]:
+    return natural_order(case.line.batch_id), natural_order(case.test_id)
+
+
+def _holds(batch: LoadedBatch, changes: Mapping[EditedCase, object]) -> bool:
+    rows = batch.rows.items()
+    return any((test_id, row.expectations) in changes for test_id, row in rows if isinstance(row, TestCase))
+
+
 def _words(case: ReviewedCase, item: Item) -> str:
-    if item.passage is None:
-        raise RefusedError("nothing in the output says this in other words, so there is no paraphrase to accept")
-    return text_of(case.explanation.output, item.passage)
+    return "" if item.passage is None else text_of(case.explanation.output, item.passage)
 
 
 def _edited(replacement: Sequence[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ Other hosts and origins are refused, so no other site that is open in the same b
 """
 
 import asyncio
+import logging
 import secrets
 import signal
 import time
@@ -13,6 +14,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from consumer.errors import ConfigurationError
 from consumer.offline.decisions import CaseChoice, Choice, OutdatedError
@@ -44,7 +46,7 @@ class _TermSent(msgspec.Struct, forbid_unknown_fields=True):
     """A decision on a term, as the page sends it."""
 
     item: int
-    choice: Choice
+    choice: Choice | Literal["withdrawn"]
     seen: str
     test_id: str
     term: str
@@ -55,7 +57,7 @@ class _TermSent(msgspec.Struct, forbid_unknown_fields=True):
 class _CaseSent(msgspec.Struct, forbid_unknown_fields=True):
     """A verdict on a case, as the page sends it."""
 
-    verdict: CaseChoice
+    verdict: CaseChoice | Literal["withdrawn"]
     seen: str
     test_id: str
     comment: _Text = ""
@@ -81,7 +83,9 @@ async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str
     """Serve the page, and give its address; raises ConfigurationError if the port cannot be had."""
     token = secrets.token_urlsafe(24)
     server = _Server(review, by, token)
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        server.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, logger=_logger_of_faults()
+    )
     await runner.setup()
     try:
         try:
@@ -93,6 +97,17 @@ async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str
         yield f"http://{HOST}:{bound}/{token}/"
     finally:
         await runner.cleanup()
+
+
+def _logger_of_faults() -> logging.Logger:
+    """Give a logger that says nothing of requests that are no HTTP, which are answered with 400: no fault of ours."""
+    logger = logging.getLogger("safe.review")
+    logger.addFilter(_is_fault)
+    return logger
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
 class _Server:
@@ -111,7 +126,11 @@ class _Server:
             if self._is_foreign(request):
                 response: web.StreamResponse = web.Response(status=403, text="This page is for this machine alone.\n")
             else:
-                response = await _answered(request, handler)
+                try:
+                    response = await _answered(request, handler)
+                except web.HTTPException as error:  # no such page, too large
+                    error.headers.update(_HEADERS)
+                    raise
             response.headers.update(_HEADERS)
             return response
 
@@ -126,7 +145,7 @@ class _Server:
 
     def _is_foreign(self, request: web.Request) -> bool:
         """Tell whether a request has another host (a name bound to this machine), or comes from another site."""
-        if request.host not in self.hosts:
+        if request.headers.get("Host") not in self.hosts:
             return True
         origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
         if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
@@ -149,21 +168,29 @@ class _Server:
     async def _decide(self, request: web.Request) -> web.Response:
         number, sent = int(request.match_info["number"]), await _sent(request, _TermSent)
         self._expect(number, sent.test_id, sent.item, sent.term)
-        at = self._now()
-        self._review.decide(
-            number, sent.item, sent.choice, by=self._by, at=at, seen=sent.seen, comment=sent.comment.strip(),
-            replacement=sent.replacement,
-        )  # fmt: skip
+        if sent.choice == "withdrawn":
+            self._review.withdraw(number, sent.item, seen=sent.seen)
+        else:
+            self._review.decide(
+                number, sent.item, sent.choice, by=self._by, at=self._now(), seen=sent.seen,
+                comment=sent.comment.strip(), replacement=sent.replacement,
+            )  # fmt: skip
         decision = self._review.cases[number].items[sent.item].decision
-        words = "" if decision is None else decision.in_words()
-        return web.json_response({"seen": at, "words": words, "to_apply": self._review.to_apply})
+        seen, words = ("", "") if decision is None else (decision.at, decision.in_words())
+        return web.json_response({"seen": seen, "words": words, "to_apply": self._review.to_apply})
 
     async def _decide_case(self, request: web.Request) -> web.Response:
         number, sent = int(request.match_info["number"]), await _sent(request, _CaseSent)
         self._expect(number, sent.test_id)
-        at = self._now()
-        self._review.decide_case(number, sent.verdict, by=self._by, at=at, seen=sent.seen, comment=sent.comment.strip())
-        return web.json_response({"seen": at, "words": f"{sent.verdict} by {self._by}, {at[:10]}"})
+        if sent.verdict == "withdrawn":
+            self._review.withdraw_case(number, seen=sent.seen)
+        else:
+            self._review.decide_case(
+                number, sent.verdict, by=self._by, at=self._now(), seen=sent.seen, comment=sent.comment.strip()
+            )
+        decision = self._review.cases[number].decision
+        seen, words = ("", "") if decision is None else (decision.at, decision.in_words(shows_text=False))
+        return web.json_response({"seen": seen, "words": words})
 
     async def _apply(self, request: web.Request) -> web.Response:
         await _sent(request, _NothingSent)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from consumer.offline.decisions import TermDecision
+from consumer.offline.decisions import NO_DECISIONS, CaseDecisions
 from safe_core import CRITERIA, CaseRow, Criterion, Label, Output, Rules, Threshold
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 
@@ -105,13 +105,13 @@ class Explanation:
     """Why one case scored as it did; `output` is what was scored, to be shown only where ScoredRun.shows_text.
 
     `narrative` is what the prompt was told, None where the test case does not say; `decisions` are what people decided
-    about terms of the case while its narrative was the same.
+    about the case while its narrative was the same.
     """
 
     diagnosis: Diagnosis
     output: Output
     narrative: str | None = None
-    decisions: Mapping[tuple[Criterion, str], TermDecision] = field(default_factory=dict)
+    decisions: CaseDecisions = NO_DECISIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class ScoredRun:
     """A whole run: `report` is the JSON report (contract.md, "Report"), `cases` are in the order of its `results`.
 
     `decision` is the gate's line where one was asked for, else None; `explanations` are by test_id, None where nobody
-    asked for them. Text of outputs stands in no page unless `shows_text` (contract.md, "Confidentiality").
+    asked for them. Text of outputs stands in no page unless `shows_text` (contract.md, "Confidentiality"). `decisions`
+    are what people decided, by test_id, for the pages that show it.
     """
 
     report: Mapping[str, Any]
@@ -127,6 +128,7 @@ class ScoredRun:
     decision: str | None = None
     explanations: Mapping[str, Explanation] | None = None
     shows_text: bool = False
+    decisions: Mapping[str, CaseDecisions] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Label:

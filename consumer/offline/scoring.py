@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from consumer import __version__
 from consumer.errors import ConfigurationError, Poison
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
+from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
@@ -40,6 +41,7 @@ from safe_core import (
     score,
 )
 from safe_core.diagnosis import DoubtfulHit, doubtful_document, doubtful_hits
+from safe_core.narrative_digests import digest_of_narrative
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
@@ -224,11 +226,21 @@ class Scoring:
     def explained(self, run: ScoredRun, labels: Collection[Label], bar: Bar, *, include_text: bool) -> ScoredRun:
         """Explain the run that finish() has given."""
         outputs = {test_id: answer.output or EMPTY_OUTPUT for test_id, answer in self._standing.items()}
-        narratives = {
-            test_id: answer.narrative if (answer := self._standing.get(test_id)) else self._told.of_case(test_id)
+        narratives = {test_id: self._narrative(test_id) for test_id in self._selection.cases}
+        return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
+
+    def _narrative(self, test_id: str) -> str | None:
+        answer = self._standing.get(test_id)
+        return self._told.of_case(test_id) if answer is None else answer.narrative
+
+    def _decisions(self) -> dict[str, CaseDecisions]:
+        decisions = Decisions.to_show(self._selection.test_dir)
+        if not (decisions.terms or decisions.cases):
+            return {}
+        return {
+            test_id: decisions.of_case(test_id, digest_of_narrative(self._narrative(test_id)))
             for test_id in self._selection.cases
         }
-        return explained(run, outputs, self._selection, narratives, include_text=include_text, labels=labels, bar=bar)
 
     # --- what a person must know --------------------------------------------------------------------------------------
 
@@ -354,7 +366,7 @@ class Scoring:
                 "on_duplicate": self._on_duplicate,
             },
         }
-        return ScoredRun(report | more, cases)
+        return ScoredRun(report | more, cases, decisions=self._decisions())
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
         answer = self._standing.get(test_id)

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
+from consumer.files.batches import batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
 from consumer.offline.proposals import Proposal, ProposedCase
@@ -15,7 +16,7 @@ from consumer.offline.scoring import score_files
 from consumer.offline.selection import Selection, selections
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import natural_order
-from safe_core import Label, Policy
+from safe_core import Label, Policy, TestCase
 from safe_core.diagnosis import VERDICTS, Verdict
 
 STEPS: Final[tuple[Verdict, ...]] = ("term", "prompt", "output")
@@ -180,6 +181,9 @@ def triage(
 
     Raises ConfigurationError.
     """
+    names = batch_names(request.test_dir)
+    if not chosen(request.batch, names):
+        raise no_batch(request.test_dir, request.batch, names)
     runs: list[tuple[Selection, ScoredRun]] = []
     remarks: list[str] = []
     for selection in selections(request.test_dir, request.batch, request.concern):
@@ -189,15 +193,38 @@ def triage(
         )  # fmt: skip
         runs.append((selection, run))
         remarks.extend(more)
-    return Triage(runs, [case for selection, run in runs for case in _proposed(selection, run)]), remarks
+    told = _Told(request.test_dir)
+    return Triage(runs, [case for selection, run in runs for case in _proposed(selection, run, told)]), remarks
 
 
-def _proposed(selection: Selection, run: ScoredRun) -> Iterator[ProposedCase]:
+class _Told:
+    """The narratives of a folder's test cases, read when they are first asked for."""
+
+    def __init__(self, test_dir: Path) -> None:
+        self._test_dir = test_dir
+
+    def of(self, case: EditedCase) -> set[str]:
+        """Give what the batches tell that hold a test case with these expectations."""
+        return self._by_case.get(case, set())
+
+    @cached_property
+    def _by_case(self) -> Mapping[EditedCase, set[str]]:
+        told: dict[EditedCase, set[str]] = {}
+        for batch in usable_batches(self._test_dir, batch_names(self._test_dir)):
+            for test_id, narrative in narratives_of(batch).items():
+                row = batch.rows.get(test_id)
+                if isinstance(row, TestCase):
+                    told.setdefault((test_id, row.expectations), set()).add(narrative)
+        return told
+
+
+def _proposed(selection: Selection, run: ScoredRun, told: _Told) -> Iterator[ProposedCase]:
     """Give the cases with proposals: none without an output, and none that was made from another narrative."""
     for line in run.cases:
         explanation = run.explanation_of(line)
         if explanation is not None and line.has_reasons:
-            case = ProposedCase(line, explanation, selection.cases[line.test_id].test_case.expectations)
+            expectations = selection.cases[line.test_id].test_case.expectations
+            case = ProposedCase(line, explanation, expectations, partial(told.of, (line.test_id, expectations)))
             if case.proposals:
                 yield case
 

@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from consumer.errors import ConfigurationError
+from consumer.expectations.folder import SUFFIX
 from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, usable_batches
 from consumer.files.outputs import OutputFile, open_outputs, output_files
 from consumer.files.term_edits import EditedCase, Replacement, edited
-from consumer.offline.destinations import Format, give, one_format
+from consumer.offline.destinations import Destination, Format, give, one_format
 from consumer.offline.pages.triage import RENDERED, headline
 from consumer.offline.triage import TriageRequest, triage
 from consumer.offline.whole_files import write_whole
 from consumer.terminal import message_console, print_message, progress_bar
-from consumer.text import count_of, visible
+from consumer.text import count_of, named, visible
 from safe_core import Policy, TestCase
 
 
@@ -31,6 +32,7 @@ def triage_command(
     paths = [file for path in outputs for file in output_files(path)]
     batches = (request.test_dir / f"{name}.json" for name in batch_names(request.test_dir))
     asked = one_format(format_, destinations, RENDERED, [*paths, *batches], force=force)
+    _check_outside(asked, request.test_dir)
     if write_to is not None:
         _check_folder(write_to, request.test_dir)
     files = [open_outputs(path) for path in paths]
@@ -46,6 +48,17 @@ def triage_command(
 
 
 # --- batch files with replaced terms ----------------------------------------------------------------------------------
+
+
+def _check_outside(asked: Sequence[Destination], test_dir: Path) -> None:
+    """Raise ConfigurationError for a JSON file in the folder of test cases, where it would be read as one of them."""
+    for each in asked:
+        if each.path is None or each.path.suffix.lower() != SUFFIX:
+            continue
+        if os.path.realpath(each.path.parent) == os.path.realpath(test_dir):
+            raise ConfigurationError(
+                f"--output {visible(str(each.path))} would be read as a batch file there; name a file in another folder"
+            )
 
 
 def _check_folder(folder: Path, test_dir: Path) -> None:
@@ -75,6 +88,12 @@ def _write_cases(
         folder / batch.path.name: edited(batch, changes)
         for batch in _batches(test_dir, pattern, changes.keys(), outputs)
     }
+    names = batch_names(folder) if folder.exists() else []
+    if others := [name for name in names if folder / f"{name}{SUFFIX}" not in texts]:
+        raise ConfigurationError(
+            f"--write-cases {visible(str(folder))} holds other batch files ({named(others, 20)}), which would be "
+            "scored with the new ones; name an empty folder"
+        )
     for path, content in texts.items():
         if not force and path.exists() and path.read_bytes() != content:
             raise ConfigurationError(

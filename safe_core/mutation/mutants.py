@@ -4,6 +4,7 @@ A perfect output, the narrative itself with the required terms that it lacks, is
 scored again (contract.md, "Mutants").
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +31,7 @@ _MOST_WORDS: Final = 100_000
 _ENDS_PHRASE: Final = word_set("and or but that which who although though while during with after before as by")
 _NO_END: Final = word_set("a an the of in on at to for from no not was were is are his her their")
 _LEAST_WORDS, _MOST_WORDS_ON = 3, 6
+_STOP: Final = re.compile(r"[.!?;]")
 _IN_LISTS: Final[frozenset[MutantKind]] = frozenset(("normal_abnormal", "grade"))
 
 
@@ -80,18 +82,21 @@ class MutatedCase:
     def suggestion(self, alteration: Alteration) -> str | None:
         """Give a phrase of the narrative, a sentence at most, with which one of the lists would catch a mutant."""
         place = _Place.of(self._narrative, self._sentences, alteration)
-        if not self._catches(place.sentence, alteration):
+        if not any(self._catches(whole, alteration) for whole in place.wholes):
             return None  # and so does no part of it
-        return next(phrase for phrase in place.phrases() if self._catches(phrase, alteration))
+        return next((phrase for phrase in place.phrases() if self._catches(phrase, alteration)), None)
 
     def _catches(self, phrase: str, alteration: Alteration) -> bool:
+        """Tell whether a phrase catches a mutant in one of the lists, which must not have it already."""
         if not normalise(phrase):
             return False
         asked = self._expected.expectations
-        longer = (
-            replace(asked, must_find_signals=(*asked.must_find_signals, phrase)),
-            replace(asked, must_contain_phrases=(*asked.must_contain_phrases, phrase)),
-        )
+        longer = [
+            replace(asked, **{name: (*terms, phrase)})
+            for name, terms in (("must_find_signals", asked.must_find_signals),
+                                ("must_contain_phrases", asked.must_contain_phrases))
+            if normalise(phrase) not in map(normalise, terms)
+        ]  # fmt: skip
         return any(not self._passes(prepare(each), alteration) for each in longer)
 
     def _passes(self, expected: PreparedExpectations, alteration: Alteration) -> bool:
@@ -143,8 +148,11 @@ class _Place:
         raise ValueError("an alteration of no word")
 
     @property
-    def sentence(self) -> str:
-        return self.text(0, len(self.items) - 1)
+    def wholes(self) -> tuple[str, str]:
+        """The sentence, without its full stop and with it: "at 2." is not in "at 20."."""
+        end = self.items[-1].end
+        stop = _STOP.match(self.narrative, end)
+        return self.text(0, len(self.items) - 1), self.narrative[self.items[0].start : stop.end() if stop else end]
 
     def text(self, first: int, last: int) -> str:
         """Give the words as they are written."""
@@ -160,6 +168,7 @@ class _Place:
         for length in range(max(_LEAST_WORDS, self.last - self.first + 1), len(self.items) + 1):
             for first in range(max(0, self.last - length + 1), min(self.first, len(self.items) - length) + 1):
                 yield self.text(first, first + length - 1)
+        yield self.wholes[1]
 
     def _end_of_phrase(self) -> int:
         last = self.last

@@ -1,5 +1,6 @@
 """Alterations that put the opposite of a word in its place: sides, grades, normal and abnormal, sure and unsure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -8,6 +9,7 @@ from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind
 from safe_core.mutation.negations import has_denied_subject
+from safe_core.spelled_values import SIDE_LETTER
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -21,7 +23,7 @@ def _pairs(text: str) -> dict[str, str]:
 _SIDES: Final = _pairs(
     "left=right lt=rt bilateral>unilateral bilaterally>unilaterally unilateral>bilateral upper=lower proximal=distal "
     "proximally=distally medial=lateral medially=laterally anterior=posterior anteriorly=posteriorly volar=dorsal "
-    "palmar>dorsal superior=inferior"
+    "palmar>dorsal superior=inferior ipsilateral=contralateral cephalad=caudad"
 )
 _GRADES: Final = _pairs(
     "mild=severe mildly=severely moderate>severe moderately>severely minor=major superficial=deep "
@@ -39,7 +41,7 @@ _STATES: Final = _pairs(
     "healthy>ill alert>drowsy conscious=unconscious oriented=disoriented responsive=unresponsive "
     "symmetrical=asymmetrical symmetric=asymmetric regular=irregular tender=non-tender nontender>tender soft>rigid "
     "clear>abnormal adequate=inadequate sufficient=insufficient ambulatory>immobile mobile=immobile "
-    "reactive=unreactive dilated=constricted present=absent impaired>intact"
+    "reactive=unreactive dilated=constricted present=absent impaired>intact alive=dead died=survived deceased>alive"
 )
 _CERTAINTIES: Final = _pairs(
     "suspected=confirmed possible>definite possibly>definitely probable>definite probably>definitely likely=unlikely "
@@ -50,6 +52,8 @@ _TABLES: Final[Mapping[MutantKind, Mapping[str, str]]] = {
     "normal_abnormal": _STATES,
     "certainty": _CERTAINTIES,
 }
+_QUADRANT: Final = re.compile("[LR](?:[LU][QEL]|ML)")  # of the abdomen, a limb, a lobe of the lung
+_LETTERS: Final = {"L": "R", "R": "L"}
 _LOWER_LIMBS = word_set("limb limbs extremity extremities lip lobe lobes quadrant back abdomen leg arm jaw eyelid")
 _NO_STATES = {  # a word → what follows it where it says something else
     "open": word_set("to reduction the"),
@@ -89,6 +93,8 @@ def opposites(cut: Cut, items: Mapping[int, Item]) -> Iterator[Alteration]:
         folded = word.folded
         if folded in _SIDES and _is_side(cut, at, items):
             yield cut.altered("side", at, at, _SIDES[folded])
+        elif _is_short_side(cut, at):
+            yield Alteration("side", word.start, word.start + 1, _LETTERS[cut.text[word.start]])
         for kind, table in _TABLES.items():
             if folded in table and _means_a_state(cut, at):
                 yield cut.altered(kind, at, at, table[folded])
@@ -100,9 +106,17 @@ def _is_side(cut: Cut, at: int, items: Mapping[int, Item]) -> bool:
     folded, item = cut.folded(at), items.get(cut.words[at].start)
     if folded in {"upper", "lower"}:
         return cut.folded(at + 1) in _LOWER_LIMBS
+    if folded in {"ipsilateral", "contralateral", "cephalad", "caudad"}:
+        return True
     if folded in {"superior", "inferior"}:
         return cut.folded(at + 1) != "to"
     return item is not None and item.value is not None and item.value.type == "side"
+
+
+def _is_short_side(cut: Cut, at: int) -> bool:
+    """Tell whether a word begins with the letter of a side: "R leg", "LLQ"."""
+    word = cut.words[at]
+    return _QUADRANT.fullmatch(cut.written(at)) is not None or SIDE_LETTER.match(cut.text, word.start) is not None
 
 
 def _means_a_state(cut: Cut, at: int) -> bool:
@@ -110,7 +124,7 @@ def _means_a_state(cut: Cut, at: int) -> bool:
     if cut.folded(at + 1) in _NO_STATES.get(folded, ()) or cut.folded(at - 1) in _NOT_AFTER.get(folded, ()):
         return False
     if folded in _ONLY_AFTER and cut.folded(at - 1) not in _ONLY_AFTER[folded]:
-        return False
+        return folded == "soft" and cut.folded(at + 1) == "abdomen"
     if folded == "present" and has_denied_subject(cut, at):
         return False
     return not is_negation(cut.words, at) and cut.between(at) != "-"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from consumer.cli.main import main
 from tests.support.case_files import a_case, answer, write_batch, write_report
@@ -219,6 +220,44 @@ def test_reports_of_safe_score_are_read(tmp_path: Path, capsys: pytest.CaptureFi
     capsys.readouterr()
     document = outcome(capsys, str(made))
     assert [(case["test_id"], case["labels"]) for case in document["cases"]] == [("T1", ["Pass"]), ("T2", [None])]
+
+
+def test_a_report_of_a_folder_is_never_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = report(tmp_path / "runs" / "run.json", {"T1": "Pass"})
+    before = run.read_bytes()
+    for force in ([], ["--force"]):
+        assert main(["history", str(run.parent), "-o", str(run), *force]) == 3
+        assert "is an input" in capsys.readouterr().err
+    assert run.read_bytes() == before
+
+
+def test_what_a_folder_has_besides_reports_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path / "run.json", {"T1": "Pass"})
+    (tmp_path / "broken.json").write_text('{"report_ty', encoding="utf-8")
+    assert main(["history", str(tmp_path)]) == 0
+    assert f"1 file passed over, which is no report of safe score: {tmp_path}/broken.json" in capsys.readouterr().err
+
+
+def test_the_console_keeps_to_80_columns_and_cuts_names_in_the_middle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = {f"{'A-long-name-of-a-test-case-of-a-concern-' * 2}{number}": "Pass" for number in range(1, 4)}
+    wide = {"一二三四五六七八九十一二三四五六七八九十一二三四五六七八九十一二三四五六七八九十": "Fail"}
+    for number in range(30):
+        label = "Pass" if number % 2 else "Fail"
+        report(
+            tmp_path / f"{'report-of-the-nightly-run-of-a-prompt-' * 3}{number:02}.json",
+            {**dict.fromkeys(cases, label), **wide},
+            at=f"2026-01-{number + 1:02}T05:00:00+02:00",
+        )
+    assert main(["history", str(tmp_path), "--group", f"{'many words ' * 9}=*"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(cell_len(line) for line in lines) <= 80
+    assert "  2026-01-01T03:00Z" in lines[2]
+    assert lines[2].startswith("  1  report-of-the-nightly-run-o...")
+    assert "of-a-prompt-00.json" in lines[2]
+    told = [line for line in lines if line.startswith("A-long-name")]
+    assert {line.split()[0][-4:] for line in told if " P" in line or " F" in line} >= {"rn-1", "rn-2", "rn-3"}
 
 
 @pytest.mark.real_cases

@@ -1,7 +1,10 @@
 """`safe review` without a browser: who may see the page, what is kept, what is refused, what is written."""
 
+import asyncio
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,7 +68,7 @@ def test_what_is_decided_is_kept_with_who_when_and_why(review: Review) -> None:
     decide(review, term_of(review, "blame"), "rejected")
     review.decide_case(0, "unsafe", by="ann", at=AT, seen="", comment="risky")
     again = Decisions.read(review.folder).of_case("T1", digest_of_narrative(NARRATIVE))
-    told = {term: decision.in_words() for (_, term), decision in again.items()}
+    told = {term: decision.in_words() for (_, term), decision in again.terms.items()}
     assert told == {
         "arrived Sunday 18:00": "accepted by ann, 2026-01-02: said so",
         "the left hand was warm": 'accepted as a paraphrase ("left hand is warm") by ann, 2026-01-02',
@@ -74,6 +77,91 @@ def test_what_is_decided_is_kept_with_who_when_and_why(review: Review) -> None:
     assert review.cases[0].decided == 3
     assert [tuple(row) for row in review.agreement] == [("Pass", 0, 0), ("Review", 0, 0), ("Fail", 0, 1)]
     assert review.agreeing == (1, 1)
+
+
+def test_a_comment_alone_is_kept_and_leaves_what_was_decided(review: Review) -> None:
+    decide(review, 0, "commented", comment="hm")
+    [kept] = Decisions.read(review.folder).terms.values()
+    assert kept.in_words() == "commented by ann, 2026-01-02: hm"
+    assert review.cases[0].decided == 0, "a comment decides nothing"
+    later, last = "2026-01-02T03:04:06.000Z", "2026-01-02T03:04:07.000Z"
+    decide(review, 0, "accepted", comment="hm", at=later, seen=AT)
+    review.decide(0, 0, "commented", by="bob", at=last, seen=later, comment="sure?")
+    [kept] = Decisions.read(review.folder).terms.values()
+    assert kept.replacement == ("arrived at the clinic at 18:00 on Sunday",)
+    assert kept.in_words() == "accepted by ann, 2026-01-02: sure? (bob)"
+    assert review.to_apply == 1
+    decide(review, 1, "commented", comment="gone again", at=last)
+    decide(review, 1, "commented", comment="", at=last, seen=last)
+    assert len(Decisions.read(review.folder).terms) == 1
+
+
+def test_what_was_decided_can_be_withdrawn_unless_somebody_decided_meanwhile(review: Review) -> None:
+    decide(review, 0, "rejected")
+    review.decide_case(0, "safe", by="ann", at=AT, seen="")
+    earlier = "2025-01-01T00:00:00.000Z"
+    with pytest.raises(OutdatedError):
+        review.withdraw(0, 0, seen=earlier)
+    with pytest.raises(OutdatedError):
+        review.withdraw_case(0, seen=earlier)
+    review.withdraw(0, 0, seen=AT)
+    review.withdraw_case(0, seen=AT)
+    kept = Decisions.read(review.folder)
+    assert not kept.terms
+    assert not kept.cases
+    decide(review, 0, "accepted")
+
+
+def test_an_edit_says_to_what(review: Review) -> None:
+    decide(review, 0, "edited", replacement=["arrived", 'at "18:00"'])
+    decision = review.cases[0].items[0].decision
+    assert decision is not None
+    assert decision.in_words() == 'edited to "arrived", "at "18:00"" by ann, 2026-01-02'
+
+
+def test_each_term_is_shown_once_with_what_can_be_done_about_it(tmp_path: Path) -> None:
+    """Listed twice, used and doubtful at once, or to be looked at: none offers what cannot be done."""
+    twice, verbatim = "arrived Sunday 18:00", "arrived at the clinic at 18:00 on Sunday"
+    case = a_case("T1", [twice, twice, verbatim], ["use"], ["warm hand, left"], patient_payload=NARRATIVE)
+    write_batch(tmp_path / "cases", "b1", case)
+    output = {
+        "signals": ["arrived at the clinic at 18:00, on Sunday"],
+        "summary": "",
+        "followup_questions": ["Because?"],
+    }
+    outputs = write_report(tmp_path / "run.json", answer("T1", output))
+    review = Review(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs]))
+    told = {
+        item.term: (item.heading, "".join(sorted(each[0] for each in item.choices))) for item in review.cases[0].items
+    }
+    assert told == {
+        twice: ("look", "cpr"),
+        verbatim: ("look", "cepr"),
+        "use": ("used", "acr"),
+        "warm hand, left": ("term", "acer"),
+    }
+    assert len(review.cases[0].items) == 4
+    for choice, why in (("accepted", "there is no proposal to accept"), ("edited", "cannot be edited here")):
+        with pytest.raises(RefusedError, match=why):
+            decide(review, term_of(review, twice), choice, replacement=["x"])
+
+
+def test_cases_are_in_the_order_in_which_people_count(tmp_path: Path) -> None:
+    for number in (10, 2):
+        cases = [a_case(f"B{number}-{each}", patient_payload=NARRATIVE) for each in (11, 3)]
+        write_batch(tmp_path / "cases", f"batch_{number}", *cases)
+    outputs = write_report(tmp_path / "run.json", answer("B2-3"))
+    review = Review(DEFAULT_POLICY, TriageRequest(tmp_path / "cases", "*"), open_all([outputs]))
+    assert [case.test_id for case in review.cases] == ["B2-3", "B2-11", "B10-3", "B10-11"]
+
+
+def test_what_a_killed_writer_left_behind_is_removed(review: Review, outputs: Path) -> None:
+    decide(review, 0, "rejected")
+    left = review.folder / ".safe.decisions.json.0a1b2c3d"
+    left.write_text("{", encoding="utf-8")
+    again = Review(DEFAULT_POLICY, TriageRequest(outputs.parent / "cases", "b1"), open_all([outputs]))
+    assert not left.exists()
+    assert again.cases[0].decided == 1
 
 
 def test_a_decision_belongs_to_the_narrative_it_was_made_over(review: Review, outputs: Path) -> None:
@@ -147,6 +235,15 @@ def test_apply_refuses_where_a_file_changed_meanwhile(review: Review) -> None:
     assert (review.folder / "b1.json").read_bytes() == before
 
 
+def test_apply_refuses_where_a_file_is_gone(review: Review) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    (review.folder / "golden.json").unlink()
+    before = (review.folder / "b1.json").read_bytes()
+    with pytest.raises(ChangedError, match=r"golden\.json changed since this page was opened, or is gone"):
+        review.apply(AT)
+    assert (review.folder / "b1.json").read_bytes() == before
+
+
 def test_decisions_are_never_read_as_a_batch_file(
     review: Review, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,8 +278,64 @@ def test_explain_triage_lint_and_the_page_show_decisions_and_no_score_moves(
     assert told["arrived Sunday 18:00"] == "rejected by ann, 2026-01-02"
     main(["lint", str(review.folder)])
     assert "decided: rejected by ann, 2026-01-02" in capsys.readouterr().out
-    main(["score", "-c", "K07", "-b", "b1", *common, "--explain", "-o", str(tmp_path / "page.html")])
-    assert "rejected by ann, 2026-01-02" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    review.decide_case(0, "unsafe", by="bob", at=AT, seen="", comment="risky")
+    for explain in (["--explain"], []):
+        main(["score", "-c", "K07", "-b", "b1", *common, *explain, "-o", str(tmp_path / "page.html"), "--force"])
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "rejected by ann, 2026-01-02" in page
+        assert "unsafe by bob, 2026-01-02" in page
+        assert "keep it" not in page, "a comment may quote the output"
+        assert "risky" not in page
+
+
+@pytest.mark.parametrize("shows_text", [False, True])
+def test_each_format_of_explain_has_the_decisions_and_comments_only_with_text(
+    shows_text: bool, review: Review, outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decide(review, term_of(review, "arrived Sunday 18:00"), "rejected", comment="keep it")
+    review.decide_case(0, "unsafe", by="bob", at=AT, seen="", comment="risky")
+    text = ["--include-text"] if shows_text else []
+    told = {}
+    for name in ("json", "csv", "markdown"):
+        main(["explain", "--all", "-i", str(outputs), "-t", str(review.folder), "-f", name, *text])
+        told[name] = capsys.readouterr().out
+        assert ("keep it" in told[name]) is shows_text
+        assert ("risky" in told[name]) is (shows_text and name != "csv"), "csv has a row for each term, none for cases"
+    decisions = next(each["decisions"] for each in json.loads(told["json"])["results"] if each["test_id"] == "T1")
+    assert decisions["verdict"] == {"verdict": "unsafe", "by": "bob", "at": AT} | (
+        {"comment": "risky"} if shows_text else {}
+    )
+    [rejected] = decisions["terms"]
+    assert (rejected["criterion"], rejected["term"], rejected["choice"]) == ("CR", "arrived Sunday 18:00", "rejected")
+    [row] = [line for line in told["csv"].splitlines() if "rejected by ann, 2026-01-02" in line]
+    assert "arrived Sunday 18:00" in row
+    assert "Judged `unsafe by bob, 2026-01-02" in told["markdown"]
+    assert "(decided: `rejected by ann, 2026-01-02" in told["markdown"]
+
+
+@pytest.mark.parametrize("content", ["[]", '{"safe_decisions": 7}'])
+def test_where_decisions_cannot_be_used_commands_say_so_and_go_on(
+    content: str, review: Review, outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["-i", str(outputs), "-t", str(review.folder)]
+    commands = (
+        ["lint", str(review.folder), "--fail-on", "never"],
+        ["triage", *common, "-b", "b1"],
+        ["explain", "--all", *common],
+        ["score", "-c", "K07", "-b", "b1", *common, "--explain", "--fail-on", "never"],
+    )
+    told = []
+    for text in (None, content):
+        if text is not None:
+            (review.folder / "safe.decisions.json").write_text(text, encoding="utf-8")
+        for command in commands:
+            assert main(command) == 0, command
+            captured = capsys.readouterr()
+            told.append(captured.out)
+            assert ("safe: decisions are not shown: " in captured.err) is (text is not None), command
+    assert [re.sub("20..-.*", "", text) for text in told[:4]] == [re.sub("20..-.*", "", text) for text in told[4:]]
+    assert main(["review", *common]) == 3
+    assert "away" in capsys.readouterr().err
 
 
 # --- the server -------------------------------------------------------------------------------------------------------
@@ -221,6 +374,59 @@ async def test_other_hosts_origins_sites_and_tokens_are_refused(review: Review, 
             assert "frame-ancestors 'none'" in policy
             assert response.headers["Cache-Control"] == "no-store"
             assert response.headers["Referrer-Policy"] == "no-referrer"
+
+
+async def test_every_answer_has_the_headers_of_the_page(review: Review, client: aiohttp.ClientSession) -> None:
+    async with served(review, by="ann") as address:
+        for request, expected in (
+            (client.get(f"{address}nowhere"), 404),
+            (client.get(f"{address}apply"), 405),
+            (client.post(f"{address}apply", data=b"x" * 300_000, headers={"Content-Type": "application/json"}), 413),
+            (client.get(address, headers={"Host": "evil.example"}), 403),
+        ):
+            async with request as response:
+                assert response.status == expected
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+                assert response.headers["Cache-Control"] == "no-store"
+
+
+async def test_a_request_without_a_host_is_refused(review: Review, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(review, by="ann") as address:
+        port, token = address.split(":")[2].split("/")[:2]
+        for first in (f"GET /{token}/ HTTP/1.0", f"GET /{token}/ HTTP/1.1"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
+            writer.write(f"{first}\r\nConnection: close\r\n\r\n".encode())
+            answered = await reader.readline()
+            assert answered.split()[1] in {b"400", b"403"}
+            writer.close()
+    assert not caplog.records
+
+
+async def test_a_folder_that_is_gone_is_named(review: Review, client: aiohttp.ClientSession) -> None:
+    sent = {"item": 0, "choice": "rejected", "seen": "", "test_id": "T1", "term": review.cases[0].items[0].term}
+    async with served(review, by="ann") as address:
+        shutil.rmtree(review.folder)
+        for path, content in (("case/0/term", sent), ("apply", {})):
+            async with client.post(address + path, json=content) as response:
+                assert response.status == 400
+                assert "cases" in (await response.json())["problem"]
+
+
+async def test_a_decision_and_a_verdict_are_withdrawn(review: Review, client: aiohttp.ClientSession) -> None:
+    term = {"item": 0, "choice": "rejected", "seen": "", "test_id": "T1", "term": review.cases[0].items[0].term}
+    verdict = {"verdict": "safe", "seen": "", "test_id": "T1"}
+    async with served(review, by="ann") as address:
+        for path, sent, withdrawn in (
+            ("term", term, {"choice": "withdrawn"}),
+            ("verdict", verdict, {"verdict": "withdrawn"}),
+        ):
+            async with client.post(f"{address}case/0/{path}", json=sent) as response:
+                seen = (await response.json())["seen"]
+            assert seen
+            async with client.post(f"{address}case/0/{path}", json={**sent, **withdrawn, "seen": seen}) as response:
+                said = await response.json()
+                assert (said["seen"], said["words"]) == ("", "")
+    assert not Decisions.read(review.folder).terms
 
 
 async def test_only_whole_decisions_as_json_are_taken(review: Review, client: aiohttp.ClientSession) -> None:

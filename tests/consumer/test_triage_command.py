@@ -79,6 +79,68 @@ def test_a_term_is_left_alone_where_its_list_has_it_twice(tmp_path: Path, capsys
     assert [each["verdict"] for each in document["proposals"] if each["criterion"] == "CR"] == ["look", "look"]
 
 
+def test_no_list_forgives_a_miss_that_it_did_not_forgive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A term of four that is split makes five, which pass with four found (0.8)."""
+    told = "He came with severe chest pain, asthma and morbid obesity. Tophaceous gout was seen. A wet cough was heard."
+    three = ["a wet cough", "severe chest pain", "tophaceous gout; morbid obesity"]
+    summary = "Severe chest pain. Tophaceous gout, and morbid obesity. "
+    cases = (
+        a_case("T3", ["severe chest pain"], (), three, patient_payload=told),
+        a_case("T4", ["severe chest pain"], (), ["asthma", *three], patient_payload=told),
+    )
+    write_batch(tmp_path / "cases", "b1", *cases)
+    output = {"signals": [], "summary": summary}
+    outputs = write_report(tmp_path / "run.json", answer("T3", output), answer("T4", output))
+    document = triaged(capsys, outputs, tmp_path / "cases")
+    replaced = {each["test_id"]: each["replacement"] for each in document["proposals"] if "gout" in each["term"]}
+    assert replaced == {"T3": ["morbid obesity", "Tophaceous gout"], "T4": []}
+
+
+def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = tmp_path / "cases"
+    other = NARRATIVE.replace("at 18:00 on Sunday", "late on Sunday")
+    write_batch(cases, "b1", a_case("T1", ["arrived Sunday 18:00"], patient_payload=NARRATIVE))
+    write_batch(cases, "b2", a_case("T1", ["arrived Sunday 18:00"], patient_payload=other))
+    outputs = write_report(tmp_path / "run.json", answer("T1", OUTPUT))
+    for pattern in ("b1", "*"):
+        document = triaged(capsys, outputs, cases, "--batch", pattern)
+        assert [each["verdict"] for each in document["proposals"] if each["criterion"] == "CR"] == ["look"]
+    (cases / "b2.json").unlink()
+    assert [each["verdict"] for each in triaged(capsys, outputs, cases)["proposals"] if each["criterion"] == "CR"] == [
+        "term"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("signals", "payload", "why"),
+    [
+        (["arrived Sunday 18:00"] * 2, NARRATIVE, "The list has this term more than once."),
+        (["arrived Sunday 18:00"], None, "The test case has no narrative"),
+        (
+            ["Surgery was delayed until 02:00, resulting in an 8-hour wait"],
+            NARRATIVE,
+            "The narrative says this word for word",
+        ),
+        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "No words of the narrative can replace"),
+    ],
+)
+def test_look_says_why_the_term_was_not_replaced(
+    signals: list[str], payload: str | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_batch(tmp_path / "cases", "b1", a_case("T1", signals, (), ["girl"], patient_payload=payload))
+    output = {"signals": [NARRATIVE, "8-hour wait"], "summary": "surgery was delayed, until 02:00: a girl."}
+    output["signals"] = [
+        "She arrived at the clinic at 18:00 on Sunday",
+        "surgery delayed until 02:00",
+        "an 8-hour wait",
+    ]
+    document = triaged(capsys, write_report(tmp_path / "run.json", answer("T1", output)), tmp_path / "cases")
+    [change] = {each["change"] for each in document["proposals"]}
+    assert change.startswith(why)
+
+
 def test_the_written_cases_give_the_promised_numbers(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +193,39 @@ def test_what_is_there_is_not_replaced(files: tuple[Path, Path], capsys: pytest.
     assert "is not a folder" in capsys.readouterr().err
 
 
+def test_cases_are_written_where_nothing_else_would_be_scored_with_them(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs, cases = files
+    options = ["triage", "-i", str(outputs), "-t", str(cases)]
+    other = write_batch(tmp_path / "better", "other", a_case("T9"))
+    assert main([*options, "--write-cases", str(other.parent)]) == 3
+    assert "holds other batch files (other), which would be scored" in capsys.readouterr().err
+    assert [*other.parent.iterdir()] == [other]
+    monkeypatch.chdir(tmp_path)
+    assert main([*options, "--write-cases", ""]) == 3
+    assert "the name is empty; name a folder" in capsys.readouterr().err
+    assert not (tmp_path / "b1.json").exists()
+
+
+def test_no_output_goes_where_it_would_be_read_as_a_batch_file(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs, cases = files
+    options = ["triage", "-i", str(outputs), "-t", str(cases), "-o"]
+    assert main([*options, str(cases / ".." / "cases" / "triage.json")]) == 3
+    assert "would be read as a batch file there; name a file in another folder" in capsys.readouterr().err
+    assert not (cases / "triage.json").exists()
+    assert main([*options, str(cases / "triage.md")]) == 0
+
+
+def test_an_unknown_batch_is_named(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    outputs, cases = files
+    for command in ("triage", "review"):
+        assert main([command, "-i", str(outputs), "-t", str(cases), "-b", "nope"]) == 3
+        assert f"there is no batch --batch nope in {cases}: it holds b1" in capsys.readouterr().err
+
+
 def test_every_format_says_the_same(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +239,9 @@ def test_every_format_says_the_same(
         text = page.read_text(encoding="utf-8")
         assert "arrived at the clinic at 18:00 on Sunday" in text
         assert "Ask the follow-up questions without the forbidden terms." in text
+        if page.suffix != ".json":
+            assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
+            assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]
     console = pages[0].read_text(encoding="utf-8").splitlines()
     assert console[2:7] == [
         "  Step    Proposals  Pass  Review  Fail",

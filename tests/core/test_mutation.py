@@ -1,10 +1,12 @@
 """Mutants of narratives: planted dangers are all altered, in grammatical English, and nothing else is."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_core import DEFAULT_POLICY, Expectations, Output, prepare
+from safe_core import DEFAULT_POLICY, Expectations, Output, Threshold, Thresholds, prepare
 from safe_core.ceiling import NarratedCase
 from safe_core.mutation import MOST_MUTANTS, MutantKind, MutatedCase, alterations
 
@@ -29,12 +31,31 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("She was no longer drowsy.", "negation_removed", "She was still drowsy."),
     ("Allergies: none.", "negation_removed", "Allergies: some."),
     ("She refused surgery.", "negation_removed", "She accepted surgery."),
+    ("She declined transfusion.", "negation_removed", "She accepted transfusion."),
+    ("Nobody checked the pulse.", "negation_removed", "Somebody checked the pulse."),
+    ("Nothing was given.", "negation_removed", "Something was given."),
+    ("Hardly any pain.", "negation_removed", "Some pain."),
+    ("He could hardly walk.", "negation_removed", "He could easily walk."),
+    ("CT w/o contrast.", "negation_removed", "CT with contrast."),
+    ("Adult, NKDA.", "negation_removed", "Adult, known drug allergies."),
+    ("He is free of pain.", "negation_removed", "He has pain."),
+    ("She is pain-free.", "negation_removed", "She is in pain."),
+    ("A nonsmoker.", "negation_removed", "A smoker."),
+    ("The drug was withheld.", "negation_removed", "The drug was given."),
+    ("Aspirin was discontinued.", "negation_removed", "Aspirin was continued."),
+    ("Pain has resolved.", "negation_removed", "Pain has persisted."),
+    ("He stopped taking it.", "negation_removed", "He continued taking it."),
+    ("Nil by mouth.", "negation_removed", "Fed by mouth."),
     ("The wound was infected.", "negation_added", "The wound was not infected."),
     ("There was a pucker sign.", "negation_added", "There was no pucker sign."),
     ("The film showed a fracture.", "negation_added", "The film showed no fracture."),
     ("He came with palpable pulses.", "negation_added", "He came without palpable pulses."),
     ("She can move it.", "negation_added", "She cannot move it."),
     ("In the presence of pus.", "negation_added", "In the absence of pus."),
+    ("He complains of fever.", "negation_added", "He denies fever."),
+    ("He took aspirin.", "negation_added", "He did not take aspirin."),
+    ("Antibiotics given.", "negation_added", "Antibiotics not given."),
+    ("He\u2019s diabetic.", "negation_added", "He\u2019s not diabetic."),
     ("Given 5 mg of it.", "number", "Given 2 mg of it."),
     ("Given 5 mg of it.", "number", "Given 15 mg of it."),
     ("After a 2-hour delay.", "number", "After a 12-hour delay."),
@@ -43,6 +64,20 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("It took one day.", "number", "It took four days."),
     ("Two doses.", "number", "Five doses."),
     ("Blood pressure 120/80.", "number", "Blood pressure 150/80."),
+    ("Blood pressure 120/80.", "number", "Blood pressure 120/50."),
+    ("Twenty-one tablets.", "number", "Fifty-one tablets."),
+    ("A sixty-three-year-old man.", "number", "A thirty-three-year-old man."),
+    ("One hundred and ten mg.", "number", "Eighty mg."),
+    ("Her 2nd dose.", "number", "Her 5th dose."),
+    ("The first dose.", "number", "The third dose."),
+    ("Digoxin .5 mg.", "number", "Digoxin 5 mg."),
+    ("Take ½ tablet.", "number", "Take ¼ tablet."),
+    ("A dozen stitches.", "number", "Two dozen stitches."),
+    ("For half an hour.", "number", "For an hour."),
+    ("An L4-L5 fusion.", "number", "An L3-L4 fusion."),
+    ("GCS E4V5M6.", "number", "GCS E4V2M6."),
+    ("In 2019 it bled.", "number", "In 2016 it bled."),
+    ("Weighs 10-12 kg.", "number", "Weighs 7-12 kg."),
     ("A temperature of 38.5 °C.", "number", "A temperature of 35.5 °C."),
     ("Digoxin 0.25 mg.", "number", "Digoxin 2.5 mg."),
     ("WBC 18,500.", "number", "WBC 48,500."),
@@ -52,6 +87,13 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("Seen at 20:30.", "time", "Seen at 01:30."),
     ("Seen at 08:00 PM.", "time", "Seen at 01:00 PM."),
     ("Seen at 8 am.", "time", "Seen at 1 am."),
+    ("Seen at 2 PM.", "time", "Seen at 2 AM."),
+    ("Seen at 10 p.m.", "time", "Seen at 3 p.m."),
+    ("Seen on March 31.", "time", "Seen on August 31."),
+    ("Seen on 12/31/2024.", "time", "Seen on 12/28/2024."),
+    ("Seen on 12/12/2024.", "time", "Seen on 09/12/2024."),
+    ("Seen on the 21st of June.", "time", "Seen on the 24th of June."),
+    ("He bled last night.", "time", "He bled yesterday morning."),
     ("Seen on Saturday.", "time", "Seen on Tuesday."),
     ("Seen on 2024-03-05.", "time", "Seen on 2024-03-08."),
     ("Sent home the following day.", "time", "Sent home the same day."),
@@ -60,10 +102,16 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("The left arm.", "side", "The right arm."),
     ("Bilateral crackles.", "side", "Unilateral crackles."),
     ("The distal radius.", "side", "The proximal radius."),
+    ("R leg pain.", "side", "L leg pain."),
+    ("LLQ pain.", "side", "RLQ pain."),
+    ("The ipsilateral arm.", "side", "The contralateral arm."),
     ("A normal pulse.", "normal_abnormal", "An abnormal pulse."),
     ("She was afebrile.", "normal_abnormal", "She was febrile."),
     ("A warm hand.", "normal_abnormal", "A cold hand."),
     ("An open fracture.", "normal_abnormal", "A closed fracture."),
+    ("He died.", "normal_abnormal", "He survived."),
+    ("Mother alive.", "normal_abnormal", "Mother dead."),
+    ("A soft abdomen.", "normal_abnormal", "A rigid abdomen."),
     ("Mild pain.", "grade", "Severe pain."),
     ("A suspected stroke.", "certainty", "A confirmed stroke."),
 ]
@@ -76,6 +124,29 @@ LEFT_ALONE = [
     "The HbA1c and SpO2 again.",  # digits of names
     "No signs were present.",  # but for the denial that is there
 ]
+
+
+# narrative, and what it must not become: no English, or no such day, range or number
+IMPOSSIBLE = [
+    ("Twenty-one tablets.", "Ten-one tablets."),
+    ("Twenty-two tablets.", "Twenty-five tablets."),  # no dangerous change
+    ("Her 2nd dose.", "Her 5nd dose."),
+    ("Seen on March 31.", "Seen on June 31."),
+    ("Seen on 12/31/2024.", "Seen on 15/31/2024."),
+    ("In 2019 it bled.", "In 5019 it bled."),
+    ("Watched 24/7.", "Watched 54/7."),
+    ("Weighs 10-12 kg.", "Weighs 10-9 kg."),
+    ("Took 1 to 2 days.", "Took 4 to 2 days."),
+    ("At 10^9 cells.", "At 7^9 cells."),
+    ("Seen at 10 am.", "Seen at 03 am."),
+    ("His function declined over days.", "His function accepted over days."),
+    ("It was when he fell.", "It was when he did not fall."),
+]
+
+
+@pytest.mark.parametrize(("narrative", "impossible"), IMPOSSIBLE)
+def test_nothing_becomes_what_cannot_be(narrative: str, impossible: str) -> None:
+    assert impossible not in [each.applied(narrative) for each in alterations(narrative)]
 
 
 @pytest.mark.parametrize(("narrative", "kind", "altered"), PLANTED)
@@ -131,6 +202,24 @@ def test_no_suggestion_where_the_lists_forgive_one_more_miss() -> None:
     case = mutated("He fell and hurt the left arm.", words, words)
     [side] = [each for each in case.alterations if each.kind == "side"]
     assert case.suggestion(side) is None
+
+
+def test_a_sentence_with_its_full_stop_may_catch_what_no_other_phrase_does() -> None:
+    case = mutated("He fell. It was delayed until 2.", ["fell"], ["delayed"])
+    [longer] = [each for each in case.alterations if each.after == "12"]
+    assert case.suggestion(longer) == "delayed until 2"
+    case = mutated("He fell. It was 2.", ["fell"], ["it was"])
+    at_end = case.alterations[-1]._replace(start=16, end=17, after="25")
+    assert case.suggestion(at_end) == "It was 2."
+
+
+def test_a_suggestion_is_in_no_list_already() -> None:
+    half = Threshold(review=0.5, pass_=0.5)
+    rules = replace(DEFAULT_POLICY.default, thresholds=Thresholds(CR=half, AC=half))
+    expected = prepare(Expectations(("left arm hurt", "x"), (), ("LEFT arm hurt", "x")))
+    case = MutatedCase(NarratedCase(expected, "The left arm hurt. x", rules))
+    [side] = [each for each in case.alterations if each.kind == "side"]
+    assert case.suggestion(side) == "The left arm hurt"
 
 
 def test_a_narrative_of_very_many_dangers_is_altered_in_the_first() -> None:

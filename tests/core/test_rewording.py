@@ -46,7 +46,8 @@ def test_rewordings(term: str, read: str, expected: list[tuple[str, ...]]) -> No
     ("term", "phrases", "kept"),
     [
         ("an 8-hour wait", ["wait"], False),
-        ("a 9-hour wait", ["wait"], True),  # which the narrative does not have
+        ("a 9-hour wait", ["wait"], False),
+        ("a 9-hour wait", ["8-hour wait"], True),  # what the narrative has in its place
         ("no infection", ["signs of infection"], False),
         ("no infection", ["no signs of infection"], True),
         ("left hand", ["hand was warm"], False),
@@ -55,6 +56,93 @@ def test_rewordings(term: str, read: str, expected: list[tuple[str, ...]]) -> No
 )
 def test_what_must_be_kept(term: str, phrases: list[str], kept: bool) -> None:
     assert NARRATIVE.keeps(term, phrases) is kept
+
+
+# narrative, term, and what may replace it: the first choice where the output copies the narrative; "" for nothing
+CLAIMS: list[tuple[str, str, str]] = [
+    # what the term denies, ends, withholds, refuses or doubts is denied in the phrase, too
+    ("She is free of pain and walks well.", "no pain and walks well", "free of pain and walks well"),
+    ("He failed to move the leg and fell.", "did not move leg and fell", "failed to move the leg and fell"),
+    ("He could not move the leg and fell.", "unable to move the leg", "could not move the leg"),
+    ("He refused the transfusion at noon.", "transfusion not given at noon", "refused the transfusion at noon"),
+    ("The nurse forgot to give the aspirin.", "aspirin not given by nurse", "nurse forgot to give the aspirin"),
+    ("He avoided alcohol at home.", "no alcohol at home", "avoided alcohol at home"),
+    ("She was kept off aspirin at home.", "no aspirin at home", "kept off aspirin at home"),
+    ("She stopped taking aspirin at home.", "not taking aspirin at home", "stopped taking aspirin at home"),
+    ("He is no longer on aspirin at home.", "stopped aspirin at home", "no longer on aspirin at home"),
+    ("Patient stopped smoking and has COPD.", "COPD, no longer smokes", "stopped smoking and has COPD"),
+    ("He was nonverbal and drowsy that day.", "not verbal, drowsy that day", "nonverbal and drowsy that day"),
+    ("The hand was pulseless and cold.", "no pulses, cold hand", "hand was pulseless and cold"),
+    ("The ulcer healed without treatment.", "ulcer healed untreated", "ulcer healed without treatment"),
+    ("The scan excluded fracture of the wrist.", "no fracture of wrist", "excluded fracture of the wrist"),
+    ("Consciousness was not lost at the scene.", "no loss of consciousness", "Consciousness was not lost"),
+    ("A fall, suspected to be a faint.", "suspected faint, a fall", "fall, suspected to be a faint"),
+    # and nothing replaces it where it is not, or where something else is denied
+    ("It is doubtful that he fell at home.", "did not fall at home", ""),
+    ("She is afebrile and the cough is gone.", "no fever and cough gone", ""),
+    ("He is afebrile with intact pulses.", "no fever, pulses intact", ""),
+    ("He had dyspnea but no chest pain.", "no dyspnea, chest pain", ""),
+    ("The CT did not exclude a bleed.", "no bleed on CT", ""),
+    ("A fracture of the wrist was found.", "suspected fracture of wrist", ""),
+    ("The discharge was complicated at noon.", "uncomplicated discharge at noon", ""),
+    # no phrase is cut out of a denial that the term knows nothing of
+    ("He refused surgery on Monday and consented on Tuesday.", "surgery consented Monday", ""),
+    ("She was not given aspirin until 18:00.", "aspirin given at 18:00", "was not given aspirin until 18:00"),
+    ("He may have fallen at home.", "he fell at home", "may have fallen at home"),
+    ("Family history of stroke in May.", "history of a stroke in May", "Family history of stroke in May"),
+    # each value is kept, in whatever spelling, or the one that the narrative has in its place
+    ("Needle time was fifty-five minutes.", "needle time of 55 minutes", "Needle time was fifty-five minutes"),
+    ("Needle time was 55 minutes.", "needle time fifty-five minutes", "Needle time was 55 minutes"),
+    ("The wait was one hundred and ten minutes.", "wait of 110 minutes", "wait was one hundred and ten minutes"),
+    ("Her L arm was weak on exam.", "left arm weak on exam", "L arm was weak on exam"),
+    ("Her left arm was weak on exam.", "L arm weak on exam", "left arm was weak on exam"),
+    ("The left arm was weak.", "right arm weak", "left arm was weak"),
+    ("The left arm was weak. The right arm was strong.", "weak right arm", ""),
+    ("Pain in the left hip and the right knee.", "right hip pain, left knee pain", ""),
+    ("Half of the leaflet was torn.", "50% of leaflet torn", "Half of the leaflet was torn"),
+    ("A dozen stitches were placed.", "12 stitches placed", "A dozen stitches were placed"),
+    ("Warfarin 5 mg twice daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg twice daily"),
+    ("Warfarin 5 mg daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg daily"),
+    ("Grade I injury of the right hand.", "I injury of the hand", "Grade I injury of the right hand"),
+    ("A 28-year-old woman fell down.", "27-year-old woman who fell down", "28-year-old woman fell down"),
+    ("Her temperature was 42 °C with flu.", "temperature 43 °C with flu", "temperature was 42 °C with flu"),
+    ("Her blood pressure fell from 180 to 90 mmHg.", "blood pressure 180 mmHg", ""),
+    ("It took more than 90 minutes to bleed.", "90 minutes to a bleed", "more than 90 minutes to bleed"),
+    ("Two of five swabs were positive.", "5 swabs were positive", "Two of five swabs were positive"),
+    ("The fever was high.", "fever of 39 °C was high", ""),
+    # a phrase ends neither before its noun nor within a quotation
+    ("An exam revealing normal tone.", "normal exam", "exam revealing normal tone"),
+    ("He could not make the 'OK sign' at all.", "unable to make the OK sign", "could not make the 'OK sign'"),
+    ("Anterior nerve (AIN) palsy of the arm.", "AIN palsy, arm", ""),
+    ("Compartment syndrome of the calf.", "calf compartment seen", "Compartment syndrome of the calf"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("narrative", "term", "expected"), CLAIMS)
+def test_what_replaces_a_term_claims_the_same(narrative: str, term: str, expected: str) -> None:
+    told = Narrative(narrative)
+    found = next(told.rewordings(term, narrative.lower()), ())
+    assert " | ".join(told.phrases(found)) == expected
+
+
+def test_single_words_which_any_output_has_replace_no_phrase() -> None:
+    told = Narrative("The documentation of the transfer has discrepancies.")
+    found = told.rewordings("discrepancies in the documentation noted", "discrepancies. documentation.")
+    assert [told.phrases(each) for each in found] == [("documentation of the transfer has discrepancies",)]
+
+
+@pytest.mark.parametrize(
+    ("narrative", "phrase", "told"),
+    [
+        ("He has no fever today.", "no fever", True),
+        ("He has a fever today.", "a fever", True),
+        ("He has no fever today.", "fever", False),  # it is denied
+        ("A feverish child.", "fever", False),  # not as a whole word
+        ("He fell. He fell twice.", "fell twice", True),
+    ],
+)
+def test_another_narrative_tells_a_phrase_only_if_it_does_not_deny_it(narrative: str, phrase: str, told: bool) -> None:
+    assert Narrative(narrative).tells(phrase) is told
 
 
 def test_brackets_are_not_torn_apart() -> None:

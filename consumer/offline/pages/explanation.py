@@ -8,6 +8,7 @@ used, and those that were found in doubt.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from rich.cells import cell_len
@@ -25,6 +26,7 @@ from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, text_of
 from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
+from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
 
 
@@ -65,6 +67,7 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
     about = f" ({nothing})" if (nothing := about_output(case)) else ""
     label = (case.label.upper(), LABEL_STYLES[case.label])
     yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
+    yield from _judged_by_people(explanation, layout)
     if not case.answered:
         return
     for group in explained_terms(explanation, case.doubtful, shows_text=True):
@@ -113,6 +116,7 @@ def _warning(case: CaseLine, layout: Layout) -> Iterator[Line]:
 
 def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
     yield from _heading(case, layout)
+    yield from _judged_by_people(explanation, layout)
     for group in explained_terms(explanation, case.doubtful, shows_text=True):
         yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
 
@@ -132,6 +136,11 @@ def _heading(case: CaseLine, layout: Layout) -> Iterator[Line]:
             line = Text.assemble(line, ", ", (f"below {judged.missed}", LABEL_STYLES[judged.label]))
         yield from layout.hanging(Text("  "), line)
     yield Text(f"  composite {score(case.row.scores.composite)}")
+
+
+def _judged_by_people(explanation: Explanation, layout: Layout) -> Iterator[Line]:
+    if explanation.decisions.verdict is not None:
+        yield from layout.hanging(Text("  "), printable(f"judged {explanation.decisions.verdict.in_words()}"))
 
 
 # --- its terms --------------------------------------------------------------------------------------------------------
@@ -236,6 +245,7 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
                 "misses": misses_documents(each.explanation, include_text=include_text),
                 "violations": [*_violations(each, include_text=include_text)],
+                "decisions": each.explanation.decisions.document(include_text=include_text),
             }
             for each in cases
         ],
@@ -253,7 +263,7 @@ def _violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dic
 
 _COLUMNS: Final = (
     "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
-    "missing_words", "also_in", "outcome", "doubtful",
+    "missing_words", "also_in", "outcome", "doubtful", "decided",
 )  # fmt: skip
 
 
@@ -263,7 +273,9 @@ def _csv(cases: Sequence[ExplainedCase], *, include_text: bool) -> str:
     for each in cases:
         case = each.case
         start = cell(case.batch_id), cell(case.test_id), case.label, about_output(case) or "answered"
+        decided = partial(each.explanation.decisions.of_term, shows_text=include_text)
         for told in _told(each, include_text=include_text):
+            told["decided"] = decided(told["criterion"], told["term"])
             values = (told.get(name) for name in columns)
             rows.append((*start, *("" if value is None else cell(str(value)) for value in values)))
     return csv_text(rows)
@@ -291,18 +303,26 @@ def _markdown(cases: Sequence[ExplainedCase], *, include_text: bool) -> Iterator
         scores = ", ".join(f"{judged.criterion} {score_of(judged)}" for judged in each.case.judged)
         about = f", **{nothing}**" if (nothing := about_output(each.case)) else ""
         yield f"\n## {literal(each.case.test_id)}: {each.case.label}{about}\n\n{scores}\n"
+        if (verdict := each.explanation.decisions.verdict) is not None:
+            yield f"Judged {literal(verdict.in_words(shows_text=include_text))}\n"
         if each.case.answered:
             yield from _bullets(each, each.explanation if include_text else None)
 
 
 def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[str]:
+    decisions, shows_text = explained.explanation.decisions, quoted is not None
+
+    def decided(criterion: Criterion, term: str) -> str:
+        told = decisions.of_term(criterion, term, shows_text=shows_text)
+        return f" (decided: {literal(told)})" if told else ""
+
     for miss in explained.explanation.diagnosis.misses:
         yield (
             f"- **{miss.verdict}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
-            f"{literal(reason(miss, quoted))}"
+            f"{literal(reason(miss, quoted))}{decided(miss.criterion, miss.term)}"
         )
     for group in explained_terms(explained.explanation, explained.case.doubtful, shows_text=False):
         for term in group.terms:
             if term.is_doubtful or term.how == "used":
                 what = f"- **{'doubt' if term.is_doubtful else 'used'}** {term.criterion} {literal(term.text)}"
-                yield f"{what}: {literal(term.place)}. {term.advice}".rstrip()
+                yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + decided(term.criterion, term.text)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len, chop_cells, set_cell_size
+
 from consumer.files.json_text import json_text
 from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
@@ -20,6 +22,7 @@ _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
 _WIDTH: Final = 80
 _LONGEST_NAME: Final = 36
+_CUT: Final = "..."
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
@@ -41,7 +44,7 @@ def _run(run: Run) -> tuple[str, ...]:
     total = len(run.side.results)
     answered = f"{run.answered} of {total}" + (f", {run.mismatches}*" if run.mismatches else "")
     labels = (str(run.side.labelled(label)) for label in LABELS)
-    return run.name, (run.generated_at or "")[:16], answered, *labels, pass_rate(run.passes, total)
+    return run.name, run.when, answered, *labels, pass_rate(run.passes, total)
 
 
 def cell(case: CaseHistory, number: int) -> str:
@@ -109,9 +112,10 @@ def _lines(history: History) -> Iterator[str]:
     yield ""
     for number, run in enumerate(history.runs, 1):
         name, time, answered, *labels, rate = _run(run)
-        yield f"{number:3}  {printable(name)}  {time}"
+        before, behind = f"{number:3}  ", f"  {time}" if time else ""
+        yield before + shortened(printable(name), _WIDTH - cell_len(before + behind)) + behind
         counts = ", ".join(f"{count} {label}" for label, count in zip(LABELS, labels, strict=True))
-        yield f"     {answered} answered; {counts}; {rate}"
+        yield from _indented(f"{answered} answered; {counts}; {rate}", 5)
     yield from ("", LEGEND, BRACKETS, "")
     yield from _matrix(history)
     for change in changes(history):
@@ -123,15 +127,14 @@ def _lines(history: History) -> Iterator[str]:
 
 def _matrix(history: History) -> Iterator[str]:
     """Give a row for each case; runs that do not fit go into a further block."""
-    width = min(_LONGEST_NAME, max(len(printable(case.test_id)) for case in history.cases))
+    width = min(_LONGEST_NAME, max(cell_len(printable(case.test_id)) for case in history.cases))
     most = (_WIDTH - width - 1) // 4
     for first in range(0, len(history.runs), most):
         numbers = range(first, min(first + most, len(history.runs)))
         yield f"{'':{width}} " + "".join(f"{number + 1:4}" for number in numbers)
         for case in history.cases:
-            name = printable(case.test_id)
-            name = name if len(name) <= width else name[: width - 3] + "..."
-            yield f"{name:{width}} " + "".join(f"{cell(case, number):>4}" for number in numbers)
+            name = set_cell_size(shortened(printable(case.test_id), width), width)
+            yield f"{name} " + "".join(f"{cell(case, number):>4}" for number in numbers)
         yield ""
 
 
@@ -139,11 +142,11 @@ def _changed(change: Change) -> Iterator[str]:
     yield f"{change.heading} ({len(change.lines)})"
     for what, more in change.lines[:_LISTED]:
         text, said = printable(what), printable(more)
-        if len(text) + len(said) + 4 <= _WIDTH:
+        if cell_len(text) + cell_len(said) + 4 <= _WIDTH:
             yield f"  {text}  {said}"
         else:
-            yield f"  {text if len(text) + 2 <= _WIDTH else text[: _WIDTH - 5] + '...'}"
-            yield f"      {said}"
+            yield f"  {shortened(text, _WIDTH - 2)}"
+            yield from _indented(said, 6)
     if len(change.lines) > _LISTED:
         yield f"  and {len(change.lines) - _LISTED} more, which the other formats list"
     yield ""
@@ -153,8 +156,30 @@ def _noise(history: History) -> Iterator[str]:
     repeats = groups(history)
     yield repeats.caption
     for row in repeats.rows:
-        yield f"  {printable(row[0])}"
+        yield f"  {shortened(printable(row[0]), _WIDTH - 2)}"
         yield from (f"    {heading}: {value}" for heading, value in zip(repeats.headings[1:], row[1:], strict=True))
+
+
+def shortened(text: str, cells: int) -> str:
+    """Give a text that takes at most so many columns of a console, cut in its middle: names often differ at the end."""
+    if cell_len(text) <= cells:
+        return text
+    left = cells - len(_CUT)
+    tail = set_cell_size(text[::-1], left // 2)[::-1]
+    return set_cell_size(text, left - left // 2) + _CUT + tail
+
+
+def _indented(text: str, indent: int) -> Iterator[str]:
+    """Give a text in as many lines as it needs."""
+    line = ""
+    for word in text.split(" "):
+        for part in chop_cells(word, _WIDTH - indent - 1):
+            longer = f"{line} {part}" if line else part
+            if cell_len(longer) > _WIDTH - indent:
+                yield " " * indent + line
+                longer = part
+            line = longer
+    yield " " * indent + line
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from consumer.offline.decisions import NO_DECISIONS
 from consumer.offline.pages import report_content
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.misses import (
@@ -16,6 +17,7 @@ from consumer.offline.pages.misses import (
     ExplainedTerm,
     Group,
     explained_terms,
+    with_decisions,
 )
 from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
@@ -88,17 +90,21 @@ def _kinds(explanation: Explanation) -> list[str]:
 
 class _Case(NamedTuple):
     line: CaseLine
+    decided: str
     kinds: Sequence[str]
     groups: Sequence[Group]
     texts: SideBySide | None = None
 
 
 def _case(run: ScoredRun, case: CaseLine) -> _Case:
-    explanation = run.explanation_of(case)
+    explanation, decisions = run.explanation_of(case), run.decisions.get(case.test_id, NO_DECISIONS)
+    judged = "" if decisions.verdict is None else decisions.verdict.in_words(shows_text=run.shows_text)
     if explanation is None:
-        return _Case(case, [], _listed(case))
+        groups = [with_decisions(group, decisions, shows_text=run.shows_text) for group in _listed(case)]
+        return _Case(case, judged, [], groups)
     return _Case(
         case,
+        judged,
         _kinds(explanation),
         explained_terms(explanation, case.doubtful, shows_text=run.shows_text),
         side_by_side(explanation, case.doubtful) if run.shows_text else None,

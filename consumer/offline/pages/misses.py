@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from consumer.offline.decisions import CaseDecisions
 from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
@@ -198,14 +199,16 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
     doubted = Group(DOUBTFUL, [_doubted(each, quoted) for each in doubtful])
     listed = (*groups, doubted, Group(USED, used), Group(FOUND, found))
-    decided = {key: decision.in_words(shows_text=shows_text) for key, decision in explanation.decisions.items()}
-    return [
-        group._replace(
-            terms=[replace(each, decided=decided.get((each.criterion, each.text), "")) for each in group.terms]
-        )
-        for group in listed
-        if group.terms
+    return [with_decisions(group, explanation.decisions, shows_text=shows_text) for group in listed if group.terms]
+
+
+def with_decisions(group: Group, decisions: CaseDecisions, *, shows_text: bool) -> Group:
+    """Say of each term what people decided about it."""
+    terms = [
+        replace(each, decided=decisions.of_term(each.criterion, each.text, shows_text=shows_text))
+        for each in group.terms
     ]
+    return group._replace(terms=terms)
 
 
 def _doubted(hit: DoubtfulHit, quoted: Explanation | None) -> ExplainedTerm:

@@ -21,6 +21,7 @@ _PILES: Final[dict[Verdict, str]] = {
     "output": "Outputs that contradict the narrative",
     "look": "To be looked at by a person",
 }
+_USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
 BOUNDS: Final = 'Steps "prompt" and "output" are upper bounds: their missed terms count as found.'
 
@@ -53,10 +54,14 @@ def causes(triage: Triage) -> Table:
 
 
 def piles(triage: Triage) -> Iterator[tuple[str, Sequence[Priced]]]:
-    """Give the proposals by who must act, each pile with its heading."""
+    """Give the proposals by who must act, each pile with its heading; none for what is not there."""
     for verdict in VERDICTS:
-        if pile := triage.of(verdict):
-            yield _PILES[verdict], pile
+        pile = triage.of(verdict)
+        used = [each for each in pile if each.proposal.criterion == "AH"]
+        if lacking := [each for each in pile if each not in used]:
+            yield _PILES[verdict], lacking
+        if used:
+            yield _USED, used
 
 
 def gain(each: Priced) -> str:

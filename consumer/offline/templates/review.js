@@ -5,11 +5,16 @@
   const items = Array.from(document.querySelectorAll(".item[data-item]"));
   let current = -1;
 
+  const mostKeptAlive = 60000; // bytes that a browser sends to the end although the page is left
+
   const send = async (path, content) => {
+    const body = JSON.stringify(content);
+    const keepalive = body.length < mostKeptAlive;
     const answer = await fetch(path, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(content),
+      body,
+      keepalive,
     });
     const said = await answer.json().catch(() => ({ problem: `the server answered ${answer.status}` }));
     if (!answer.ok) throw new Error(said.problem ?? `the server answered ${answer.status}`);
@@ -21,13 +26,14 @@
     output.classList.toggle("problem", isProblem);
   };
 
-  const attempt = async (output, action) => {
-    try {
-      await action();
-    } catch (error) {
+  // One after the other: a decision that follows another one knows of it, and so does not contradict it.
+  let sent = Promise.resolve();
+  const attempt = (output, action) => {
+    sent = sent.then(action).catch((error) => {
       const lost = error instanceof TypeError ? "not kept: safe review does not answer" : `not kept: ${error.message}`;
       tell(output, lost, true);
-    }
+    });
+    return sent;
   };
 
   const select = (place) => {
@@ -53,14 +59,14 @@
         replacement,
       });
       item.dataset.seen = said.seen;
-      form.querySelector(".editor").hidden = true;
-      tell(output, said.words, false);
+      if (choice !== "commented") form.querySelector(".editor").hidden = true;
+      item.querySelector('[data-choice="withdrawn"]').hidden = said.seen === "";
+      tell(output, said.words || "withdrawn: nothing is decided", false);
     });
   };
 
   const edit = (item) => {
     const editor = item.querySelector(".editor");
-    if (!item.querySelector('[data-choice="edit"]')) return;
     editor.hidden = false;
     editor.querySelector("textarea").focus();
   };
@@ -72,18 +78,38 @@
       const comment = form.elements.comment.value;
       const said = await send(`${number}/verdict`, { verdict, seen: form.dataset.seen, test_id: testId, comment });
       form.dataset.seen = said.seen;
-      tell(output, said.words, false);
+      form.dataset.verdict = said.seen ? verdict : "";
+      form.querySelector('button[data-verdict="withdrawn"]').hidden = said.seen === "";
+      tell(output, said.words || "withdrawn: there is no verdict", false);
     });
+  };
+
+  const giveReason = () => {
+    const form = document.getElementById("verdict");
+    if (form.dataset.verdict) judge(form.dataset.verdict);
+    else tell(form.querySelector(".decided"), "not kept yet: choose Safe or Unsafe", true);
   };
 
   const move = (step) => {
     const place = current + step;
     if (place >= 0 && place < items.length) select(place);
-    else if (step > 0) document.getElementById("next")?.click();
-    else if (step < 0 && current <= 0) document.getElementById("previous")?.click();
+    else if (step > 0) sent.then(() => document.getElementById("next")?.click());
+    else if (step < 0 && current <= 0) sent.then(() => document.getElementById("previous")?.click());
   };
 
-  const press = (choice) => items[current]?.querySelector(`[data-choice="${choice}"]`)?.click();
+  const nothing = {
+    accepted: "there is no proposal to accept",
+    edit: "this term cannot be edited here",
+    paraphrase: "nothing in the output says this in other words",
+    withdrawn: "there is no decision to withdraw",
+  };
+
+  const press = (choice) => {
+    const item = items[current];
+    const button = item?.querySelector(`[data-choice="${choice}"]:not([hidden])`);
+    if (button) button.click();
+    else if (item) tell(item.querySelector(".decided"), nothing[choice], true);
+  };
 
   const keys = {
     j: () => move(1),
@@ -93,8 +119,10 @@
     r: () => press("rejected"),
     p: () => press("paraphrase"),
     c: () => items[current]?.querySelector("form").elements.comment.focus(),
+    w: () => press("withdrawn"),
     s: () => judge("safe"),
     u: () => judge("unsafe"),
+    v: () => document.querySelector('button[data-verdict="withdrawn"]:not([hidden])')?.click(),
   };
 
   for (const item of items) {
@@ -105,6 +133,7 @@
       else if (choice) decide(item, choice);
       else if (event.target.matches("input, textarea")) event.target.focus();
     });
+    item.querySelector("form").elements.comment.addEventListener("change", () => decide(item, "commented"));
     item.addEventListener("focusin", () => {
       items[current]?.classList.remove("current");
       current = items.indexOf(item);
@@ -112,15 +141,22 @@
     });
   }
   for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
-  for (const button of document.querySelectorAll("[data-verdict]")) {
+  for (const button of document.querySelectorAll("button[data-verdict]")) {
     button.addEventListener("click", () => judge(button.dataset.verdict));
   }
+  document.getElementById("verdict")?.elements.comment.addEventListener("change", giveReason);
 
   document.addEventListener("keydown", (event) => {
+    if (event.target.matches("textarea") && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      event.target.closest(".editor").querySelector('[data-choice="edited"]').click();
+      items[current]?.focus();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.matches("input, textarea")) {
       if (event.key === "Escape") (items[current] ?? event.target).focus();
-      else if (event.key === "Enter" && (event.ctrlKey || event.target.matches("input"))) event.target.blur();
+      else if (event.key === "Enter" && event.target.matches("input")) event.target.blur();
       return;
     }
     const action = keys[event.key];
