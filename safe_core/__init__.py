@@ -21,7 +21,19 @@ from safe_core.policy import (
     Weights,
 )
 from safe_core.report import REPORT_TYPE, build_report
-from safe_core.scoring import CaseScore, Details, Hits, Label, Passed, Scores, Vacuous, hits_in, score, score_of_hits
+from safe_core.scoring import (
+    LABELS,
+    CaseScore,
+    Details,
+    Hits,
+    Label,
+    Passed,
+    Scores,
+    Vacuous,
+    hits_in,
+    score,
+    score_of_hits,
+)
 from safe_core.testcases import (
     BadTestCase,
     Batch,
@@ -36,6 +48,7 @@ __all__ = [
     "CRITERIA",
     "DEFAULT_POLICY",
     "EMPTY_OUTPUT",
+    "LABELS",
     "MAX_ID_LENGTH",
     "MAX_TERMS",
     "REPORT_TYPE",

@@ -7,22 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, TypeVar, get_args
+from typing import Any, NamedTuple, Self, TypeVar
 
 from safe_core.exact import exact_mean, units
 from safe_core.expectations import Terms
 from safe_core.lowest import LowestNames
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
 from safe_core.remembered import Remembered
-from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
+from safe_core.scoring import LABELS, CaseScore, Details, Label, Passed, Scores, Vacuous
 
 WORST_NAMED = 5
 """How many worst performers, and how many common misses of a kind, a report names (contract.md, "Ties")."""
 
 Version = tuple[int, int, int]
 """Event time in ms, source partition, source offset: the greater is the later result (contract.md, "Latest result")."""
-
-LABELS: tuple[Label, ...] = get_args(Label)
 
 T = TypeVar("T")
 
@@ -198,7 +196,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.cases = 0
-        self.labels: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
+        self.labels = dict.fromkeys(LABELS, 0)
         self.passed = (0, 0, 0)
         self.units: tuple[int, ...] = (0, 0, 0, 0)
 
@@ -412,7 +410,7 @@ class _Standing:
     __slots__ = ("expected", "labels", "runs")
 
     def __init__(self, rows: Iterable[CaseRow] = ()) -> None:
-        self.labels: dict[Label, int] = {"Pass": 0, "Review": 0, "Fail": 0}
+        self.labels = dict.fromkeys(LABELS, 0)
         self.runs = _Counts()
         self.expected = 0
         for row in rows:

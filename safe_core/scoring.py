@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from itertools import compress
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from safe_core.expectations import PreparedExpectations, Terms
 from safe_core.many_term_search import which_occur
@@ -11,6 +11,7 @@ from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules, Thresholds, Weights
 
 Label = Literal["Pass", "Review", "Fail"]
+LABELS: tuple[Label, ...] = get_args(Label)
 
 
 class Scores(NamedTuple):

@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.demo.scorecard import Arrival, BatchCard, Scorecard
-from consumer.offline.scored_run import LABELS
 from consumer.text import printable
-from safe_core import CRITERIA
+from safe_core import CRITERIA, LABELS
 
 _STYLES = {"Pass": "green", "Review": "yellow", "Fail": "red", None: "magenta"}
 _TERMS_SHOWN = 3

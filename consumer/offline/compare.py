@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer.errors import ConfigurationError
-from consumer.offline.scored_run import LABELS, RANKS
+from consumer.offline.scored_run import RANKS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import count_of, natural_order, printable
-from safe_core import CRITERIA, Criterion, Label, Scores
+from safe_core import CRITERIA, LABELS, Criterion, Label, Scores
 from safe_core.exact import exact_mean, units
 from safe_core.intervals import mcnemar, sign_test
 

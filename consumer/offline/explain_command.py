@@ -18,7 +18,7 @@ from consumer.files.batches import Batches, all_narratives_of, batch_names, load
 from consumer.files.outputs import OnDuplicate, open_all
 from consumer.offline.narratives import with_digest
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import (
     ANY_CONCERN,
@@ -33,7 +33,7 @@ from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from safe_core import MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, prepare
+from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose, doubtful_hits
 
 _FROM_TOPIC_SECONDS: Final = 30.0

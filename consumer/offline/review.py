@@ -30,11 +30,11 @@ from consumer.offline.decisions import (
 from consumer.offline.pages.misses import ExplainedTerm, explained_terms
 from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation, labels_of
+from consumer.offline.scored_run import CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage
 from consumer.offline.whole_files import write_whole
 from consumer.text import named, natural_order
-from safe_core import Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
+from safe_core import LABELS, Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
 from safe_core.diagnosis import Passage
 from safe_core.narrative_digests import digest_of_narrative
 

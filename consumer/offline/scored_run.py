@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from consumer.offline.decisions import NO_DECISIONS, CaseDecisions
-from safe_core import CRITERIA, CaseRow, Criterion, Label, Output, Rules, Threshold
+from safe_core import CRITERIA, LABELS, CaseRow, Criterion, Label, Output, Rules, Threshold
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 
-LABELS: tuple[Label, ...] = ("Pass", "Review", "Fail")
 Outcome = Literal["found", "missing", "used"]
 RANKS: Mapping[Label, int] = {label: rank for rank, label in enumerate(reversed(LABELS))}
 """Labels in the order in which they rise: the worst is 0."""

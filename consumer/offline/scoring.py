@@ -15,7 +15,7 @@ from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_l
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
-from consumer.offline.scored_run import LABELS, CaseLine, ScoredRun
+from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.unanswering import Unanswering
 from consumer.terminal import NO_BAR, Bar
@@ -24,6 +24,7 @@ from consumer.wire.input_event import InputEvent
 from consumer.wire.times import milliseconds_of, rfc_3339
 from safe_core import (
     EMPTY_OUTPUT,
+    LABELS,
     MAX_ID_LENGTH,
     UNKNOWN_ARCHETYPE,
     BatchFold,

@@ -11,12 +11,12 @@ from consumer.files.batches import batch_names, chosen, narratives_of, no_batch,
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
 from consumer.offline.proposals import Proposal, ProposedCase
-from consumer.offline.scored_run import LABELS, RANKS, CaseLine, ScoredRun, labels_of
+from consumer.offline.scored_run import RANKS, CaseLine, ScoredRun, labels_of
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import Selection, selections
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import natural_order
-from safe_core import Label, Policy, TestCase
+from safe_core import LABELS, Label, Policy, TestCase
 from safe_core.diagnosis import VERDICTS, Verdict
 
 STEPS: Final[tuple[Verdict, ...]] = ("term", "prompt", "output")

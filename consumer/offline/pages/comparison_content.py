@@ -6,9 +6,8 @@ from typing import Any, Final, NamedTuple
 from consumer.offline.compare import Change, Comparison, NotJudged, Reason, Side
 from consumer.offline.pages.numbers import pass_rate, score
 from consumer.offline.pages.report_content import MISMATCH, Sentence, Table, a_few, settings_of
-from consumer.offline.scored_run import LABELS
 from consumer.text import count_of
-from safe_core import Criterion, Scores
+from safe_core import LABELS, Criterion, Scores
 
 _NAMED: Final = 5
 """How many cases or settings a remark names."""

@@ -18,9 +18,9 @@ from rich.text import Text
 from consumer.offline.pages import report_content as content
 from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable, quoted
-from safe_core import CRITERIA, UNKNOWN_ARCHETYPE
+from safe_core import CRITERIA, LABELS, UNKNOWN_ARCHETYPE
 
 _STYLES_OF_WORDS: Final = {label.upper(): style for label, style in LABEL_STYLES.items()}
 _STATUS_STYLES: Final = {"OK": GREEN, "WARN": YELLOW, "FAIL": RED}

@@ -12,9 +12,8 @@ from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent
 from consumer.offline.pages.report_content import Table, confidentiality
-from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
-from safe_core import Label
+from safe_core import LABELS, Label
 
 LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, no change"
 

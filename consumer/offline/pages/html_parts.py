@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from consumer.offline.pages import report_content
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
-from consumer.offline.scored_run import LABELS
 from consumer.text import count_of, printable
+from safe_core import LABELS
 
 
 def page(name: str, kind: str | None, styles: Sequence[str], script: str | None = None, **shown: object) -> str:

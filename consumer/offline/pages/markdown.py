@@ -17,9 +17,9 @@ from consumer.offline.pages.markdown_parts import (
     table_rows,
 )
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, score
-from consumer.offline.scored_run import LABELS, CaseLine, Explanation, ScoredRun
+from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import count_of
-from safe_core import Label
+from safe_core import LABELS, Label
 
 
 def render_markdown(run: ScoredRun, *, max_bytes: int | None = None) -> str:

@@ -9,9 +9,9 @@ from consumer.offline.pages.console_layout import columns
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.report_content import Table, confidentiality
-from consumer.offline.scored_run import LABELS
 from consumer.offline.triage import Priced, Triage
 from consumer.text import count_of, printable, quoted
+from safe_core import LABELS
 from safe_core.diagnosis import VERDICTS, Verdict
 
 _HEADINGS: Final = ("Step", "Proposals", *LABELS)
