@@ -25,7 +25,8 @@ def list_(
     until: options.Until = None,
     after: options.After = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most this many, the first by partition and offset.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="List only the first ones, by partition and offset."),
     ] = None,
     format_: Annotated[
         options.ShowFormat,
@@ -144,7 +145,7 @@ def replay(
         raise ConfigurationError("--all and names exclude each other: give one of them")
     if selection == Selection() and not every:
         raise ConfigurationError(
-            "which dead letters? Name some, choose by --reason, --since and the like, or give --all"
+            "no dead letters were chosen: name some, choose them by options such as --reason or --since, or give --all"
         )
     loaded = load_for_kafka(kafka_bootstrap_servers=bootstrap_servers, kafka_group_id=group_id, config=config_file)
     if sys.stdin.isatty() and not (yes or dry_run):

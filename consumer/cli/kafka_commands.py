@@ -57,8 +57,8 @@ def worker(
 @topics.command(cls=options.Once, short_help="Create the topics that are missing.")
 def create(
     *,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 8,
-    replication_factor: Annotated[int, typer.Option(min=1, help="Copies of each partition.")] = 1,
+    partitions: Annotated[int, typer.Option(metavar="N", min=1, help="Partitions of each topic.")] = 8,
+    replication_factor: Annotated[int, typer.Option(metavar="N", min=1, help="Copies of each partition.")] = 1,
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> None:
@@ -89,7 +89,7 @@ def publish(
             "-b",
             metavar="GLOB",
             help="With --test-dir: the batches to publish for, a name or a quoted glob. "
-            "Without: the batch of outputs that name none.",
+            "Without --test-dir: the batch for outputs that name none.",
         ),
     ] = None,
     test_dir: options.CheckingTestDir = None,

@@ -151,7 +151,7 @@ def explain(
     if source is not None and (tests or outputs):
         raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
     if source is None and not outputs:
-        raise ConfigurationError("what is to be explained? Give --outputs, or --source")
+        raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
     if sum((failing, label is not None, everything, bool(tests))) > 1:
         raise ConfigurationError("give only one of --test, --failing, --label and --all")
     coordinates = None if source is None else Coordinates.read(source)
@@ -191,11 +191,11 @@ def triage(
 ) -> int:
     """Say what to change first: a proposal for each missed term, and how many cases each change would gain.
 
-    Terms that are to blame themselves are replaced by phrases of the narrative, where this weakens nothing. For what
-    the outputs lack, it proposes one sentence to add to the prompt for each cause. With --write-cases the batch files
-    are written to another folder with the terms replaced; scoring the same outputs against them gives the numbers of
-    the step "term". It shows text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot
-    be used.
+    A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case. For
+    what the outputs lack, it proposes one sentence to add to the prompt for each cause. With --write-cases, the batch
+    files are written to another folder with these terms replaced; if you score the same outputs against that folder,
+    you get the numbers of the step "term". It shows text of narratives, which may contain patient data. It exits with
+    0, or 3 if files cannot be used.
 
     Examples:
 
@@ -219,9 +219,7 @@ def review(
     batch: options.Batch = "*",
     concern: options.AnyConcern = None,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 is any free one.")] = 0,
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who decides; default: the name you are logged in with.")
-    ] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; default: your login name.")] = None,
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -229,7 +227,8 @@ def review(
 
     Accept, edit or reject each proposal, accept a paraphrase, comment, and say whether an output is safe. Decisions are
     kept in safe.decisions.json beside the test cases: no score depends on them. Apply writes the accepted terms into
-    the batch files. The page is served on 127.0.0.1 to whoever has its address, and loads nothing from elsewhere.
+    the batch files. The page is served on 127.0.0.1 to anyone who has its address,
+    and loads nothing from elsewhere.
 
     Example:
 
@@ -268,9 +267,9 @@ def lint(
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
     With --outputs, also terms that no run has found. Exits with 1 for a finding of the severity in --fail-on
-    or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings that
-    are to stay can be kept in a baseline, where "reason" may say why. It shows text of narratives, which may contain
-    patient data.
+    or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
+    that you accept can be kept in a baseline, where "reason" may say why. It shows text of narratives, which may
+    contain patient data.
 
     Examples:
 
@@ -301,13 +300,13 @@ def mutate(
     batch: options.Batch = "*",
     concern: options.AnyConcern = None,
     format_: options.TableOrJson = "table",
-    everything: Annotated[bool, typer.Option("--all", help="List the mutants that were caught, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also list the mutants that were caught.")] = False,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Find errors that test cases would let through: a negation lost, another number, time or side.
+    """Find errors that test cases would let through: a negation removed, a different number, time or side.
 
     For each test case a perfect output is made from its narrative, altered in one dangerous way at a time, and scored.
-    A mutant that still passes has survived: the lists of the test case would not notice this error. Each survivor is
+    A mutant that still passes has survived: the test case would let this error through. Each survivor is
     shown with a phrase of the narrative that would catch it if you added it to a list. It shows text of narratives,
     which may contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
 
@@ -368,7 +367,7 @@ def compare_(
     return compare_command(base, new, asked, format_, output or [], force=force)
 
 
-@app.command(cls=options.Once, name="history", short_help="Show how runs developed, case by case.")
+@app.command(cls=options.Once, name="history", short_help="Follow each test case over many runs.")
 def history_(
     *,
     reports: Annotated[list[Path], typer.Argument(help="JSON reports of safe score, or folders of them.")],
@@ -387,11 +386,11 @@ def history_(
     output: options.HistoryFiles = None,
     force: options.Force = False,
 ) -> int:
-    """Show how runs developed: the label of each case in each run, what never passed, what changes, what got lost when.
+    """Follow each test case over many runs: its label in each, and which never passed, change, or stopped passing.
 
-    Reports of one group repeat one prompt, so differences between them are noise. Shown are the share of cases that
-    pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a report
-    cannot be used.
+    Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
+    cases that pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a
+    report cannot be used.
 
     Examples:
 

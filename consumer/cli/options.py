@@ -96,7 +96,7 @@ Confidence = Annotated[
 
 
 def _at_most(what: str) -> object:
-    return typer.Option(metavar="N", min=0, help=f"Exit 1 above this many {what}.")
+    return typer.Option(metavar="N", min=0, help=f"Exit 1 if there are more {what} than this.")
 
 
 # The further conditions of a gate, read by consumer.offline.gate.

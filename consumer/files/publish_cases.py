@@ -252,7 +252,7 @@ async def publish_cases(
     """
     spec = cases_topic(settings)
     if spec is None:
-        raise ConfigurationError("to which topic? Give --topic, or SAFE_V0_EXPECTATIONS as topic:NAME")
+        raise ConfigurationError("no topic was named: give --topic, or set SAFE_V0_EXPECTATIONS to topic:NAME")
     plan = plan_cases(folder, batch, with_narrative=with_narrative)
     print_message(*plan.remarks)
     connection = Connection.from_settings(settings)

@@ -65,7 +65,9 @@ class TargetBatches:
         """Read `--batch` and `--test-dir`: a glob over the folder's batches, or the name of one that it lacks."""
         if test_dir is None:
             if has_wildcard(batch or ""):
-                raise ConfigurationError("--batch is a pattern, but over which batches? Give --test-dir")
+                raise ConfigurationError(
+                    "--batch is a pattern, which needs a folder of batches: give --test-dir, or the name of one batch"
+                )
             return cls(None, _good_id("--batch", batch))
         pattern = "*" if batch is None else batch
         chosen = load_batches(test_dir, pattern)

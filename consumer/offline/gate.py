@@ -165,7 +165,7 @@ def _lower_bounds(option: str, names: Sequence[str], texts: Sequence[str]) -> It
             raise ConfigurationError(f"{option} {visible(text)} is not written as NAME=FRACTION, such as CR=0.7")
         if name not in names:
             known = ", ".join(names)
-            raise ConfigurationError(f"{option} {visible(text)}: {visible(name)!r} is none of {known}")
+            raise ConfigurationError(f"{option} {visible(text)}: {visible(name)!r} is not one of {known}")
         if name in given:
             raise ConfigurationError(f"{option} names {name} twice: give it once")
         given.add(name)

@@ -299,7 +299,7 @@ def _nothing_selected(batches: Sequence[LoadedBatch], concern: str) -> str:
     concerns = sorted({
         case.concern_id for batch in batches for case in batch.batch.cases if case.concern_id is not None
     })  # fmt: skip
-    what = f"what is there: {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "no test cases at all"
+    what = f"the concerns there are {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "there are none at all"
     return f"no test case of --concern {visible(concern)} in {_file_names(batches)}: {what}"
 
 

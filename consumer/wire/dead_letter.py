@@ -144,8 +144,8 @@ def read_name(text: str) -> Name:
     numeric = all(re.fullmatch("[0-9]{1,18}", number, re.ASCII) for number in (partition, offset))
     if not numeric or topic == [""]:
         raise ConfigurationError(
-            f"{visible(text)} names no dead letter: give PARTITION/OFFSET, as safe dead-letters list prints it, or its "
-            "source as TOPIC/PARTITION/OFFSET"
+            f"{visible(text)} is not the name of a dead letter: give PARTITION/OFFSET, as safe dead-letters list "
+            "prints it, or its source as TOPIC/PARTITION/OFFSET"
         )
     return Source(topic[0], int(partition), int(offset)) if topic else LetterId(int(partition), int(offset))
 

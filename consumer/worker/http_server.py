@@ -54,7 +54,7 @@ async def _listen(runner: web.AppRunner, address: str) -> None:
         await web.TCPSite(runner, *split_address(address)).start()
     except OSError as error:
         raise ConfigurationError(
-            f"SAFE_V0_HTTP_ADDRESS={address} cannot be listened on ({error.strerror or error}): "
+            f"cannot listen on SAFE_V0_HTTP_ADDRESS={address} ({error.strerror or error}): "
             "choose another port, or 0 for any free one"
         ) from error
 

@@ -192,7 +192,7 @@ def test_a_letter_is_named_by_its_place_or_its_source(text: str, name: object) -
 
 @pytest.mark.parametrize("text", ["", "3", "3/", "/41", "/3/41", "a/b/3/41", "3/-1", "3/٤", "-3/4", "t/3/x", "3/4\x1b"])
 def test_what_names_no_letter_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="names no dead letter") as refused:
+    with pytest.raises(ConfigurationError, match="is not the name of a dead letter") as refused:
         read_name(text)
     assert "\x1b" not in str(refused.value)
 
@@ -810,14 +810,14 @@ REFUSED: list[tuple[list[str], str]] = [
     (["list", "--reason", "bad_luck"], "'bad_luck' is not a reason; choose from empty_value, not_utf8,"),
     (["list", "--since", "yesterday"], "--since yesterday is neither a time with a zone"),
     (["list", "--limit", "0"], "must be greater than or equal to 1"),
-    (["list", "--after", "x"], "x names no dead letter"),
+    (["list", "--after", "x"], "x is not the name of a dead letter"),
     (["list", "--after", f"{INPUT}/0/1"], "is not PARTITION/OFFSET"),
     (["list", "--since", "1h", "--since", "2h"], "it is given twice"),
     (["show"], "Missing argument"),
-    (["show", "41"], "41 names no dead letter"),
+    (["show", "41"], "41 is not the name of a dead letter"),
     (["show", "3/41", "--raw"], "--include-value"),
-    (["replay"], "which dead letters?"),
-    (["replay", "--dry-run"], "which dead letters?"),
+    (["replay"], "no dead letters were chosen"),
+    (["replay", "--dry-run"], "no dead letters were chosen"),
     (["replay", "3/41", "--reason", "not_utf8"], "by name or by options, not by both"),
     (["replay", "--all", "--rate", "0"], "must be greater than or equal to 1"),
     (["list"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS"),

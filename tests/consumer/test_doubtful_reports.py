@@ -147,7 +147,7 @@ def test_a_contradiction_is_the_outputs_and_another_field_the_prompts(capsys: py
     explain("--test", "B")
     printed = capsys.readouterr().out
     assert "prompt AC  severe\n" in printed
-    assert "It stands word for word in followup_questions[0], which AC does not read: ask for it in summary." in printed
+    assert "It is word for word in followup_questions[0], which AC does not read: ask for it in summary." in printed
     assert 'The output says "2 hours"; the term and the narrative say "12 hours".' in printed
 
 

@@ -123,7 +123,7 @@ def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsy
 
 WRONG = [
     (["--test", "A-9", "-i", "run.json"], "there is no test case A-9 in "),
-    (["--test", "A-1"], "what is to be explained? Give --outputs, or --source"),
+    (["--test", "A-1"], "nothing to explain was given: give --outputs, or --source"),
     (["--source", "t/0/1", "--test", "A-1"], "--source names one record by itself: leave --test and --outputs out"),
     (["--source", "t/0/1"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (["--source", "t/0"], "--source t/0 is not TOPIC/PARTITION/OFFSET, such as"),

@@ -377,7 +377,7 @@ def test_of_events_all_are_sent_since_the_latest_stands(tmp_path: Path, cases: P
 
 
 USAGE: list[tuple[dict[str, Any], str]] = [
-    ({"batch": "asthma_*"}, "over which batches? Give --test-dir"),
+    ({"batch": "asthma_*"}, "needs a folder of batches: give --test-dir"),
     ({}, "1 test_id without a batch (give --batch or --test-dir): A-2"),
     ({"batch": "a\nb"}, "--batch holds the control character U+000A"),
     ({"batch": "nightly", "run": "r" * 257}, "--run is longer than 256 characters"),

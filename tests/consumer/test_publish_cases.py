@@ -367,11 +367,11 @@ def test_the_last_line_says_what_was_done(folder: Path) -> None:
 # arguments after the folder, environment, the one sentence
 FAILURES: list[tuple[list[str], dict[str, str], str]] = [
     ([], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
-    (["--bootstrap-servers", "b:1"], {}, "to which topic? Give --topic, or SAFE_V0_EXPECTATIONS as topic:NAME"),
+    (["--bootstrap-servers", "b:1"], {}, "no topic was named: give --topic, or set SAFE_V0_EXPECTATIONS to topic:NAME"),
     (
         ["--bootstrap-servers", "b:1"],
         {"SAFE_V0_EXPECTATIONS": "./cases"},
-        "to which topic? Give --topic, or SAFE_V0_EXPECTATIONS as topic:NAME",
+        "no topic was named: give --topic, or set SAFE_V0_EXPECTATIONS to topic:NAME",
     ),
     (["--bootstrap-servers", "b:1", "--topic", "a:b"], {}, "colon"),
     # the input of the worker would be filled with test cases

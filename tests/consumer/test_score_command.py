@@ -110,7 +110,7 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("no batch", ["score", "-c", "K07", "-i", "mixed.json"], {}, "Missing option '--batch'"),
     ("an unknown option", safe_score("--formt", "json"), {}, "No such option: --formt"),
     ("an unknown format", safe_score("--format", "yaml"), {}, "Invalid value for '--format'"),
-    ("no folder of test cases", ["score", "-c", "K07", "-b", "*", "-i", "mixed.json"], {}, "where are the test cases?"),
+    ("no folder of test cases", ["score", "-c", "K07", "-b", "*", "-i", "mixed.json"], {}, "no folder of test cases"),
     ("a missing file", safe_score(outputs="nowhere.json"), {}, "nowhere.json: cannot be read (No such file"),
     ("a missing folder", [*safe_score()[:-1], "nowhere"], {}, "nowhere: cannot be read (No such file"),
     ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),

@@ -94,10 +94,10 @@ def test_no_batch_is_refused_naming_what_there_is(tmp_path: Path) -> None:
 def test_no_case_of_the_concern_is_refused_naming_the_concerns_there_are(tmp_path: Path) -> None:
     write_batch(tmp_path, "asthma_1", a_case("A-1"))
 
-    assert refusal(tmp_path, "I25") == "no test case of --concern I25 in asthma_1.json: what is there: K07"
+    assert refusal(tmp_path, "I25") == "no test case of --concern I25 in asthma_1.json: the concerns there are K07"
     assert refusal(tmp_path, "\x1b[2J") == "--concern holds the control character U+001B"
     write_batch(tmp_path, "asthma_1")
-    assert refusal(tmp_path) == "no test case of --concern K07 in asthma_1.json: no test cases at all"
+    assert refusal(tmp_path) == "no test case of --concern K07 in asthma_1.json: there are none at all"
 
 
 UNUSABLE = [

@@ -110,7 +110,7 @@ def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
 
 def _warning(case: CaseLine, layout: Layout) -> Iterator[Line]:
     if case.input_matches is False:
-        warning = f"This output was {MISMATCH} than its test case tells: what follows says nothing about the prompt."
+        warning = f"This output was {MISMATCH} than that of its test case: what follows says nothing about the prompt."
         yield from layout.wrapped(Text(warning, RED))
 
 

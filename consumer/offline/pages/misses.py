@@ -99,7 +99,7 @@ def _reason_of_prompt(miss: Miss) -> str:
     where = _FIELD_OF[miss.criterion]
     if miss.also_in:
         places = ", ".join(dict.fromkeys(map(quotes.element_name, miss.also_in)))
-        return f"It stands word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
+        return f"It is word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
     if miss.kind == "other_field" and miss.passage:
         place = quotes.element_name(miss.passage)
         return f"{place} has its content, but {miss.criterion} does not read that: ask for it in {where}."
@@ -117,7 +117,7 @@ def _reason_of_prompt(miss: Miss) -> str:
 
 def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:
     if miss.instead is None:
-        return "The output denies, affirms or doubts what the narrative tells otherwise."
+        return "The output and the narrative disagree: one denies what the other says, or is more sure of it."
     place = quotes.element_name(miss.instead)
     said = f'"{quotes.text_of(quoted.output, miss.instead)}"' if quoted else f"something else in {place}"
     return f"The output says {said}; the term and the narrative say {_listed(miss.missing_words)}."
@@ -165,7 +165,7 @@ DOUBTFUL: Final = "Found, but perhaps not meant"
 DOUBTS: Final[Mapping[DoubtfulKind, str]] = {
     "inside_word": "It is found only inside a longer word or number.",
     "negated": "The text denies it; neither the term nor the narrative does.",
-    "other_value": "Another value stands beside it than in the narrative.",
+    "other_value": "The value beside it is not the one in the narrative.",
 }
 USED, FOUND = "Forbidden terms that were used", "Required terms that were found"
 _HEADINGS: Final[Mapping[Verdict, str]] = {

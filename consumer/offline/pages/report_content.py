@@ -183,8 +183,8 @@ def _in_another_field(explanations: Iterable[Explanation]) -> Iterator[Sentence]
         elsewhere.update({(miss.criterion, place.field) for place in miss.also_in})
     for (criterion, field), count in sorted(elsewhere.items(), key=lambda each: (-each[1], each[0])):
         misses = count_of(missed[criterion], f"{criterion} miss", "es")
-        stand = "stands" if count == 1 else "stand"
-        yield Sentence(f"{count} of {misses} {stand} word for word in {field}, which {criterion} does not read.")
+        are = "is" if count == 1 else "are"
+        yield Sentence(f"{count} of {misses} {are} word for word in {field}, which {criterion} does not read.")
 
 
 def _same_summary(explanations: Mapping[str, Explanation]) -> Iterator[Sentence]:
