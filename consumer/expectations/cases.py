@@ -67,7 +67,7 @@ def nameless_count(batch: Batch) -> int:
     return sum(case.test_id is None for case in batch.cases)
 
 
-def verdict(row: Row, where: str) -> TestCase | Poison:
+def case_or_poison(row: Row, where: str) -> TestCase | Poison:
     """The test case, or why it cannot be scored; `where` names the batch."""
     match row:
         case BadTestCase():

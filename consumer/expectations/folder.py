@@ -24,6 +24,7 @@ from consumer.expectations.cases import (
     Holders,
     Row,
     among,
+    case_or_poison,
     compact,
     move,
     nameless_count,
@@ -31,7 +32,6 @@ from consumer.expectations.cases import (
     parse_in_pieces,
     poison,
     rows_of,
-    verdict,
     without_unused,
 )
 from consumer.expectations.source import Answer, ExpectationsKey
@@ -198,7 +198,7 @@ class FolderIndex:
         row = own.rows.get(key.test_id)
         if row is not None:
             # Without the file's name, which is the batch_id of the input.
-            return verdict(row, "the batch's own file")
+            return case_or_poison(row, "the batch's own file")
         if own.is_being_written(now):
             raise Transient("the batch's own file is being written")
         if own.cases is None and own.problem is not None:
@@ -206,7 +206,9 @@ class FolderIndex:
         names = self.holders.get(key.test_id)
         if names is None:
             return self._not_found(key.batch_id + SUFFIX, now)
-        verdicts = ((name, verdict(self.files[name].rows[key.test_id], named([name]))) for name in names_of(names))
+        verdicts = (
+            (name, case_or_poison(self.files[name].rows[key.test_id], named([name]))) for name in names_of(names)
+        )
         return among(verdicts, "batch files")
 
     def _own(self, batch_id: str) -> BatchFile:

@@ -16,6 +16,7 @@ from consumer.expectations.cases import (
     UnusableRecords,
     among,
     as_one,
+    case_or_poison,
     compact,
     expect_the_same,
     move,
@@ -24,7 +25,6 @@ from consumer.expectations.cases import (
     parse_document,
     poison,
     rows_of,
-    verdict,
     without_unused,
 )
 from consumer.expectations.source import ExpectationsKey
@@ -170,7 +170,7 @@ class TopicIndex:
         """Find a test case (contract.md, "Look-up")."""
         row = self._row(key.batch_id, key.test_id)
         if row is not None:
-            return verdict(row, "the batch's own record")
+            return case_or_poison(row, "the batch's own record")
         names = self._holders.get(key.test_id)
         if names is None:
             unread = f", and {len(self._problems)} records cannot be used" if self._problems else ""
@@ -178,7 +178,7 @@ class TopicIndex:
         # In the order that their files would have in a folder.
         in_order = sorted(names_of(names), key=lambda name: name + ".json")
         rows = ((name, self._row(name, key.test_id)) for name in in_order)
-        return among(((name, verdict(row, named([name]))) for name, row in rows if row is not None), "batches")
+        return among(((name, case_or_poison(row, named([name]))) for name, row in rows if row is not None), "batches")
 
     def _row(self, batch_id: str, test_id: str) -> Row | None:
         """What all records of a batch together say about a test_id, None where they do not hold it.

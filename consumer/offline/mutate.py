@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.cases import verdict
+from consumer.expectations.cases import case_or_poison
 from consumer.files.batches import LoadedBatch, batch_names, load_batches, narratives_of, no_batch
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
@@ -136,7 +136,7 @@ def _narrated_tests(policy: Policy, test_dir: Path, pattern: str, concern: str |
 def _of_concern(batch: LoadedBatch, concern: str | None) -> Iterator[TestCase]:
     """Give a batch's test cases of a concern; raises ConfigurationError for one that cannot be used."""
     for test_id, row in batch.rows.items():
-        case = verdict(row, visible(str(batch.path)))
+        case = case_or_poison(row, visible(str(batch.path)))
         if isinstance(case, Poison):
             raise ConfigurationError(f"{visible(test_id)}: {case.detail}; safe lint shows all that is wrong")
         if concern is None or is_of_concern(concern, case):

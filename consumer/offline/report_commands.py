@@ -13,7 +13,7 @@ from consumer.offline.gate import ComparisonGate, Gate, check_borne_out
 from consumer.offline.history import history, report_files
 from consumer.offline.pages import history as history_pages
 from consumer.offline.pages.comparison import RENDERED
-from consumer.offline.pages.comparison_content import remarks, summary, verdict
+from consumer.offline.pages.comparison_content import headline, remarks, summary
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
 from consumer.offline.verify import lines, verify
@@ -69,7 +69,7 @@ def _print_comparison(comparison: Comparison, shown: Format | None) -> None:
     if shown is not None:
         print(RENDERED[shown](comparison), end="")
     if shown != "console":
-        first = f"{verdict(comparison)}: {summary(comparison)}"
+        first = f"{headline(comparison)}: {summary(comparison)}"
         print_message(first, *(each.written(quoted) for each in remarks(comparison)))
         print_message(*([] if comparison.decision is None else [comparison.decision]))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.cases import Row, as_one, rows_of, verdict
+from consumer.expectations.cases import Row, as_one, case_or_poison, rows_of
 from consumer.files.batches import (
     Batches,
     LoadedBatch,
@@ -248,7 +248,7 @@ def _problems(batches: Iterable[LoadedBatch], rows: _Rows) -> Iterator[str]:
     """Name each test case whose expectations cannot be scored against, and why (contract.md, "Batch files")."""
     for batch in batches:
         for test_id, row in rows[batch.name]:
-            judged = verdict(row, visible(str(batch.path)))
+            judged = case_or_poison(row, visible(str(batch.path)))
             if isinstance(judged, Poison):
                 yield f"{'' if test_id is None else visible(test_id) + ': '}{judged.detail}"
 

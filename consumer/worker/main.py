@@ -41,13 +41,13 @@ from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
-from consumer.worker.outcomes import Outcomes
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.role import PartitionLogic, Role, RoleName
 from consumer.worker.role_lifecycle import RoleLifecycle
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
+from consumer.worker.scoring_memory import ScoringMemory
 from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
@@ -249,7 +249,7 @@ class Worker:
             dead_letters=self._dead_letters(verified),
             poison_limits=PoisonLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
-        outcomes = Outcomes(scorer.policy)
+        memory = ScoringMemory(scorer.policy)
         # Partitions that are added later are read from their earliest record.
         known, added = range(verified.partitions["input"]), replace(scorer, input_start="earliest")
         return self._make_role(
@@ -266,7 +266,7 @@ class Worker:
                 self._metrics,
                 now_ms,
                 self._traces.of_partition(settings.kafka_group_id),
-                outcomes,
+                memory,
             ),
         )
 

@@ -27,8 +27,8 @@ from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
 from consumer.wire.trace_headers import caused_by, traced
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
-from consumer.worker.outcomes import Outcome, Outcomes
 from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
+from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
 from consumer.worker.waiting import unless
 from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by
@@ -79,10 +79,10 @@ class ScorerPartition:
         metrics: Metrics,
         now_ms: Callable[[], int],
         spans: SliceSpans | None = None,
-        outcomes: Outcomes | None = None,
+        memory: ScoringMemory | None = None,
     ) -> None:
         self._spans = spans or SliceSpans()
-        self._outcomes = outcomes or Outcomes(settings.policy)
+        self._memory = memory or ScoringMemory(settings.policy)
         self._partition = partition
         self._settings = settings
         self._source = source
@@ -254,11 +254,11 @@ class ScorerPartition:
         if concern_id is None:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
         started = time.perf_counter()
-        outcome = self._outcome(event, found, by)
+        encoded = self._encoded_score(event, found, by)
         input_matches = do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
-                record, event, concern_id, found, outcome,
+                record, event, concern_id, found, encoded,
                 input_matches=input_matches, scored_by=self._scored_by, scored_at=self._scored_at,
             )
         )  # fmt: skip
@@ -271,7 +271,7 @@ class ScorerPartition:
         if record.headers:
             headers = caused_by(traced(headers, record.headers), event.event_id)
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
-        self._count(concern_id, outcome.case, input_matches=input_matches)
+        self._count(concern_id, encoded.case, input_matches=input_matches)
 
     def _count(self, concern_id: str, case: CaseScore, *, input_matches: bool | None) -> None:
         counts = self._counts
@@ -282,9 +282,9 @@ class ScorerPartition:
         if input_matches is False:
             counts["safe_input_mismatches", concern_id] += 1
 
-    def _outcome(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> Outcome:
+    def _encoded_score(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> EncodedScore:
         try:
-            return self._outcomes.of(event.test_id, by, found.prepared, event.output)
+            return self._memory.score(event.test_id, by, found.prepared, event.output)
         except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 
@@ -334,19 +334,19 @@ def scored_record(
     event: InputEvent,
     concern_id: str,
     found: FoundExpectations,
-    outcome: Outcome,
+    encoded: EncodedScore,
     *,
     input_matches: bool | None,
     scored_by: ScoredBy,
     scored_at: int,
 ) -> ScoredRecord[Raw]:
     """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
-    case = outcome.case
+    case = encoded.case
     return ScoredRecord(
         concern_id=concern_id,
         batch_id=event.batch_id,
         run_id=event.run_id,
-        result=outcome.result,
+        result=encoded.result,
         source=SourceShape(record.topic, record.partition, record.offset, event.event_time),
         scorer=scored_by,
         expectations_digest=found.prepared.digest,

@@ -36,8 +36,8 @@ from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letters import DeadLetterTopic
-from consumer.worker.outcomes import Outcome
 from consumer.worker.scorer import scored_record
+from consumer.worker.scoring_memory import EncodedScore
 from safe_core import (
     CaseScore,
     Details,
@@ -210,7 +210,7 @@ def scored(
             InputEvent(test_id, batch, concern, None, None, run, at, Output()),
             concern,
             replace(FOUND, expected_cases=expected),
-            Outcome(case_of(label), encode_result_of(test_id, None, case_of(label))),
+            EncodedScore(case_of(label), encode_result_of(test_id, None, case_of(label))),
             input_matches=None,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,

@@ -14,7 +14,7 @@ from consumer.errors import ConfigurationError
 from consumer.offline.compare import Change, Comparison, Mean, TermChange, compare
 from consumer.offline.gate import ComparisonGate, Decision
 from consumer.offline.pages.comparison import RENDERED, comparison_markdown, console_lines
-from consumer.offline.pages.comparison_content import ONE_RUN_EACH, remarks, verdict
+from consumer.offline.pages.comparison_content import ONE_RUN_EACH, headline, remarks
 from consumer.offline.stored_report import read_report
 from consumer.text import printable
 from safe_core import DEFAULT_POLICY, EMPTY_OUTPUT, Expectations, Output, Policy
@@ -134,7 +134,7 @@ def test_a_report_is_no_different_from_itself() -> None:
     comparison = compared(BASE, BASE)
     assert (comparison.fell, comparison.rose, comparison.moved) == ([], [], [])
     assert comparison.sign_test_p == comparison.mcnemar_p == 1.0
-    assert verdict(comparison) == "No regression"
+    assert headline(comparison) == "No regression"
     assert not list(remarks(comparison))
 
 

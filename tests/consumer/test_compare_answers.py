@@ -17,7 +17,7 @@ from consumer.errors import ConfigurationError
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.gate import ComparisonGate
 from consumer.offline.pages.comparison import comparison_html, comparison_markdown, console_lines
-from consumer.offline.pages.comparison_content import verdict
+from consumer.offline.pages.comparison_content import headline
 from consumer.text import natural_order
 from tests.consumer.test_compare import ALL, case, nasty, report
 from tests.consumer.test_html_page import OURS, Page
@@ -76,7 +76,7 @@ def test_cases_that_one_side_does_not_answer_are_listed_and_not_judged() -> None
 def test_a_report_that_answers_less_is_no_report_without_a_regression() -> None:
     comparison = compare(BASE, NEW)
     assert comparison.fell == []
-    assert verdict(comparison) == "2 lost cases"
+    assert headline(comparison) == "2 lost cases"
     assert next(console_lines(comparison)) == (
         "2 lost cases: of 2 judged cases, 0 got a worse label, 1 a better one, 1 kept theirs. "
         "Not judged: 5 cases. Lost: 2 of these, with 8 required terms that base found."

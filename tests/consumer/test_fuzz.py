@@ -19,7 +19,7 @@ from consumer.wire.input_event import decode as real_decode
 from consumer.wire.scored_record import encode_result_of
 from consumer.worker import scorer as scorer_module
 from consumer.worker.dead_letters import append_dead_letter
-from consumer.worker.outcomes import Outcome, Outcomes
+from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from safe_core import DEFAULT_POLICY, CaseScore, JudgedBy, Output, PreparedExpectations, score
 from tests.support.drawing import cases
 from tests.support.fuzzing import CANARY, NOW, Case, Examiner, Finding
@@ -164,11 +164,13 @@ WRONG_SCORES: list[tuple[Callable[[CaseScore], CaseScore], str]] = [
 def test_a_defect_of_scoring_is_found(
     examiner: Examiner, monkeypatch: pytest.MonkeyPatch, defect: Callable[[CaseScore], CaseScore], finding: str
 ) -> None:
-    def of(_self: Outcomes, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output) -> Outcome:
+    def score_(
+        _self: ScoringMemory, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output
+    ) -> EncodedScore:
         case = defect(score(expected, output, DEFAULT_POLICY.rules_for(by.metric_id, by.archetype)))
-        return Outcome(case, encode_result_of(test_id, by.archetype, case))
+        return EncodedScore(case, encode_result_of(test_id, by.archetype, case))
 
-    monkeypatch.setattr(Outcomes, "of", of)
+    monkeypatch.setattr(ScoringMemory, "score", score_)
     with pytest.raises(Finding, match=finding):
         examiner.examine(GOOD)
 

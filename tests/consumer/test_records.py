@@ -42,8 +42,8 @@ from consumer.wire.scored_record import (
 )
 from consumer.wire.times import rfc_3339
 from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
-from consumer.worker.outcomes import Outcome
 from consumer.worker.scorer import scored_record
+from consumer.worker.scoring_memory import EncodedScore
 from safe_core import (
     CaseScore,
     Details,
@@ -124,7 +124,8 @@ def scored_value(
 ) -> bytes:
     return encode_scored(
         scored_record(
-            Fetched(**record), event, "I25", FOUND, Outcome(case, encode_result_of(event.test_id, archetype, case)),
+            Fetched(**record), event, "I25", FOUND,
+            EncodedScore(case, encode_result_of(event.test_id, archetype, case)),
             input_matches=None, scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
         )
     )  # fmt: skip

@@ -28,8 +28,8 @@ from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.scored_record import ScoredBy, decode_scored, row_of
-from consumer.worker import outcomes
 from consumer.worker import scorer as scorer_module
+from consumer.worker import scoring_memory
 from consumer.worker.dead_letters import DeadLetterTopic
 from consumer.worker.poison_limit import PoisonLimits
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
@@ -456,7 +456,7 @@ async def test_a_defect_of_ours_stops_no_partition(site: Site, monkeypatch: pyte
     def defective(*_: object) -> None:
         raise ZeroDivisionError(SECRET)
 
-    monkeypatch.setattr(outcomes, "hits_in", defective)
+    monkeypatch.setattr(scoring_memory, "hits_in", defective)
     outgoing = await site.score(event(), Fetched(b"", 1))
     assert outgoing.outcomes == ["scorer_error", "empty_value"]
     detail = outgoing.written[0].headers["safe.dlq.detail"] or b""

@@ -24,7 +24,7 @@ from typing_extensions import override
 import consumer
 import safe_core
 from consumer.errors import REASONS, Poison
-from consumer.expectations.cases import nameless_count, parse_document, rows_of, verdict
+from consumer.expectations.cases import case_or_poison, nameless_count, parse_document, rows_of
 from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
@@ -193,7 +193,7 @@ def _answers(raw: bytes) -> Mapping[str, FoundExpectations | Poison]:
         return {}
     rows = rows_of(batch)
     expected = len(rows) + nameless_count(batch)
-    return {test_id: _found(verdict(row, "B.json"), expected) for test_id, row in rows.items()}
+    return {test_id: _found(case_or_poison(row, "B.json"), expected) for test_id, row in rows.items()}
 
 
 def _found(case: safe_core.TestCase | Poison, expected: int) -> FoundExpectations | Poison:

@@ -29,7 +29,7 @@ def _named(comparison: Comparison, case: Change | NotJudged, escaped: Callable[[
 
 def console_lines(comparison: Comparison) -> Iterator[str]:
     """Yield the lines for a console."""
-    yield f"{content.verdict(comparison)}: {content.summary(comparison)}"
+    yield f"{content.headline(comparison)}: {content.summary(comparison)}"
     for which, side in (("base", comparison.base), ("new ", comparison.new)):
         yield f"  {which}  {printable(side.name)}, {content.counts(side)}"
     for remark in content.remarks(comparison):
@@ -100,7 +100,7 @@ def comparison_markdown(comparison: Comparison, *, max_bytes: int | None = COMME
 def _top(comparison: Comparison) -> Iterator[str]:
     """Yield what is never left out, block by block."""
     yield f"{mark('comparison')}\n# SAFE v0: comparison for concern {literal(comparison.new.concern_id)}\n"
-    yield f"**{content.verdict(comparison)}**: {content.summary(comparison)}\n"
+    yield f"**{content.headline(comparison)}**: {content.summary(comparison)}\n"
     if comparison.decision is not None:
         yield f"Gate: {literal(comparison.decision)}\n"
     warned = [f"- **Attention**: {remark.written(literal)}\n" for remark in content.remarks(comparison)]

@@ -1,4 +1,4 @@
-"""What a comparison says, before any page lays it out: the verdict, the remarks, the numbers, the lists of cases."""
+"""What a comparison says, before any page lays it out: the headline, the remarks, the numbers, the lists of cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -96,7 +96,7 @@ _ON_OR_OFF: Final = {True: "on", False: "off", None: "not told"}
 # --- the words of every page ------------------------------------------------------------------------------------------
 
 
-def verdict(comparison: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """Give the first words: how many judged cases have a worse label, and how many cases are lost."""
     worse, lost = len(comparison.fell), len(comparison.lost)
     told = [*([count_of(worse, "regression")] if worse else []), *([count_of(lost, "lost case")] if lost else [])]
@@ -104,7 +104,7 @@ def verdict(comparison: Comparison) -> str:
 
 
 def summary(comparison: Comparison) -> str:
-    """Give the sentences behind the verdict."""
+    """Give the sentences behind the headline."""
     fell, rose, moved = len(comparison.fell), len(comparison.rose), len(comparison.moved)
     total = len(comparison.cases)
     kept = f"{total - fell - rose} kept theirs" + (f" ({moved} with other scores or terms)" if moved else "")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.wire.scored_record import result_of
-from consumer.worker import outcomes
-from consumer.worker.outcomes import Outcomes
+from consumer.worker import scoring_memory
+from consumer.worker.scoring_memory import ScoringMemory
 from safe_core import Expectations, JudgedBy, Output, Policy, prepare, score
 
 POLICY = Policy.from_document(
@@ -41,25 +41,25 @@ cases = st.tuples(
 def test_what_is_met_again_scores_as_it_would_by_itself(
     met: list[tuple[str, JudgedBy, Expectations, Output]],
 ) -> None:
-    remembering = Outcomes(POLICY)
+    remembering = ScoringMemory(POLICY)
     for test_id, by, expectations, output in met:
         expected = prepare(expectations)
-        outcome = remembering.of(test_id, by, expected, output)
+        outcome = remembering.score(test_id, by, expected, output)
         assert outcome.case == score(expected, output, POLICY.rules_for(by.metric_id, by.archetype))
         assert bytes(outcome.result) == msgspec.json.encode(result_of(test_id, by.archetype, outcome.case))
 
 
 def test_an_output_that_holds_the_same_terms_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    remembering = Outcomes(POLICY)
+    remembering = ScoringMemory(POLICY)
     expected = prepare(Expectations(("fever",), (), ()))
-    first = remembering.of("T1", JudgedBy("S11", "S11", None), expected, Output(("fever",)))
-    monkeypatch.delattr(outcomes, "score_of_hits")
-    assert remembering.of("T1", JudgedBy("S11", "S11", None), expected, Output((), "a fever of 39.2")) is first
+    first = remembering.score("T1", JudgedBy("S11", "S11", None), expected, Output(("fever",)))
+    monkeypatch.delattr(scoring_memory, "score_of_hits")
+    assert remembering.score("T1", JudgedBy("S11", "S11", None), expected, Output((), "a fever of 39.2")) is first
 
 
 def test_a_long_result_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "_LONGEST_REMEMBERED", 10)
-    remembering = Outcomes(POLICY)
-    outcome = remembering.of("T1", JudgedBy("S11", "S11", None), prepare(Expectations()), Output())
+    monkeypatch.setattr(scoring_memory, "_LONGEST_REMEMBERED", 10)
+    remembering = ScoringMemory(POLICY)
+    outcome = remembering.score("T1", JudgedBy("S11", "S11", None), prepare(Expectations()), Output())
     assert json.loads(bytes(outcome.result))["test_id"] == "T1"
     assert not remembering._met

@@ -25,30 +25,30 @@ _MOST_REMEMBERED = 8_192
 _LONGEST_REMEMBERED = 4_096  # bytes
 
 
-class Outcome(NamedTuple):
+class EncodedScore(NamedTuple):
     """The scores of one case, and the `result` of its scored record, which says the same."""
 
     case: CaseScore
     result: Raw
 
 
-class Outcomes:
-    """The outcomes of cases under one policy; all partitions of a worker share one memory."""
+class ScoringMemory:
+    """Scores outputs under one policy, and remembers what it did; all partitions of a worker share one memory."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._met: Remembered[tuple[str, JudgedBy, str, Hits], Outcome] = Remembered(_MOST_REMEMBERED)
+        self._met: Remembered[tuple[str, JudgedBy, str, Hits], EncodedScore] = Remembered(_MOST_REMEMBERED)
 
-    def of(self, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output) -> Outcome:
+    def score(self, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output) -> EncodedScore:
         """Score an output, as `safe_core.score` does."""
         hits = hits_in(output, expected)
         key = (test_id, by, expected.digest, hits)
         return self._met.get(key) or self._worked_out(key, expected)
 
-    def _worked_out(self, key: tuple[str, JudgedBy, str, Hits], expected: PreparedExpectations) -> Outcome:
+    def _worked_out(self, key: tuple[str, JudgedBy, str, Hits], expected: PreparedExpectations) -> EncodedScore:
         test_id, by, _, hits = key
         case = score_of_hits(expected, hits, self._policy.rules_for(by.metric_id, by.archetype))
-        outcome = Outcome(case, encode_result_of(test_id, by.archetype, case))
-        if len(bytes(outcome.result)) <= _LONGEST_REMEMBERED:
-            self._met.keep(key, outcome)
-        return outcome
+        encoded = EncodedScore(case, encode_result_of(test_id, by.archetype, case))
+        if len(bytes(encoded.result)) <= _LONGEST_REMEMBERED:
+            self._met.keep(key, encoded)
+        return encoded
