@@ -130,7 +130,9 @@ class Narrative:
             last = _end_of_phrase(match.items, last)
             whole = self._phrases.whole(match.sentence, first, last, denies=wanted.denies, scales=wanted.scales)
             told = match.items[whole[0] : whole[1] + 1] if whole is not None else ()
-            if not told or not _is_phrase(told, wanted.term) or (stretches and _tells_more(told, wanted.term)):
+            if not told or not _is_phrase(told, wanted.term) or _runs_on(told, match):
+                return ()
+            if stretches and _tells_more(told, wanted.term):
                 return ()
             stretch = self._phrases.stretch(told)
             if stretch is None:
@@ -234,6 +236,18 @@ def _end_of_phrase(items: Sequence[Item], last: int) -> int:
 def _tells_more(items: Sequence[Item], term: Term) -> bool:
     """Tell whether words hold a value that the term has not, and so may be about something else."""
     return any(item.value is not None and item.key not in term.core for item in items)
+
+
+def _runs_on(items: Sequence[Item], match: Match) -> bool:
+    """Tell whether words go on over a comma to a value that the term does not ask for.
+
+    "delayed until 11:30, accounting for a 1.5-hour wait" for "1.5-hour delay": no output says all this in one piece.
+    """
+    if not any(item.pause for item in items[1:]):
+        return False
+    lacking = [item.value for item in match.absent if item.value is not None]
+    others = (item.value for item in items if item.value is not None and item.key not in match.term.core)
+    return any(not any(each.is_alternative(other) for each in lacking) for other in others)
 
 
 def _common(sentence: Sentence, narrative: str, read: str, wanted: frozenset[str], *, trimmed: bool) -> Iterator[_Run]:

@@ -174,7 +174,7 @@ def check_writable(asked: Iterable[Destination], inputs: Sequence[Path], *, forc
 
 def _check_not_an_input(path: Path, inputs: Sequence[Path]) -> None:
     if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
-        raise ConfigurationError(f"--output {visible(str(path))} is an input; did you mean --outputs?")
+        raise ConfigurationError(f"--output {visible(str(path))} is an input; name another file")
 
 
 def _check_own_or_new(path: Path) -> None:

@@ -16,6 +16,7 @@ from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all
+from consumer.offline.decisions import Decisions
 from consumer.offline.narratives import with_digest
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
@@ -69,11 +70,13 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     labels = _LABELS_OF[request.which] if not request.test_ids else LABELS
     shows_text = request.format == "console" or request.include_text
     runs: list[ScoredRun] = []
+    decisions = Decisions.to_show(request.test_dir)
     with progress_bar(message_console(), "reading", None) as bar:
         for selection in _selections(request):
             run, remarks = score_files(
                 selection, files, policy, generated_at="", on_duplicate=request.on_duplicate,
-                explain="with text" if shows_text else "without text", explained_labels=labels, bar=bar,
+                explain="with text" if shows_text else "without text", explained_labels=labels,
+                decisions=decisions, bar=bar,
             )  # fmt: skip
             runs.append(run)
             print_message(*remarks)

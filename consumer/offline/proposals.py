@@ -25,7 +25,8 @@ from safe_core.whole_phrases import Stretch
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (
-    "No words of the narrative can replace the term without weakening the test case. A person must change it."
+    "No words of the narrative say the same without weakening the test case or asking for more. "
+    "A person must change the term."
 )
 _VERBATIM: Final = (
     "The narrative says this word for word; the output says it in other words or in several places. "

@@ -10,6 +10,7 @@ from consumer.exit_codes import CODE_OF_GATE, CODE_OF_LABEL
 from consumer.files.batches import batch_names
 from consumer.files.json_text import json_text
 from consumer.files.outputs import OnDuplicate, OutputFile, open_outputs, output_files
+from consumer.offline.decisions import Decisions
 from consumer.offline.destinations import (
     Destination,
     Format,
@@ -76,6 +77,8 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
     files = [open_outputs(path) for path in paths]
     if request.gate is not None and (needs := request.gate.needs(len(selection.cases))) is not None:
         print_message(needs)
+    shows_decisions = any(each.format == "html" for each in asked)
+    decisions = Decisions.to_show(request.test_dir) if shows_decisions else None
     with _progress(files) as bar:
         run, remarks = score_files(
             selection,
@@ -85,6 +88,7 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
             on_duplicate=request.on_duplicate,
             explain=request.explain,
             allow_empty=request.allow_empty,
+            decisions=decisions,
             bar=bar,
         )
     print_message(*remarks, *_without_text(run, asked))

@@ -76,8 +76,17 @@ class _Answer(NamedTuple):
 class Scoring:
     """The rolling state of one run; add_file() for each file in order, then finish()."""
 
-    def __init__(self, selection: Selection, policy: Policy, on_duplicate: OnDuplicate | None, *, keep: bool) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        policy: Policy,
+        on_duplicate: OnDuplicate | None,
+        decisions: Decisions | None = None,
+        *,
+        keep: bool,
+    ) -> None:
         self._selection, self._policy, self._on_duplicate, self._keep = selection, policy, on_duplicate, keep
+        self._decisions = decisions
         self._answers = Answers(selection)
         # Of selections over the same files, the first alone tells what answers none of them.
         self._others = [Answers(each) for each in selection.others] if selection.is_first else []
@@ -234,9 +243,9 @@ class Scoring:
         answer = self._standing.get(test_id)
         return self._told.of_case(test_id) if answer is None else answer.narrative
 
-    def _decisions(self) -> dict[str, CaseDecisions]:
-        decisions = Decisions.to_show(self._selection.test_dir)
-        if not (decisions.terms or decisions.cases):
+    def _decided(self) -> dict[str, CaseDecisions]:
+        decisions = self._decisions
+        if decisions is None or not (decisions.terms or decisions.cases):
             return {}
         return {
             test_id: decisions.of_case(test_id, digest_of_narrative(self._narrative(test_id)))
@@ -367,7 +376,7 @@ class Scoring:
                 "on_duplicate": self._on_duplicate,
             },
         }
-        return ScoredRun(report | more, cases, decisions=self._decisions())
+        return ScoredRun(report | more, cases, decisions=self._decided())
 
     def _line(self, test_id: str, selected: SelectedCase) -> CaseLine:
         answer = self._standing.get(test_id)
@@ -460,15 +469,17 @@ def score_files(
     explain: Explain | None = None,
     explained_labels: Collection[Label] = LABELS,
     allow_empty: bool = True,
+    decisions: Decisions | None = None,
     bar: Bar = NO_BAR,
 ) -> tuple[ScoredRun, Sequence[str]]:
     """Score files against a selection; gives the run, and remarks for the person who asked for it.
 
     Where it is to be explained, the outputs that stand are kept in memory; `explained_labels` are those of the cases
-    that are explained. The bar is told of each entry that is read, then of each case that is explained. Raises
-    ConfigurationError for what cannot be used, or where nothing answers any case and that is not allowed.
+    that are explained, and `decisions` are for the pages that show them. The bar is told of each entry that is read,
+    then of each case that is explained. Raises ConfigurationError for what cannot be used, or where nothing answers any
+    case and that is not allowed.
     """
-    scoring = Scoring(selection, policy, on_duplicate, keep=explain is not None)
+    scoring = Scoring(selection, policy, on_duplicate, decisions, keep=explain is not None)
     for file in files:
         scoring.add_file(file, bar)
     run = scoring.finish(generated_at, allow_empty=allow_empty)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from consumer.files.batches import batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
+from consumer.offline.decisions import Decisions
 from consumer.offline.proposals import Proposal, ProposedCase
 from consumer.offline.scored_run import RANKS, CaseLine, ScoredRun, labels_of
 from consumer.offline.scoring import score_files
@@ -186,10 +187,11 @@ def triage(
         raise no_batch(request.test_dir, request.batch, names)
     runs: list[tuple[Selection, ScoredRun]] = []
     remarks: list[str] = []
+    decisions = Decisions.to_show(request.test_dir)
     for selection in selections(request.test_dir, request.batch, request.concern):
         run, more = score_files(
             selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text",
-            bar=bar,
+            decisions=decisions, bar=bar,
         )  # fmt: skip
         runs.append((selection, run))
         remarks.extend(more)

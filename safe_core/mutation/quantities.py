@@ -163,7 +163,7 @@ def _digits(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
     if _is_in_order(cut, at, other):
         yield from _counted(cut, at, other)
     if most is not None and float(numeral[0]) > most >= _LEAST_DIASTOLIC:
-        yield cut.altered("number", at, at, f"{numeral[0]}/{_other_numeral(whole, None, '')}")
+        yield cut.altered("number", at, at, f"{numeral[0]}/{_other_numeral(whole, float(numeral[0]) - 1, '')}")
     is_single = len(written) == 1 and value.type == "number" and cut.between(at) != "^"
     if is_single and written != "0" and _is_in_order(cut, at, f"1{written}"):
         yield from _counted(cut, at, f"1{written}")
@@ -197,9 +197,10 @@ def _is_in_order(cut: Cut, at: int, other: str) -> bool:
 
 
 def _bound_of_range(cut: Cut, at: int, step: int) -> float | None:
-    """Give the other number of a range, written with a dash or "to"."""
+    """Give the other number of a range, written with a dash, "to", or "between" and "and"."""
     is_dashed = cut.between(max(at, at + step)) in {"-", "\u2013"}
-    is_worded = cut.folded(at + step) == "to"
+    before = cut.folded(at - 1 if step > 0 else at - 3)
+    is_worded = cut.folded(at + step) == "to" or (cut.folded(at + step) == "and" and before == "between")
     folded = cut.folded(at + step if is_dashed else at + 2 * step) if is_dashed or is_worded else ""
     return float(folded) if _WHOLE.fullmatch(folded) else None
 

@@ -131,7 +131,7 @@ def test_an_input_is_never_replaced(tmp_path: Path) -> None:
     link.symlink_to(source)
     for force in (False, True):
         for path in (source, link, tmp_path / "." / "run.json"):
-            with pytest.raises(ConfigurationError, match=r"run\.json is an input; did you mean --outputs\?|link\.json"):
+            with pytest.raises(ConfigurationError, match=r"run\.json is an input; name another file|link\.json"):
                 check(path, source, force=force)
 
 

@@ -315,15 +315,16 @@ def test_each_format_of_explain_has_the_decisions_and_comments_only_with_text(
 
 @pytest.mark.parametrize("content", ["[]", '{"safe_decisions": 7}'])
 def test_where_decisions_cannot_be_used_commands_say_so_and_go_on(
-    content: str, review: Review, outputs: Path, capsys: pytest.CaptureFixture[str]
+    content: str, review: Review, outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = ["-i", str(outputs), "-t", str(review.folder)]
     commands = (
         ["lint", str(review.folder), "--fail-on", "never"],
         ["triage", *common, "-b", "b1"],
         ["explain", "--all", *common],
-        ["score", "-c", "K07", "-b", "b1", *common, "--explain", "--fail-on", "never"],
+        ["score", "-c", "K07", "-b", "b1", *common, "--fail-on", "never", "--force", "-o", str(tmp_path / "page.html")],
     )
+    shows_none = ["score", "-c", "K07", "-b", "b1", *common, "--fail-on", "never", "-f", "json"]
     told = []
     for text in (None, content):
         if text is not None:
@@ -332,7 +333,9 @@ def test_where_decisions_cannot_be_used_commands_say_so_and_go_on(
             assert main(command) == 0, command
             captured = capsys.readouterr()
             told.append(captured.out)
-            assert ("safe: decisions are not shown: " in captured.err) is (text is not None), command
+            assert captured.err.count("safe: decisions are not shown: ") == (text is not None), command
+    assert main(shows_none) == 0
+    assert "decisions" not in capsys.readouterr().err
     assert [re.sub("20..-.*", "", text) for text in told[:4]] == [re.sub("20..-.*", "", text) for text in told[4:]]
     assert main(["review", *common]) == 3
     assert "away" in capsys.readouterr().err

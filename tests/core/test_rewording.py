@@ -27,6 +27,16 @@ CASES: list[tuple[str, str, list[tuple[str, ...]]]] = [
     ),
     # another value of the narrative is taken in
     ("9-hour wait", "nothing of it", [("8-hour wait",)]),
+    # words that run on to a value which the term does not ask for are taken only from the output
+    ("an 8-hour delay", "nothing of it", []),
+    (
+        "an 8-hour delay",
+        "surgery was delayed until 02:00, resulting in an 8-hour wait.",
+        [
+            ("delayed until 02:00, resulting in an 8-hour wait",),
+            ("Surgery was delayed until 02:00, resulting in an 8-hour wait",),
+        ],
+    ),
     # a denial stays
     ("there is no sign of infection", "no signs of infection were seen", [("no signs of infection",)]),
     # what the narrative does not tell cannot be said in its words
