@@ -2,7 +2,7 @@
 
 from safe_core.diagnosis.words import by_spelling, stem, word_set
 
-_ARTICLES = "a an the this that these those his her its their our my your such any some"
+_ARTICLES = "a an the this that these those his her its their our my your such any some x"
 _PREPOSITIONS = (
     "of in on at to for with by from into onto about as per via upon over through towards toward along among around "
     "across between near off out up until till during"
