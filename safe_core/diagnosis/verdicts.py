@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from safe_core.diagnosis.accounts import are_two_accounts
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
@@ -66,7 +67,7 @@ class Judge:
             return Judgement("look" if in_narrative == "yes" and self._is_reworded(said) else "term")
         told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
         if contradicting := self._contradicting(evidence, told):
-            return Judgement("output", contradicting)
+            return contradicting
         if in_narrative == "no":
             return Judgement("term")
         return Judgement("look" if BY_KIND[kind] == "look" else self._of_wording(evidence, told))
@@ -80,21 +81,35 @@ class Judge:
             return "term"
         return "look" if is_paraphrased(evidence.term, evidence.read, evidence.most_sentences) else "prompt"
 
-    def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Finding | None:
+    def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Judgement | None:
         """Find what contradicts a term, first in what the criterion reads; a question claims nothing but values."""
         if not told or self._narrative is None:
             return None
         for contradictions in self._claiming:
-            if found := next(_asked_for(evidence.term, contradictions.of(told)), None):
+            if found := next(self._asked_for(evidence.term, contradictions.of(told)), None):
                 return found
             is_read = contradictions.said is evidence.read
             matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
             if match := changed_certainty(told, matches, self._narrative):
                 certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
-                return Finding(match.passage, certainties or evidence.term.essential)
+                return Judgement("output", Finding(match.passage, certainties or evidence.term.essential))
         values = [at for at in told if at.item.value]
         asking = (each for contradictions in self._asking for each in contradictions.of(values))
-        return next(_asked_for(evidence.term, asking), None) if values else None
+        return next(self._asked_for(evidence.term, asking), None) if values else None
+
+    def _asked_for(self, term: Term, found: Iterator[Contradiction]) -> Iterator[Judgement]:
+        """Judge the contradictions of words that a term has; what is only denied or affirmed stands for nothing else.
+
+        A value that the narrative has from another source is for a person.
+        """
+        own = {item.key: item for item in reversed(term.items)}
+        for each in found:
+            if item := own.get(each.told.item.key):
+                instead = each.instead.spot
+                if each.instead.item.value and are_two_accounts(each.told, instead.item.key, self._narrative):
+                    yield Judgement("look")
+                is_other = instead.item.key != item.key
+                yield Judgement("output", Finding(instead.passage, (item,), instead if is_other else None))
 
     def _is_reworded(self, said: Wording) -> bool:
         """Tell whether the nearest passage may say in words foreign to the narrative what it lacks of a term."""
@@ -106,12 +121,3 @@ class Judge:
             return False
         foreign = len(foreign_words(match, self._narrative))
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
-
-
-def _asked_for(term: Term, found: Iterator[Contradiction]) -> Iterator[Finding]:
-    """Give the contradictions of words that a term has; what is only denied or affirmed stands for nothing else."""
-    own = {item.key: item for item in reversed(term.items)}
-    for each in found:
-        if item := own.get(each.told.item.key):
-            instead = each.instead.spot
-            yield Finding(instead.passage, (item,), instead if instead.item.key != item.key else None)
