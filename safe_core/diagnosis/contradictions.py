@@ -15,12 +15,13 @@ from typing import Final
 from safe_core.diagnosis.opposites import are_opposites, opposites_of
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, root, shared
+from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, is_in_clause, root, shared
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
+_OR: Final = frozenset(("or", "nor"))
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 
 
@@ -82,7 +83,7 @@ class Contradictions:
         """Find where the output claims what the narrative denies, or denies what it claims."""
         places = self._places(self.said, told.item.key)
         denied = told.is_denied() if places else False
-        turned = [at for at in places if at.is_denied() != denied]
+        turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
         if not turned:
             return None
         around = told.around()
@@ -167,7 +168,7 @@ def _is_compared(at: At) -> bool:
 def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
     clause: list[At] = []
     for at in told:
-        if clause and (at.item.pause or at.item.folded in PARTING):
+        if clause and (at.item.pause or at.item.folded in PARTING or at.item.folded in _OR):
             yield clause
             clause = []
         clause.append(at)
@@ -209,7 +210,7 @@ def _questions(item: Item) -> Iterator[str]:
 
 def _shared_there(around: Around, found: At) -> int:
     its = found.around()
-    return shared(around, its) if around and its else _ALONE
+    return shared(around, its) if is_in_clause(around) and its else _ALONE
 
 
 def _most_shared(around: Around, places: Iterable[At]) -> int:

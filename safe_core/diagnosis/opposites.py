@@ -40,6 +40,7 @@ _ANTONYMS = {
         "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
         "inserted placed | removed",
         "divided severed | preserved spared",
+        "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken",
         "gained gain | lost loss",
         "rose risen increased | fell fallen dropped",
         "flexion | extension",

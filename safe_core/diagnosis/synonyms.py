@@ -94,7 +94,7 @@ _LINES: Final = (
     "skin cutaneous",
     # what is done and what becomes of it
     "stop stopped discontinue discontinued cease withdraw withdrawn withhold withheld",
-    "start started begin commence initiate resume restart",
+    "start started begin commence initiate resume restart onset",
     "continue carry remain stay persist",
     "increase raise escalate",
     "reduce reduced decrease lower halve halved cut",
