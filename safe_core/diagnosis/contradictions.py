@@ -21,7 +21,7 @@ _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scale
 _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
-_OR: Final = frozenset(("or", "nor"))
+_ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 
 
@@ -168,7 +168,7 @@ def _is_compared(at: At) -> bool:
 def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
     clause: list[At] = []
     for at in told:
-        if clause and (at.item.pause or at.item.folded in PARTING or at.item.folded in _OR):
+        if clause and (at.item.pause or at.item.folded in _ENDING):
             yield clause
             clause = []
         clause.append(at)
