@@ -6,7 +6,7 @@ output contradicts it if it says otherwise among some of the same words, and if 
 or the output gives 80 mg among more of them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -15,7 +15,7 @@ from typing import Final
 from safe_core.diagnosis.opposites import are_opposites, opposites_of
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, is_in_clause, root, shared
+from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
@@ -107,9 +107,16 @@ class Contradictions:
             common = _shared_there(around, found)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
             is_claimed = found.item.role == "content" and _is_about(found, others) and _claims(found, denied=denied)
-            if common > max(least, told_too) and is_claimed:
+            if is_claimed and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
+
+    def _is_in_place_of(self, found: At, told: At) -> bool:
+        """Tell whether a word has in its clause what another one has in its own, unlike where the two stand elsewhere."""
+        clause, its = in_clause(told.around()), in_clause(found.around())
+        common = shared(clause, its)
+        least = _most_shared(clause, self._places(self.said, told.item.key), in_clause)
+        return common > max(least, _most_shared(its, self._places(self._narrative, found.item.key), in_clause))
 
     def _places(self, where: Sentences, key: str) -> list[At]:
         held = islice(where.holding.get(key, ()), self._most)
@@ -210,9 +217,9 @@ def _questions(item: Item) -> Iterator[str]:
 
 def _shared_there(around: Around, found: At) -> int:
     its = found.around()
-    return shared(around, its) if is_in_clause(around) and its else _ALONE
+    return shared(around, its) if in_clause(around) and its else _ALONE
 
 
-def _most_shared(around: Around, places: Iterable[At]) -> int:
+def _most_shared(around: Around, places: Iterable[At], of: Callable[[Around], Around] = lambda around: around) -> int:
     """Give the most that any of these places shares with another one."""
-    return max((shared(around, at.around()) for at in places), default=0)
+    return max((shared(around, of(at.around())) for at in places), default=0)

@@ -38,6 +38,7 @@ _ANTONYMS = {
         "soft | hard rigid",
         "dry | wet moist weeping",
         "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
+        "stopped discontinued withdrawn | increased reduced halved doubled",
         "inserted placed | removed",
         "divided severed | preserved spared",
         "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken",

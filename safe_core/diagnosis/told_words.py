@@ -104,9 +104,9 @@ def root(item: Item) -> str:
     return item.key if item.value else item.key[:ROOT]
 
 
-def is_in_clause(around: Around) -> bool:
-    """Tell whether anything stands around a place in its own clause, unlike in "…, but there was no fever"."""
-    return _SAME_CLAUSE in around.values()
+def in_clause(around: Around) -> Around:
+    """Give what stands around a place in its own clause; nothing in "…, but there was no fever"."""
+    return {word: counts for word, counts in around.items() if counts == _SAME_CLAUSE}
 
 
 def shared(around: Around, others: Around) -> int:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from safe_core.diagnosis.accounts import are_two_accounts
+from safe_core.diagnosis.bound_values import otherwise_bound
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
 from safe_core.diagnosis.kinds import Evidence, Finding
+from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.paraphrase import is_exact, is_paraphrased
-from safe_core.diagnosis.passages import Term, nearest
+from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.told_words import At, told_words
 from safe_core.diagnosis.wordings import Wording, wording
@@ -90,6 +92,8 @@ class Judge:
                 return found
             is_read = contradictions.said is evidence.read
             matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
+            if swapped := self._swapped(matches):
+                return Judgement("output", Finding(swapped.passage, otherwise_bound(swapped)))
             if match := changed_certainty(told, matches, self._narrative):
                 certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
                 return Judgement("output", Finding(match.passage, certainties or evidence.term.essential))
@@ -110,6 +114,14 @@ class Judge:
                     yield Judgement("look")
                 is_other = instead.item.key != item.key
                 yield Judgement("output", Finding(instead.passage, (item,), instead if is_other else None))
+
+    def _swapped(self, matches: Sequence[Match]) -> Match | None:
+        """Find the passage that has all of a term, with its values at other words, if no place has them at these."""
+        whole = [match for match in matches[:MOST_TRIED] if {item.key for item in match.absent} <= WEAK_WORDS.keys()]
+        if not whole or not all(map(otherwise_bound, whole)) or self._narrative is None:
+            return None
+        told = nearest(whole[0].term, self._narrative, MOST_TRIED)
+        return None if any(map(otherwise_bound, told)) else whole[0]
 
     def _is_reworded(self, said: Wording) -> bool:
         """Tell whether the nearest passage may say in words foreign to the narrative what it lacks of a term."""

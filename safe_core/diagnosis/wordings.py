@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from safe_core.diagnosis.bound_values import otherwise_bound
+from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
 from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.kinds import Evidence
@@ -102,7 +102,7 @@ def _belongs(match: Match, held: frozenset[Item], context: Collection[str]) -> b
 
 def _agrees(match: Match) -> bool:
     """Tell whether a passage denies the words that the term denies, and has its values at the same words."""
-    if otherwise_bound(match):
+    if otherwise_bound(match) or otherwise_told(match):
         return False
     term = match.term
     if not any(item.role == "negation" for item in (*term.items, *match.items)):
