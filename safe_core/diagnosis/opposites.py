@@ -39,6 +39,7 @@ _ANTONYMS = {
         "dry | wet moist weeping",
         "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
         "stopped discontinued withdrawn | increased reduced halved doubled",
+        "started begun commenced | completed finished ended",
         "inserted placed | removed",
         "divided severed | preserved spared",
         "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken",
@@ -94,6 +95,14 @@ _ANTONYMS = {
         "attended | missed",
         "improvement | deterioration",
         "aunt | uncle",
+        "wife | daughter sister",
+        "husband | son brother",
+        "nurse | doctor surgeon anaesthetist consultant registrar pharmacist physiotherapist porter paramedic",
+        "midwife | doctor obstetrician anaesthetist consultant registrar paediatrician",
+        "pharmacist physiotherapist | doctor surgeon anaesthetist consultant registrar porter paramedic",
+        "pharmacist anaesthetist porter | physiotherapist",
+        "anaesthetist | surgeon obstetrician",
+        "registrar | consultant",
     )
     for ones, others in (line.split(" | "),)
     for one in ones.split()

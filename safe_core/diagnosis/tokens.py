@@ -70,7 +70,8 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     sentence: list[Item] = []
     shouts = text.isupper()
     if any(word.folded in SHORT_FORMS for word in cut):
-        cut = [word._replace(folded=SHORT_FORMS.get(word.folded, word.folded)) for word in cut]
+        spelled = ((word, SHORT_FORMS.get(word.folded, (word.folded,))) for word in cut)
+        cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
     at, end = 0, start
     while at < len(cut):
         folded, start, stop = cut[at]
