@@ -22,6 +22,7 @@ _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
+_MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 
 
@@ -69,7 +70,8 @@ class Contradictions:
 
     def _is_explained(self, found: At, told: At, common: int) -> bool:
         """Tell whether the narrative has the same value there, or the place is about another value of it."""
-        if found.item.key in self._narrative.holding and told.item.key in self.said.holding:
+        is_in_both = found.item.key in self._narrative.holding and told.item.key in self.said.holding
+        if is_in_both and common < _MUCH:
             return True
         around = found.around()
         keys = (found.item.key, f"number {found.item.value.amount}") if found.item.value else (found.item.key,)
@@ -84,6 +86,9 @@ class Contradictions:
         places = self._places(self.said, told.item.key)
         denied = told.is_denied() if places else False
         turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
+        if any(claimed.is_beside_denial() for claimed in ([] if denied else [told])):
+            return None
+        turned = [at for at in turned if not (denied and at.is_beside_denial())]
         if not turned:
             return None
         around = told.around()
@@ -102,7 +107,7 @@ class Contradictions:
             return None
         around, denied = told.around(), told.is_denied()
         least = _most_shared(around, self._places(self.said, told.item.key))
-        others = [at for at in clause if at.at != told.at]
+        others = [at for at in clause if at.at != told.at and not at.item.value]
         for found in (at for key in opposites for at in self._places(self.said, key)):
             common = _shared_there(around, found)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))

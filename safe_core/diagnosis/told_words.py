@@ -81,6 +81,10 @@ class At(NamedTuple):
         """Tell whether the clause goes on to say that it was cancelled, so that it did not take place."""
         return any(item.folded in CALLED_OFF for item in self._clause(1))
 
+    def is_beside_denial(self) -> bool:
+        """Tell whether something else in the clause is denied: "potassium was not replaced" is "no potassium given"."""
+        return any(item.role == "negation" for item in (*self._clause(-1), *self._clause(1)))
+
     def is_hardly_so(self) -> bool:
         """Tell whether something is neither so nor not so: "poor sleep" denies no sleep, and does not claim it."""
         return any(item.folded in _HARDLY for item in (*self._clause(-1), *self._clause(1)))

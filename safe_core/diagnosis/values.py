@@ -147,6 +147,8 @@ _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
 _HOURS_LONG = _HOURS | {"hour"}
+_RANGES = word_set("to or and")
+_DASHES = word_set("- – — ‑")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ORDINAL_ENDINGS = word_set("st nd rd th")
 _BEFORE_LEAVING = word_set("he she they who was were had has been be")
@@ -407,9 +409,10 @@ def _quantity(spot: Spot) -> Value | None:
     if after == "times" or spot.folded(-1) == "x":
         return Value("number", "bare", f"{number:g}", 2 if after == "times" else 1)
     noun = after if spot.before(1) in {" ", "-", "\u2011"} else ""
-    for ahead in (2, 3):  # the 2 of "2 to 3 hours"
-        if spot.folded(ahead) in UNITS and _is_number(spot.folded(ahead - 1)):
-            return _measured(number, spot.folded(ahead), 1)
+    ahead = 3 if after in _RANGES else 2  # the 2 of "2 to 3 hours"
+    is_range = ahead == 3 or (spot.before(1) or "").strip() in _DASHES
+    if is_range and spot.folded(ahead) in UNITS and _is_number(spot.folded(ahead - 1)):
+        return _measured(number, spot.folded(ahead), 1)
     return Value("number", f"of {stem(noun)}" if noun else "bare", f"{number:g}", 1)
 
 
