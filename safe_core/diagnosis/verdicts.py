@@ -17,6 +17,7 @@ from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.paraphrase import is_exact, is_paraphrased
 from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
 from safe_core.diagnosis.wordings import Wording, wording
 
@@ -33,6 +34,7 @@ BY_KIND: Final[Mapping[Kind, Verdict]] = {
 }
 """The verdict on a miss of each kind where neither the narrative nor another field decides."""
 _SAYS_IT: Final = frozenset(kind for kind, verdict in BY_KIND.items() if verdict == "term")
+_RULES: Final = frozenset(("should", "ought"))
 _DIGIT: Final = re.compile(r"\d")
 _MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any case
 
@@ -72,7 +74,8 @@ class Judge:
             return contradicting
         if in_narrative == "no":
             return Judgement("term")
-        return Judgement("look" if BY_KIND[kind] == "look" else self._of_wording(evidence, told))
+        is_doubtful = BY_KIND[kind] == "look" and not _is_rule(evidence.term.items)
+        return Judgement("look" if is_doubtful else self._of_wording(evidence, told))
 
     def _of_wording(self, evidence: Evidence, told: Sequence[At]) -> Verdict:
         """Give the verdict by how much of a term the output says, and whether in words of its own."""
@@ -108,7 +111,8 @@ class Judge:
         """
         own = {item.key: item for item in reversed(term.items)}
         for each in found:
-            if item := own.get(each.told.item.key):
+            is_kept = not _is_rule(term.items) or _is_rule(each.instead.sentence.items)
+            if is_kept and (item := own.get(each.told.item.key)):
                 instead = each.instead.spot
                 if each.instead.item.value and are_two_accounts(each.told, instead.item.key, self._narrative):
                     yield Judgement("look")
@@ -133,3 +137,8 @@ class Judge:
             return False
         foreign = len(foreign_words(match, self._narrative))
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
+
+
+def _is_rule(items: Sequence[Item]) -> bool:
+    """Tell whether something should be so, which nothing contradicts that was otherwise."""
+    return any(item.folded in _RULES for item in items)
