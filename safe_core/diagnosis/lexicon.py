@@ -9,7 +9,7 @@ _PREPOSITIONS = (
 )
 _CONJUNCTIONS = (
     "and or also both either plus then than so but yet while whilst although though who whom whose which where when "
-    "there here it he she they him them we i you"
+    "there here it he she they him them we i you rather instead"
 )
 _CAUSES = "due because secondary owing attributed attributable"
 _AUXILIARIES = (

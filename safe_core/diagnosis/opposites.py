@@ -6,6 +6,8 @@ from safe_core.diagnosis.words import stem
 
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
 _DENYING_SUFFIX = "less"
+_ONLY_OF_ADJECTIVES = ("in", "im", "ab")  # "intubate", "informed" and "abuse" deny nothing
+_ADJECTIVE_ENDINGS = tuple("ate ent ant able ible ive al ous ete ect ure ity ence ance ile ic".split())
 _TURNED_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("ab", "ad"))
 # One side of a line against the other; inflections are told by their stems.
 _ANTONYMS = {
@@ -151,9 +153,13 @@ def _are_turned(one: str, other: str) -> bool:
     return False
 
 
+def _may_deny(prefix: str, word: str) -> bool:
+    return prefix not in _ONLY_OF_ADJECTIVES or word.endswith(_ADJECTIVE_ENDINGS)
+
+
 def _denies(longer: str, word: str) -> bool:
     if len(word) < _SHORTEST or len(longer) <= len(word):
         return False
-    if any(longer == prefix + word for prefix in _DENYING_PREFIXES):
+    if any(longer == prefix + word and _may_deny(prefix, word) for prefix in _DENYING_PREFIXES):
         return True
     return longer.endswith(_DENYING_SUFFIX) and stem(longer.removesuffix(_DENYING_SUFFIX)) == stem(word)

@@ -348,11 +348,11 @@ def _times(spot: Spot) -> Value | None:
         return None
     number, length = _whole_number(spot.folded()), 1
     length += spot.folded(length) == "times"
-    is_counted = length == 2 or spot.folded() in _COUNTS
-    has_each = spot.folded(length) in _EACH
-    length += has_each
+    if length == 1 and spot.folded() not in _COUNTS:  # "15 a day" are fifteen of something
+        return None
+    length += spot.folded(length) in _EACH
     period = _PERIODS.get(spot.folded(length))
-    return _often(number * _DAY / period, length + 1) if number and period and (is_counted or has_each) else None
+    return _often(number * _DAY / period, length + 1) if number and period else None
 
 
 def _recurring(spot: Spot) -> Value | None:
