@@ -135,7 +135,7 @@ def _miss(
     texts: list[Element],
 ) -> Miss:
     kind, finding = decide(evidence)
-    judgement = judge.judge(evidence, kind, also_in, in_narrative)
+    judgement = judge.judge(evidence, kind, finding, also_in, in_narrative)
     instead = judgement.contradicting.instead if judgement.contradicting else None
     missing = _missing_words(evidence, finding, judgement)
     term, passage = evidence.term, finding.passage

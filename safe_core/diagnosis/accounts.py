@@ -1,6 +1,6 @@
-"""Where a narrative itself has two values of one thing, each from another source: the notes say this, the form says that."""
+"""Where a narrative has two values of one thing, each from another source: the notes say this, the form says that."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -8,11 +8,11 @@ from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.synonyms import SYNONYMS
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, At
-from safe_core.diagnosis.words import stem, word_set
+from safe_core.diagnosis.words import word_set
 
 _DOCUMENTS: Final = word_set(
-    "note notes entry form chart record records report letter log sheet statement clerking card diary referral register "
-    "list handover"
+    "note notes entry form chart record records report letter log sheet statement clerking card diary referral "
+    "register list handover"
 )
 _PEOPLE: Final = word_set(
     "patient mother father parents wife husband partner son daughter family relative relatives neighbour witness carer "
@@ -20,9 +20,9 @@ _PEOPLE: Final = word_set(
     "therapist assistant porter paramedic paramedics crew police gp"
 )
 _SAYING: Final = word_set(
-    "say says said state states stated give gives record records recorded document documents documented note notes noted "
-    "report reports reported describe describes described list lists listed estimate estimates estimated claim claims "
-    "claimed recall recalls recalled read reads wrote has shows according"
+    "say says said state states stated give gives record records recorded document documents documented note notes "
+    "noted report reports reported describe describes described list lists listed estimate estimates estimated claim "
+    "claims claimed recall recalls recalled read reads wrote has shows according"
 )
 _FURTHER: Final = word_set("another other others second")
 _IN: Final = word_set("in on per by")
@@ -56,8 +56,8 @@ def _disagree(one: At, other: At) -> bool:
         gap = clause
     else:
         return False
-    told = {item.key[:ROOT] for item in one.sentence.items if item.role == "content"}
-    meant = told | {other[:ROOT] for item in one.sentence.items for other in SYNONYMS.get(item.key, ())}
+    told = [item.key for item in one.sentence.items if item.role == "content"]
+    meant = {key[:ROOT] for word in told for key in (word, *SYNONYMS.get(word, ()))}
     return all(item.key[:ROOT] in meant for item in gap if item.role == "content")
 
 
@@ -74,6 +74,5 @@ def _has_source(clause: Sequence[Item]) -> bool:
 def _has_document_after(at: At) -> bool:
     """Read "72 kg on the form"."""
     items = at.sentence.items
-    after: Iterable[int] = range(at.at + 1, len(items))
-    words = [items[place].folded for place in takewhile(lambda place: not items[place].pause, after)]
+    words = [item.folded for item in takewhile(lambda item: not item.pause, items[at.at + 1 :])]
     return bool(words) and words[0] in _IN and not _DOCUMENTS.isdisjoint(words[:4])

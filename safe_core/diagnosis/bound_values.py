@@ -30,7 +30,7 @@ def otherwise_bound(match: Match) -> tuple[Item, ...]:
 
 
 def otherwise_told(match: Match) -> tuple[Item, ...]:
-    """Give the words of a term whose opposite is told of the rest: "aspirin stopped" in "aspirin kept, statin stopped"."""
+    """Give the words of a term whose opposite is told of the rest: the "kept" of "statin kept, aspirin stopped"."""
     keys = {item.key for item in match.items if item.role == "content"}
     return tuple(
         item
@@ -123,7 +123,7 @@ def _turned(match: Match, scale: str) -> list[str]:
 
 
 def _crossed(match: Match) -> set[str]:
-    """Give the values of a term that stand with each other's partners: "110 at 8 and 84 at 12", "84 at 8, 110 at 12"."""
+    """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12"."""
     expected, found = _partners(match.term.items), _partners(match.window)
     return {
         key

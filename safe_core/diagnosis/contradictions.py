@@ -86,9 +86,7 @@ class Contradictions:
         places = self._places(self.said, told.item.key)
         denied = told.is_denied() if places else False
         turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
-        if any(claimed.is_beside_denial() for claimed in ([] if denied else [told])):
-            return None
-        turned = [at for at in turned if not (denied and at.is_beside_denial())]
+        turned = [at for at in turned if not (at if denied else told).is_beside_denial()]  # of the one that is claimed
         if not turned:
             return None
         around = told.around()
@@ -117,7 +115,7 @@ class Contradictions:
         return None
 
     def _is_in_place_of(self, found: At, told: At) -> bool:
-        """Tell whether a word has in its clause what another one has in its own, unlike where the two stand elsewhere."""
+        """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
         clause, its = in_clause(told.around()), in_clause(found.around())
         common = shared(clause, its)
         least = _most_shared(clause, self._places(self.said, told.item.key), in_clause)

@@ -2,12 +2,12 @@
 
 from functools import lru_cache
 
-from safe_core.diagnosis.words import stem
+from safe_core.diagnosis.words import stem, word_set
 
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
 _DENYING_SUFFIX = "less"
 _ONLY_OF_ADJECTIVES = ("in", "im", "ab")  # "intubate", "informed" and "abuse" deny nothing
-_ADJECTIVE_ENDINGS = tuple("ate ent ant able ible ive al ous ete ect ure ity ence ance ile ic".split())
+_ADJECTIVE_ENDINGS = tuple(word_set("ate ent ant able ible ive al ous ete ect ure ity ence ance ile ic"))
 _TURNED_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("ab", "ad"))
 # One side of a line against the other; inflections are told by their stems.
 _ANTONYMS = {

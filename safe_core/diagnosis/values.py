@@ -73,6 +73,7 @@ _PERIODS = {
     for name in names.split()
 }
 _DAYS_AND_LONGER = frozenset(name for name, seconds in _PERIODS.items() if seconds >= _DAY)
+_BETWEEN = word_set("daily nightly weekly hourly further more additional extra separate")
 _EACH = word_set("a per each every")
 _BEFORE_DURATION = word_set("for within over after least most about nearly almost")
 _AFTER_PERIOD = word_set("later after before ago earlier")
@@ -148,7 +149,7 @@ _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
 _HOURS_LONG = _HOURS | {"hour"}
 _RANGES = word_set("to or and")
-_DASHES = word_set("- – — ‑")
+_DASHES = word_set("- \u2011 \u2013 \u2014")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ORDINAL_ENDINGS = word_set("st nd rd th")
 _BEFORE_LEAVING = word_set("he she they who was were had has been be")
@@ -406,13 +407,24 @@ def _quantity(spot: Spot) -> Value | None:
     if after in UNITS:
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
         return _and_minutes(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
-    if after == "times" or spot.folded(-1) == "x":
-        return Value("number", "bare", f"{number:g}", 2 if after == "times" else 1)
-    noun = after if spot.before(1) in {" ", "-", "\u2011"} else ""
-    ahead = 3 if after in _RANGES else 2  # the 2 of "2 to 3 hours"
+    return _range_begin(spot, number) or _counted(spot, number)
+
+
+def _range_begin(spot: Spot, number: float) -> Value | None:
+    """Read the 2 of "2 to 3 hours" and "2-3 hours"."""
+    ahead = 3 if spot.folded(1) in _RANGES else 2
     is_range = ahead == 3 or (spot.before(1) or "").strip() in _DASHES
-    if is_range and spot.folded(ahead) in UNITS and _is_number(spot.folded(ahead - 1)):
-        return _measured(number, spot.folded(ahead), 1)
+    unit = spot.folded(ahead)
+    return _measured(number, unit, 1) if is_range and unit in UNITS and _is_number(spot.folded(ahead - 1)) else None
+
+
+def _counted(spot: Spot, number: float) -> Value:
+    """Read a number of something: "three daily doses"; "x3" and "three times" name nothing."""
+    after = spot.folded(1)
+    if after == "times" or spot.folded(-1) == "x":
+        return Value("number", "bare", f"{number:g}", 1 + (after == "times"))
+    names = spot.before(1) in {" ", "-", "\u2011"}
+    noun = (spot.folded(2) if after in _BETWEEN else after) if names else ""
     return Value("number", f"of {stem(noun)}" if noun else "bare", f"{number:g}", 1)
 
 

@@ -62,7 +62,9 @@ class Judge:
             numbered = [each for each in questions.elements if _DIGIT.search(each.text)]
             self._asking = [Contradictions(Sentences(numbered), narrative, most)] if numbered else []
 
-    def judge(self, evidence: Evidence, kind: Kind, also_in: Sequence[Passage], in_narrative: InNarrative) -> Judgement:
+    def judge(
+        self, evidence: Evidence, kind: Kind, finding: Finding, also_in: Sequence[Passage], in_narrative: InNarrative
+    ) -> Judgement:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
         if also_in:
             return Judgement("prompt")
@@ -74,8 +76,25 @@ class Judge:
             return contradicting
         if in_narrative == "no":
             return Judgement("term")
-        is_doubtful = BY_KIND[kind] == "look" and not _is_rule(evidence.term.items)
+        is_settled = _is_rule(evidence.term.items) or self._has_told(finding, told)
+        is_doubtful = BY_KIND[kind] == "look" and not is_settled
         return Judgement("look" if is_doubtful else self._of_wording(evidence, told))
+
+    def _has_told(self, finding: Finding, told: Sequence[At]) -> bool:
+        """Tell whether the value that stands for that of a term is another one of the narrative."""
+        if self._narrative is None or finding.instead is None:
+            return False
+        key = finding.instead.item.key
+        disputed = (are_two_accounts(at, key, self._narrative) for at in told if at.item.value)
+        return key in self._narrative.holding and not any(disputed)
+
+    def _is_disputed(self, found: Contradiction) -> bool:
+        item = found.instead.item
+        return (
+            item.value is not None
+            and self._narrative is not None
+            and are_two_accounts(found.told, item.key, self._narrative)
+        )
 
     def _of_wording(self, evidence: Evidence, told: Sequence[At]) -> Verdict:
         """Give the verdict by how much of a term the output says, and whether in words of its own."""
@@ -114,10 +133,9 @@ class Judge:
             is_kept = not _is_rule(term.items) or _is_rule(each.instead.sentence.items)
             if is_kept and (item := own.get(each.told.item.key)):
                 instead = each.instead.spot
-                if each.instead.item.value and are_two_accounts(each.told, instead.item.key, self._narrative):
-                    yield Judgement("look")
                 is_other = instead.item.key != item.key
-                yield Judgement("output", Finding(instead.passage, (item,), instead if is_other else None))
+                contradicting = Finding(instead.passage, (item,), instead if is_other else None)
+                yield Judgement("look") if self._is_disputed(each) else Judgement("output", contradicting)
 
     def _swapped(self, matches: Sequence[Match]) -> Match | None:
         """Find the passage that has all of a term, with its values at other words, if no place has them at these."""

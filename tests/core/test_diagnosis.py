@@ -315,8 +315,10 @@ def test_a_doubt_is_told_from_what_only_looks_like_one(text: str, classes: set[s
         ("abnormal", "normal", True),
         ("pulses", "pulseless", True),
         ("complete", "incomplete", True),
-        ("tact", "intact", True),  # no list of words can know; no term asks for tact
-        ("side", "inside", True),
+        ("adequate", "inadequate", True),
+        ("tact", "intact", False),  # "in" denies adjectives only
+        ("side", "inside", False),
+        ("tube", "intubate", False),
         ("to", "into", False),  # too short to tell
         ("hypertension", "hypotension", True),
         ("preoperative", "postoperative", True),
