@@ -52,7 +52,7 @@ class Contradictions:
                 instead: At | None = None
                 if word.item.value or word.item.role == "relation":
                     instead = self._other_value(word)
-                elif word.item.role in {"content", "lead-in"}:
+                elif word.item.role in {"content", "lead-in", "affirmation"}:
                     instead = self._turned(word, clause) or self._opposite(word, clause)
                 if instead:
                     yield Contradiction(word, instead)
