@@ -72,18 +72,26 @@ DEVELOPED = json.loads((LABELS / "developed_verdicts.json").read_text(encoding="
 The groups D01 to D12 were tried one after the other, and the rules were changed by what one showed before the next was
 tried: all groups but D12, the last, have been tuned on. D01 to D05 were written before any rule was changed.
 """
+BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
+"""155 misses in two sets, A and B, written and labelled by others, who had not seen the rules.
+
+Second readers agreed with 153 of the 155 labels. When first tried, 66 of 80 and 54 of 75 were met, with 2 and 5 wrong
+decisions. Since then both sets have been tuned on.
+"""
+# set → its misses; met when first tried; met now
+BLIND_SETS = {"A": (80, 66, 78), "B": (75, 54, 71)}
 # group → its misses; met by the rules before all changes; met when it was first tried; met now
 GROUPS = {
     "D01": (51, 39, 39, 51),
     "D02": (52, 35, 45, 47),
-    "D03": (52, 31, 39, 48),
+    "D03": (52, 31, 39, 49),
     "D04": (48, 33, 37, 42),
     "D05": (48, 30, 37, 44),
     "D06": (55, 31, 42, 52),
     "D07": (50, 26, 39, 43),
     "D08": (46, 25, 33, 36),
     "D09": (46, 34, 41, 44),
-    "D10": (42, 30, 35, 38),
+    "D10": (42, 30, 35, 39),
     "D11": (42, 29, 36, 39),
     "D12": (36, 27, 32, 32),
 }
@@ -121,8 +129,17 @@ def wrongly_decided(verdicts: list[Judged]) -> set[str]:
 def test_the_verdicts_on_made_misses_are_those_of_their_labels() -> None:
     verdicts = [*judged(MADE)]
     assert len(verdicts) == 104
-    assert sum(each.said in each.allowed for each in verdicts) >= 102
+    assert sum(each.said in each.allowed for each in verdicts) >= 103
     assert not wrongly_decided(verdicts)
+
+
+@pytest.mark.parametrize("name", BLIND_SETS)
+def test_the_verdicts_on_misses_that_others_wrote_are_mostly_those_of_their_labels(name: str) -> None:
+    verdicts = [each for each in judged(BLIND) if each.name.startswith(name)]
+    count, _, met = BLIND_SETS[name]
+    assert len(verdicts) == count
+    assert sum(each.said in each.allowed for each in verdicts) >= met
+    assert wrongly_decided(verdicts) <= {"B11b"}  # "R wrist", and then "# distal radius": `term`, though it is `output`
 
 
 @pytest.mark.parametrize("group", GROUPS)
