@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, pairwise, permutations
+from itertools import islice, pairwise, product
 
 from safe_core.diagnosis.opposites import opposites_of
 from safe_core.diagnosis.passages import Match, Term
@@ -124,7 +124,8 @@ def _turned(match: Match, scale: str) -> list[str]:
 
 def _crossed(match: Match) -> set[str]:
     """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12"."""
-    expected, found = _partners(match.term.items), _partners(match.window)
+    own = {item.key for item in match.term.items if item.value}
+    expected, found = _partners(match.term.items, own), _partners(match.window, own)
     return {
         key
         for (key, scale), partners in expected.items()
@@ -133,13 +134,14 @@ def _crossed(match: Match) -> set[str]:
     }
 
 
-def _partners(items: Sequence[Item]) -> Bound:
-    """Give for each value, and each other scale, the values of that scale in its clauses."""
+def _partners(items: Sequence[Item], own: Collection[str]) -> Bound:
+    """Give for each value of a term, and each scale, the values of that scale that stand with it in a clause."""
     partners: Bound = {}
     for clause in clauses(items):
-        values = [(item.key, item.value.scale) for item in clause if item.value]
-        for (one, _), (other, scale) in permutations(values, 2):
-            partners.setdefault((one, scale), set()).add(other)
+        values = [item for item in clause if item.value]
+        for one, other in product((item for item in values if item.key in own), values):
+            if one is not other and other.value:
+                partners.setdefault((one.key, other.value.scale), set()).add(other.key)
     return partners
 
 
