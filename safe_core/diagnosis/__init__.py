@@ -1,6 +1,6 @@
 """Why a required term was not found, and which found ones the text may not mean; no score depends on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from safe_core.diagnosis.doubtful_hits import (
@@ -28,6 +28,7 @@ from safe_core.diagnosis.model import (
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
 from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
 from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.verdicts import Judge, Judgement
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
@@ -134,7 +135,7 @@ def _miss(
     texts: list[Element],
 ) -> Miss:
     kind, finding = decide(evidence)
-    judgement = judge.judge(evidence, kind, also_in, in_narrative)
+    judgement = judge.judge(evidence, kind, finding, also_in, in_narrative)
     instead = judgement.contradicting.instead if judgement.contradicting else None
     missing = _missing_words(evidence, finding, judgement)
     term, passage = evidence.term, finding.passage
@@ -151,12 +152,17 @@ def _miss(
         passage=passage,
         similarity=similarity(term.text, found) if found else 0.0,
         verdict=judgement.verdict,
-        absent_words=tuple(absent_word(term.text, term.items, item) for item in finding.absent),
+        absent_words=tuple(absent_word(term.text, term.items, item) for item in _once(finding.absent)),
         missing_words=missing,
         partly_in=_partly_in(evidence, missing) if judgement.verdict == "prompt" and not also_in else None,
         also_in=also_in,
         instead=instead and instead.passage,
     )
+
+
+def _once(items: tuple[Item, ...]) -> Iterable[Item]:
+    """Give items without those that stand in the same place, as the words do for which a short form stands."""
+    return {item.start: item for item in items}.values()
 
 
 def _partly_in(evidence: Evidence, missing: tuple[str, ...]) -> Passage | None:
@@ -181,6 +187,6 @@ def _missing_words(evidence: Evidence, finding: Finding, judgement: Judgement) -
     stretches: list[tuple[int, int]] = []
     for item in absent:
         # What no space separates is one word to a reader, such as the letters of a Chinese one.
-        start = stretches.pop()[0] if stretches and stretches[-1][1] == item.start else item.start
+        start = stretches.pop()[0] if stretches and stretches[-1][1] >= item.start else item.start
         stretches.append((start, item.end))
     return tuple(evidence.term.text[start:end] for start, end in stretches)

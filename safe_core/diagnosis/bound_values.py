@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 
+from safe_core.diagnosis.opposites import opposites_of
 from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
@@ -23,7 +24,40 @@ def otherwise_bound(match: Match) -> tuple[Item, ...]:
     found = _bound(match.window, scales)
     differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
     differing |= {key for scale in scales for key in _turned(match, scale)}
+    if len(scales) > 1:
+        differing |= _crossed(match)
     return tuple(item for item in term if item.key in differing)
+
+
+def otherwise_told(match: Match) -> tuple[Item, ...]:
+    """Give the words of a term whose opposite is told of the rest: the "kept" of "statin kept, aspirin stopped"."""
+    keys = {item.key for item in match.items if item.role == "content"}
+    return tuple(
+        item
+        for item in match.term.items
+        if item.role == "content"
+        and item.key in keys
+        and (opposites := opposites_of(item.folded) & keys)
+        and _is_turned(match, item, opposites)
+    )
+
+
+def _is_turned(match: Match, item: Item, opposites: Collection[str]) -> bool:
+    """Tell whether the opposites of a word stand beside more of what a term tells with it than the word itself."""
+    rest = set[str]().union(*(part for part in _parts(match.term.items) if item.key in part)) - {item.key}
+    parts = [*_parts(match.items)]
+    own, others = (
+        max((len(rest & part) for part in parts if not part.isdisjoint(wanted)), default=0)
+        for wanted in ({item.key}, opposites)
+    )
+    return others > own
+
+
+def _parts(items: Sequence[Item]) -> Iterator[set[str]]:
+    """Give what each clause tells."""
+    starts = [0, *(at for at, item in enumerate(items) if at and (item.pause or item.folded in _PARTING)), len(items)]
+    for start, end in pairwise(starts):
+        yield {item.key for item in items[start:end] if item.role in {"content", "value"}}
 
 
 @lru_cache(maxsize=1024)
@@ -69,7 +103,8 @@ def clauses(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 def _joins_values(items: Sequence[Item], at: int) -> bool:
     after = at + 1 if items[at].folded in _PARTING else at
-    return items[at - 1].value is not None and after < len(items) and items[after].value is not None
+    one, other = items[at - 1].value, items[after].value if after < len(items) else None
+    return one is not None and other is not None and one.type == other.type
 
 
 def _turned(match: Match, scale: str) -> list[str]:
@@ -85,6 +120,29 @@ def _turned(match: Match, scale: str) -> list[str]:
     found = [item.key for item in window if item.value]
     same_words = [item.key for item in term if not item.value] == [item.key for item in window if not item.value]
     return values if same_words and values != found and sorted(values) == sorted(found) else []
+
+
+def _crossed(match: Match) -> set[str]:
+    """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12"."""
+    own = {item.key for item in match.term.items if item.value}
+    expected, found = _partners(match.term.items, own), _partners(match.window, own)
+    return {
+        key
+        for (key, scale), partners in expected.items()
+        if partners.isdisjoint(held := found.get((key, scale), partners))
+        and any(not held.isdisjoint(others) for (_, other), others in expected.items() if other == scale)
+    }
+
+
+def _partners(items: Sequence[Item], own: Collection[str]) -> Bound:
+    """Give for each value of a term, and each scale, the values of that scale that stand with it in a clause."""
+    partners: Bound = {}
+    for clause in clauses(items):
+        values = [item for item in clause if item.value]
+        for one, other in product((item for item in values if item.key in own), values):
+            if one is not other and other.value:
+                partners.setdefault((one.key, other.value.scale), set()).add(other.key)
+    return partners
 
 
 def _is_of(item: Item, scale: str) -> bool:

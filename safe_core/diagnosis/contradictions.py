@@ -6,7 +6,7 @@ output contradicts it if it says otherwise among some of the same words, and if 
 or the output gives 80 mg among more of them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -15,12 +15,14 @@ from typing import Final
 from safe_core.diagnosis.opposites import are_opposites, opposites_of
 from safe_core.diagnosis.sentences import Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, root, shared
+from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
+_ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
+_MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 
 
@@ -50,7 +52,7 @@ class Contradictions:
                 instead: At | None = None
                 if word.item.value or word.item.role == "relation":
                     instead = self._other_value(word)
-                elif word.item.role in {"content", "lead-in"}:
+                elif word.item.role in {"content", "lead-in", "affirmation"}:
                     instead = self._turned(word, clause) or self._opposite(word, clause)
                 if instead:
                     yield Contradiction(word, instead)
@@ -68,7 +70,8 @@ class Contradictions:
 
     def _is_explained(self, found: At, told: At, common: int) -> bool:
         """Tell whether the narrative has the same value there, or the place is about another value of it."""
-        if found.item.key in self._narrative.holding and told.item.key in self.said.holding:
+        is_in_both = found.item.key in self._narrative.holding and told.item.key in self.said.holding
+        if is_in_both and common < _MUCH:
             return True
         around = found.around()
         keys = (found.item.key, f"number {found.item.value.amount}") if found.item.value else (found.item.key,)
@@ -82,7 +85,8 @@ class Contradictions:
         """Find where the output claims what the narrative denies, or denies what it claims."""
         places = self._places(self.said, told.item.key)
         denied = told.is_denied() if places else False
-        turned = [at for at in places if at.is_denied() != denied]
+        turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
+        turned = [at for at in turned if not (at if denied else told).is_beside_denial()]  # of the one that is claimed
         if not turned:
             return None
         around = told.around()
@@ -101,14 +105,21 @@ class Contradictions:
             return None
         around, denied = told.around(), told.is_denied()
         least = _most_shared(around, self._places(self.said, told.item.key))
-        others = [at for at in clause if at.at != told.at]
+        others = [at for at in clause if at.at != told.at and not at.item.value]
         for found in (at for key in opposites for at in self._places(self.said, key)):
             common = _shared_there(around, found)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
             is_claimed = found.item.role == "content" and _is_about(found, others) and _claims(found, denied=denied)
-            if common > max(least, told_too) and is_claimed:
+            if is_claimed and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
+
+    def _is_in_place_of(self, found: At, told: At) -> bool:
+        """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
+        clause, its = in_clause(told.around()), in_clause(found.around())
+        common = shared(clause, its)
+        least = _most_shared(clause, self._places(self.said, told.item.key), in_clause)
+        return common > max(least, _most_shared(its, self._places(self._narrative, found.item.key), in_clause))
 
     def _places(self, where: Sentences, key: str) -> list[At]:
         held = islice(where.holding.get(key, ()), self._most)
@@ -167,7 +178,7 @@ def _is_compared(at: At) -> bool:
 def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
     clause: list[At] = []
     for at in told:
-        if clause and (at.item.pause or at.item.folded in PARTING):
+        if clause and (at.item.pause or at.item.folded in _ENDING):
             yield clause
             clause = []
         clause.append(at)
@@ -209,9 +220,9 @@ def _questions(item: Item) -> Iterator[str]:
 
 def _shared_there(around: Around, found: At) -> int:
     its = found.around()
-    return shared(around, its) if around and its else _ALONE
+    return shared(around, its) if in_clause(around) and its else _ALONE
 
 
-def _most_shared(around: Around, places: Iterable[At]) -> int:
+def _most_shared(around: Around, places: Iterable[At], of: Callable[[Around], Around] = lambda around: around) -> int:
     """Give the most that any of these places shares with another one."""
-    return max((shared(around, at.around()) for at in places), default=0)
+    return max((shared(around, of(at.around())) for at in places), default=0)

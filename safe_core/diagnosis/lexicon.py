@@ -2,14 +2,14 @@
 
 from safe_core.diagnosis.words import by_spelling, stem, word_set
 
-_ARTICLES = "a an the this that these those his her its their our my your such any some"
+_ARTICLES = "a an the this that these those his her its their our my your such any some x"
 _PREPOSITIONS = (
     "of in on at to for with by from into onto about as per via upon over through towards toward along among around "
     "across between near off out up until till during"
 )
 _CONJUNCTIONS = (
     "and or also both either plus then than so but yet while whilst although though who whom whose which where when "
-    "there here it he she they him them we i you"
+    "there here it he she they him them we i you rather instead"
 )
 _CAUSES = "due because secondary owing attributed attributable"
 _AUXILIARIES = (
@@ -41,9 +41,9 @@ LEAD_IN_WORDS = frozenset(f"{_LEAD_INS} {_LIGHT_VERBS}".split())
 WEAK_WORDS = {
     stem(word): words.split()[0]
     for words in (
-        "give administer receive get provide supply infuse inject",
+        "give administer receive get provide supply infuse inject transfuse",
         "start begin commence initiate",
-        "make do perform carry",
+        "make do perform carry complete",
         "place insert put apply fit left",
         "arrange book order",
         "see note observe",
@@ -55,7 +55,7 @@ WEAK_WORDS = {
         *("set", "run", "go", "produce", "obtain", "follow"),
         "each every all own same",
         "old aged age",
-        *("then", "also", "now", "still", "already", "again", "well", "very"),
+        *("then", "also", "now", "still", "already", "again", "well", "very", "subsequently", "total"),
         "room side level count condition reading value result",
         "last persist continue stay",
         *("fall drop", "rise"),
@@ -128,6 +128,57 @@ ABBREVIATIONS = by_spelling(
         "GI": "gi|gastrointestinal",
         "POSTOP": "postop|post op|postoperative|postoperatively",
         "PREOP": "preop|pre op|preoperative|preoperatively",
+        "RBC": "rbc|rbcs|red cells|red blood cells|packed cells|packed red cells|packed red blood cells|prbc|prbcs",
+        "NBM": "nbm|npo|nil by mouth|nothing by mouth",
+        "NIV": "niv|noninvasive ventilation|non invasive ventilation",
+        "WCC": "wcc|wbc|white cells|white cell count|white blood cell count",
+        "FBC": "fbc|cbc|full blood count|complete blood count",
+        "PPH": "pph|postpartum haemorrhage|postpartum hemorrhage",
+        "HDU": "hdu|high dependency unit",
     },
     separator="|",
 )
+
+# The usual short forms in clinical notes, read as what they stand for; what only cuts a long word needs no line.
+SHORT_FORMS: dict[str, tuple[str, ...]] = {
+    short: tuple(full.split())
+    for full, shorts in (
+        ("abdomen", "abdo"),
+        ("admitted", "adm"),
+        ("antibiotics", "abx"),
+        ("atrial fibrillation", "af"),
+        ("bilateral", "bilat"),
+        ("biopsy", "bx"),
+        ("blood cultures", "bcx"),
+        ("consultant", "cons"),
+        ("diagnosis", "dx"),
+        ("fracture", "fx"),
+        ("history", "hx"),
+        ("lumbar puncture", "lp"),
+        ("moderate", "mod"),
+        ("myocardial infarction", "mi"),
+        ("negative", "neg"),
+        ("observations", "obs"),
+        ("platelets", "plt plts"),
+        ("positive", "pos"),
+        ("pulmonary embolism", "pe"),
+        ("registrar", "reg spr"),
+        ("respiratory", "resp"),
+        ("symptoms", "sx"),
+        ("systolic bp", "sbp"),
+        ("treatment", "rx tx"),
+        ("troponin", "trop"),
+        ("urine output", "uo"),
+        # drugs
+        ("amiodarone", "amio"),
+        ("dexamethasone", "dex"),
+        ("enoxaparin", "enox"),
+        ("furosemide", "furo"),
+        ("gentamicin", "gent"),
+        ("magnesium", "mag"),
+        ("meropenem", "mero"),
+        ("prednisolone", "pred"),
+        ("vancomycin", "vanc"),
+    )
+    for short in shorts.split()
+}

@@ -2,10 +2,12 @@
 
 from functools import lru_cache
 
-from safe_core.diagnosis.words import stem
+from safe_core.diagnosis.words import stem, word_set
 
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
 _DENYING_SUFFIX = "less"
+_ONLY_OF_ADJECTIVES = ("in", "im", "ab")  # "intubate", "informed" and "abuse" deny nothing
+_ADJECTIVE_ENDINGS = tuple(word_set("ate ent ant able ible ive al ous ete ect ure ity ence ance ile ic"))
 _TURNED_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("ab", "ad"))
 # One side of a line against the other; inflections are told by their stems.
 _ANTONYMS = {
@@ -38,8 +40,11 @@ _ANTONYMS = {
         "soft | hard rigid",
         "dry | wet moist weeping",
         "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
+        "stopped discontinued withdrawn | increased reduced halved doubled",
+        "started begun commenced | completed finished ended",
         "inserted placed | removed",
         "divided severed | preserved spared",
+        "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken",
         "gained gain | lost loss",
         "rose risen increased | fell fallen dropped",
         "flexion | extension",
@@ -92,6 +97,14 @@ _ANTONYMS = {
         "attended | missed",
         "improvement | deterioration",
         "aunt | uncle",
+        "wife | daughter sister",
+        "husband | son brother",
+        "nurse | doctor surgeon anaesthetist consultant registrar pharmacist physiotherapist porter paramedic",
+        "midwife | doctor obstetrician anaesthetist consultant registrar paediatrician",
+        "pharmacist physiotherapist | doctor surgeon anaesthetist consultant registrar porter paramedic",
+        "pharmacist anaesthetist porter | physiotherapist",
+        "anaesthetist | surgeon obstetrician",
+        "registrar | consultant",
     )
     for ones, others in (line.split(" | "),)
     for one in ones.split()
@@ -140,9 +153,13 @@ def _are_turned(one: str, other: str) -> bool:
     return False
 
 
+def _may_deny(prefix: str, word: str) -> bool:
+    return prefix not in _ONLY_OF_ADJECTIVES or word.endswith(_ADJECTIVE_ENDINGS)
+
+
 def _denies(longer: str, word: str) -> bool:
     if len(word) < _SHORTEST or len(longer) <= len(word):
         return False
-    if any(longer == prefix + word for prefix in _DENYING_PREFIXES):
+    if any(longer == prefix + word and _may_deny(prefix, word) for prefix in _DENYING_PREFIXES):
         return True
     return longer.endswith(_DENYING_SUFFIX) and stem(longer.removesuffix(_DENYING_SUFFIX)) == stem(word)

@@ -10,10 +10,12 @@ from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.output_texts import Element
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.words import Word
+from safe_core.diagnosis.words import Word, word_set
 
 ROOT = 4
 """Letters that the forms of a word have in common, at least."""
+CALLED_OFF = word_set("cancelled canceled abandoned")
+"""What is said to be so did not take place."""
 _FINDS = 200  # places inside words that are passed over before a term is said not to stand there
 
 
@@ -28,7 +30,7 @@ class Sentence:
     @cached_property
     def may_deny(self) -> bool:
         """Tell whether any word may deny another one; most sentences have none."""
-        return any(map(may_deny, self.items))
+        return any(may_deny(item) or item.folded in CALLED_OFF for item in self.items)
 
 
 class Sentences:

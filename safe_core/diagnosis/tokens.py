@@ -12,6 +12,7 @@ from safe_core.diagnosis.lexicon import (
     LEAD_IN_WORDS,
     NEGATIONS,
     RELATION_WORDS,
+    SHORT_FORMS,
     STOPPED,
 )
 from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
@@ -68,6 +69,9 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     """Give the items of a text, or of its words from `start` on, sentence by sentence."""
     sentence: list[Item] = []
     shouts = text.isupper()
+    if any(word.folded in SHORT_FORMS for word in cut):
+        spelled = ((word, SHORT_FORMS.get(word.folded, (word.folded,))) for word in cut)
+        cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
     at, end = 0, start
     while at < len(cut):
         folded, start, stop = cut[at]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
 from safe_core.diagnosis.passages import Spot, Term, nearest
-from safe_core.diagnosis.sentences import ROOT, Sentence, Sentences
+from safe_core.diagnosis.sentences import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 from safe_core.matching_rule import normalise
@@ -15,6 +15,9 @@ TELLING: Final = frozenset(("content", "value"))
 PARTING: Final = word_set("and but while whereas then")
 _COPULAS: Final = word_set("is are was were been")
 _NO_ONE: Final = word_set("no neither none nobody nothing")
+_HARDLY: Final = word_set(
+    "poor poorly little less few hardly barely scarcely rarely reduced disturbed disturbs disturb trouble difficulty"
+)
 _NEAR: Final = 5  # words on each side of another that say what it is about
 _SAME_CLAUSE, _SAME_SENTENCE = 2, 1  # how much such a word counts
 _FEW: Final = 4  # one in so many words is no context
@@ -68,11 +71,23 @@ class At(NamedTuple):
         if not self.sentence.may_deny or any(item.folded == "until" for item in items[self.at :]):
             return False
         place = Place(self.sentence.element.text, items, self.at, self.at)
-        return is_denied_at(place) or self._is_negative() or self._has_denied_subject()
+        return is_denied_at(place) or self._is_negative() or self._has_denied_subject() or self._is_called_off()
 
     def _is_negative(self) -> bool:
         """Tell whether "negative" stands near in the same clause."""
         return any(item.folded == "negative" for item in (*self._clause(-1), *self._clause(1)))
+
+    def _is_called_off(self) -> bool:
+        """Tell whether the clause goes on to say that it was cancelled, so that it did not take place."""
+        return any(item.folded in CALLED_OFF for item in self._clause(1))
+
+    def is_beside_denial(self) -> bool:
+        """Tell whether something else in the clause is denied: "potassium was not replaced" is "no potassium given"."""
+        return any(item.role == "negation" for item in (*self._clause(-1), *self._clause(1)))
+
+    def is_hardly_so(self) -> bool:
+        """Tell whether something is neither so nor not so: "poor sleep" denies no sleep, and does not claim it."""
+        return any(item.folded in _HARDLY for item in (*self._clause(-1), *self._clause(1)))
 
     def _has_denied_subject(self) -> bool:
         before = [item.folded for item in self._clause(-1)]
@@ -91,6 +106,11 @@ class At(NamedTuple):
 def root(item: Item) -> str:
     """Give what the forms of a word have in common, by which contexts are compared."""
     return item.key if item.value else item.key[:ROOT]
+
+
+def in_clause(around: Around) -> Around:
+    """Give what stands around a place in its own clause; nothing in "…, but there was no fever"."""
+    return {word: counts for word, counts in around.items() if counts == _SAME_CLAUSE}
 
 
 def shared(around: Around, others: Around) -> int:

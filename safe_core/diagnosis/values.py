@@ -73,6 +73,7 @@ _PERIODS = {
     for name in names.split()
 }
 _DAYS_AND_LONGER = frozenset(name for name, seconds in _PERIODS.items() if seconds >= _DAY)
+_BETWEEN = word_set("daily nightly weekly hourly further more additional extra separate")
 _EACH = word_set("a per each every")
 _BEFORE_DURATION = word_set("for within over after least most about nearly almost")
 _AFTER_PERIOD = word_set("later after before ago earlier")
@@ -110,7 +111,7 @@ _FIXED = _fixed_values(
     ("day", "near day", "today yesterday tomorrow"),
     ("time", "clock", "12:00=noon,midday 00:00=midnight"),
     ("time", "part of the day", "morning afternoon evening night=night,nights,overnight"),
-    ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major"),
+    ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major trivial"),
     ("grade", "depth", "superficial=superficial,superficially deep=deep,deeply"),
     ("grade", "course", "acute=acute,acutely chronic=chronic,chronically"),
     ("grade", "malignancy", "benign malignant"),
@@ -123,26 +124,32 @@ _FIXED = _fixed_values(
     ("side", "palm or back", "volar=volar,palmar dorsal=dorsal,dorsally"),
     ("side", "above or below", "above below=below,beneath,underneath"),
     ("side", "inside or outside", "inner=inner,internal outer=outer,external"),
-    ("route", "route", "oral=oral,orally,by_mouth,per_os intravenous=intravenous,intravenously,iv"),
+    ("route", "route", "oral=oral,orally,by_mouth,per_os,po intravenous=intravenous,intravenously,iv"),
     ("route", "route", "intramuscular=intramuscular,intramuscularly,im"),
     ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc"),
     ("route", "route", "sublingual=sublingual,sublingually topical=topical,topically"),
     ("route", "route", "rectal=rectal,rectally inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
+    ("route", "anaesthesia", "general=ga"),
 )
 _FIXED_FIRST = frozenset(spelling.partition(" ")[0] for spelling in _FIXED)
+_ANAESTHETICS = word_set("general spinal epidural regional local")
 _SIDE_LETTERS = {"l": _FIXED["left"], "r": _FIXED["right"]}
 _GRADE_NOUNS = word_set(
     "type grade stage class category level degree zone phase group score tier priority triage grades types stages"
 )
+_LETTERED = word_set("group type class grade stage category hepatitis influenza vitamin weber pugh stanford")
 _SCORES = word_set("score scores scale grade stage class level coma")
 _ROMAN = re.compile(r"(x{0,3})(ix|iv|v?i{0,3})([a-d]?)")
 _ROMAN_ONES = _numbered("i ii iii iv v vi vii viii ix", start=1)
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?")
 _PARTS_OF_HOUR = {"half": 30, "quarter": 15}
-_COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])([0-5]\d)")
+_COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])[.]?([0-5]\d)")
 _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
+_HOURS_LONG = _HOURS | {"hour"}
+_RANGES = word_set("to or and")
+_DASHES = word_set("- \u2011 \u2013 \u2014")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ORDINAL_ENDINGS = word_set("st nd rd th")
 _BEFORE_LEAVING = word_set("he she they who was were had has been be")
@@ -230,7 +237,7 @@ def _date(spot: Spot) -> Value | None:
 
 
 def _clock(spot: Spot) -> Value | None:
-    """Read 20:30, 8:30 pm, 8.30 pm, 8 pm, 0830 hours, 8 o'clock."""
+    """Read 20:30, 8:30 pm, 8.30 pm, 8 pm, 0830, at 1230, 12.30 after "@", 1230 hours, 8 o'clock."""
     first, after = spot.folded(), spot.folded(1)
     if after in _HALVES:
         match = _HALF_CLOCK.fullmatch(first)
@@ -241,18 +248,23 @@ def _clock(spot: Spot) -> Value | None:
         return _time(int(match[1]), int(match[2]), length)
     if after == "oclock" and first.isdecimal() and int(first[:3]) <= 24:
         return _time(int(first), 0, 2)
-    match = _COMPACT_CLOCK.fullmatch(first)
-    if match and (after in _HOURS or (spot.folded(-1) == "at" and after not in UNITS)):
-        return _time(int(match[1]), int(match[2]), length)
+    if match := _COMPACT_CLOCK.fullmatch(first):
+        is_clock = (after not in UNITS and (first[0] == "0" or _follows_at(spot))) or (length > 1 and "." not in first)
+        return _time(int(match[1]), int(match[2]), length) if is_clock else None
     return None
 
 
-def _clock_after_at(spot: Spot) -> Value | None:
-    """Read "at 09.40"."""
-    first = spot.folded()
-    if len(first) != 5 or spot.folded(-1) != "at" or not _CLOCK.fullmatch(first.replace(".", ":")):
+def _follows_at(spot: Spot) -> bool:
+    return spot.folded(-1) == "at" or "@" in (spot.before(0) or "")
+
+
+def _clock_around_h(spot: Spot) -> Value | None:
+    """Read "14h15"; "14 h 15 min" is a duration."""
+    hour, minute = spot.folded(), spot.folded(2)
+    if spot.folded(1) != "h" or spot.before(1) or spot.before(2) or len(minute) != 2 or not minute.isdecimal():
         return None
-    return None if spot.folded(1) in UNITS else _time(int(first[:2]), int(first[3:]), 1)
+    match = _CLOCK.fullmatch(f"{hour}:{minute}")
+    return _time(int(match[1]), int(match[2]), 3) if match else None
 
 
 def _clock_in_words(spot: Spot) -> Value | None:
@@ -291,9 +303,9 @@ def _ordinal(spot: Spot) -> Value | None:
 
 
 def _numbered_day(spot: Spot) -> Value | None:
-    """Read the 2 of "day 2"."""
+    """Read the 2 of "day 2" and "POD 2"."""
     number = _whole_number(spot.folded())
-    if spot.folded(-1) != "day" or number is None or spot.folded(1) in UNITS:
+    if spot.folded(-1) not in {"day", "pod"} or number is None or spot.folded(1) in UNITS:
         return None
     return Value("day", "numbered day", str(number), 1)
 
@@ -337,11 +349,11 @@ def _times(spot: Spot) -> Value | None:
         return None
     number, length = _whole_number(spot.folded()), 1
     length += spot.folded(length) == "times"
-    is_counted = length == 2 or spot.folded() in _COUNTS
-    has_each = spot.folded(length) in _EACH
-    length += has_each
+    if length == 1 and spot.folded() not in _COUNTS:  # "15 a day" are fifteen of something
+        return None
+    length += spot.folded(length) in _EACH
     period = _PERIODS.get(spot.folded(length))
-    return _often(number * _DAY / period, length + 1) if number and period and (is_counted or has_each) else None
+    return _often(number * _DAY / period, length + 1) if number and period else None
 
 
 def _recurring(spot: Spot) -> Value | None:
@@ -394,11 +406,25 @@ def _quantity(spot: Spot) -> Value | None:
         return Value("number", "rate", f"{number:g}", length)
     if after in UNITS:
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
-        return _per(spot, _measured(number, spot.folded(length - 1), length))
-    noun = after if spot.before(1) in {" ", "-", "\u2011"} else ""
-    for ahead in (2, 3):  # the 2 of "2 to 3 hours"
-        if spot.folded(ahead) in UNITS and _is_number(spot.folded(ahead - 1)):
-            return _measured(number, spot.folded(ahead), 1)
+        return _and_minutes(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
+    return _range_begin(spot, number) or _counted(spot, number)
+
+
+def _range_begin(spot: Spot, number: float) -> Value | None:
+    """Read the 2 of "2 to 3 hours" and "2-3 hours"."""
+    ahead = 3 if spot.folded(1) in _RANGES else 2
+    is_range = ahead == 3 or (spot.before(1) or "").strip() in _DASHES
+    unit = spot.folded(ahead)
+    return _measured(number, unit, 1) if is_range and unit in UNITS and _is_number(spot.folded(ahead - 1)) else None
+
+
+def _counted(spot: Spot, number: float) -> Value:
+    """Read a number of something: "three daily doses"; "x3" and "three times" name nothing."""
+    after = spot.folded(1)
+    if after == "times" or spot.folded(-1) == "x":
+        return Value("number", "bare", f"{number:g}", 1 + (after == "times"))
+    names = spot.before(1) in {" ", "-", "\u2011"}
+    noun = (spot.folded(2) if after in _BETWEEN else after) if names else ""
     return Value("number", f"of {stem(noun)}" if noun else "bare", f"{number:g}", 1)
 
 
@@ -406,6 +432,15 @@ def _half(spot: Spot) -> Value | None:
     """Read "half an hour"."""
     length = 3 if spot.folded(1) in {"a", "an"} else 2
     return _measured(0.5, spot.folded(length - 1), length) if spot.folded(length - 1) in UNITS else None
+
+
+def _and_minutes(spot: Spot, hours: float) -> Value | None:
+    """Read "1 h 50 min" and "1 hour and 50 minutes"."""
+    at = 3 if spot.folded(2) == "and" else 2
+    minutes, unit = spot.folded(at), UNITS.get(spot.folded(at + 1))
+    if spot.folded(1) not in _HOURS_LONG or not minutes.isdecimal() or unit != UNITS["minutes"]:
+        return None
+    return _measured(60 * hours + int(minutes[:9]), "minutes", at + 2)
 
 
 def _is_number(folded: str) -> bool:
@@ -499,9 +534,26 @@ def _fixed(spot: Spot) -> Value | None:
     first = spot.folded()
     if (first == "right" and spot.folded(1) in _AFTER_RIGHT) or _is_departure(spot):
         return None
+    if first == "po" and spot.folded(1)[:1].isdecimal() and not spot.before(1):  # pO2
+        return None
     if first == "both" and "and" in (spot.folded(2), spot.folded(3), spot.folded(4)):
         return None
     return _FIXED.get(first) or _FIXED.get(f"{first} {spot.folded(1)}")
+
+
+def _lettered(spot: Spot) -> Value | None:
+    """Read "group B" and "hepatitis C"."""
+    letter = spot.folded(1)
+    if len(letter) != 1 or letter in "ivx" or spot.before(1) != " " or not spot.at_step(1).is_capitalised:
+        return None  # "stage I" is a number
+    is_alone = letter.isalpha() and (spot.before(2) != "" or not spot.folded(2)[:1].isdecimal())  # "vitamin B12"
+    return Value("grade", f"{spot.folded()} letter", letter, 2) if is_alone else None
+
+
+def _anaesthetic(spot: Spot) -> Value | None:
+    """Read the "spinal" of "spinal anaesthesia" and "under spinal"."""
+    is_one = spot.folded(1).startswith(("anaesth", "anesth")) or spot.folded(-1) == "under"
+    return Value("route", "anaesthesia", spot.folded(), 1) if is_one else None
 
 
 def _side_letter(spot: Spot) -> Value | None:
@@ -544,8 +596,8 @@ _Reading = Callable[[Spot], Value | None]
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
     *(
         _day_of_month,
+        _clock_around_h,
         _clock,
-        _clock_after_at,
         _clock_in_words,
         _times,
         _ordinal,
@@ -562,6 +614,8 @@ _OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (
     (_day, frozenset((*_DAYS, *_DAYS_BY, *_MONTHS)).__contains__),
     (_roman_grade, _is_roman),
     (_fixed, _FIXED_FIRST.__contains__),
+    (_lettered, _LETTERED.__contains__),
+    (_anaesthetic, _ANAESTHETICS.__contains__),
     (_side_letter, _SIDE_LETTERS.__contains__),
     (_recurring, frozenset((*_PERIODS, *_TIMES_A_DAY)).__contains__),
     (_every, frozenset(("every", "each")).__contains__),

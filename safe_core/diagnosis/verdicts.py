@@ -5,15 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from safe_core.diagnosis.accounts import are_two_accounts
+from safe_core.diagnosis.bound_values import otherwise_bound
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
 from safe_core.diagnosis.kinds import Evidence, Finding
+from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.paraphrase import is_exact, is_paraphrased
-from safe_core.diagnosis.passages import Term, nearest
+from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
 from safe_core.diagnosis.wordings import Wording, wording
 
@@ -30,6 +34,7 @@ BY_KIND: Final[Mapping[Kind, Verdict]] = {
 }
 """The verdict on a miss of each kind where neither the narrative nor another field decides."""
 _SAYS_IT: Final = frozenset(kind for kind, verdict in BY_KIND.items() if verdict == "term")
+_RULES: Final = frozenset(("should", "ought"))
 _DIGIT: Final = re.compile(r"\d")
 _MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any case
 
@@ -57,7 +62,9 @@ class Judge:
             numbered = [each for each in questions.elements if _DIGIT.search(each.text)]
             self._asking = [Contradictions(Sentences(numbered), narrative, most)] if numbered else []
 
-    def judge(self, evidence: Evidence, kind: Kind, also_in: Sequence[Passage], in_narrative: InNarrative) -> Judgement:
+    def judge(
+        self, evidence: Evidence, kind: Kind, finding: Finding, also_in: Sequence[Passage], in_narrative: InNarrative
+    ) -> Judgement:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
         if also_in:
             return Judgement("prompt")
@@ -66,10 +73,28 @@ class Judge:
             return Judgement("look" if in_narrative == "yes" and self._is_reworded(said) else "term")
         told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
         if contradicting := self._contradicting(evidence, told):
-            return Judgement("output", contradicting)
+            return contradicting
         if in_narrative == "no":
             return Judgement("term")
-        return Judgement("look" if BY_KIND[kind] == "look" else self._of_wording(evidence, told))
+        is_settled = _is_rule(evidence.term.items) or self._has_told(finding, told)
+        is_doubtful = BY_KIND[kind] == "look" and not is_settled
+        return Judgement("look" if is_doubtful else self._of_wording(evidence, told))
+
+    def _has_told(self, finding: Finding, told: Sequence[At]) -> bool:
+        """Tell whether the value that stands for that of a term is another one of the narrative."""
+        if self._narrative is None or finding.instead is None:
+            return False
+        key = finding.instead.item.key
+        disputed = (are_two_accounts(at, key, self._narrative) for at in told if at.item.value)
+        return key in self._narrative.holding and not any(disputed)
+
+    def _is_disputed(self, found: Contradiction) -> bool:
+        item = found.instead.item
+        return (
+            item.value is not None
+            and self._narrative is not None
+            and are_two_accounts(found.told, item.key, self._narrative)
+        )
 
     def _of_wording(self, evidence: Evidence, told: Sequence[At]) -> Verdict:
         """Give the verdict by how much of a term the output says, and whether in words of its own."""
@@ -80,21 +105,45 @@ class Judge:
             return "term"
         return "look" if is_paraphrased(evidence.term, evidence.read, evidence.most_sentences) else "prompt"
 
-    def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Finding | None:
+    def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Judgement | None:
         """Find what contradicts a term, first in what the criterion reads; a question claims nothing but values."""
         if not told or self._narrative is None:
             return None
         for contradictions in self._claiming:
-            if found := next(_asked_for(evidence.term, contradictions.of(told)), None):
+            if found := next(self._asked_for(evidence.term, contradictions.of(told)), None):
                 return found
             is_read = contradictions.said is evidence.read
             matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
+            if swapped := self._swapped(matches):
+                return Judgement("output", Finding(swapped.passage, otherwise_bound(swapped)))
             if match := changed_certainty(told, matches, self._narrative):
                 certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
-                return Finding(match.passage, certainties or evidence.term.essential)
+                return Judgement("output", Finding(match.passage, certainties or evidence.term.essential))
         values = [at for at in told if at.item.value]
         asking = (each for contradictions in self._asking for each in contradictions.of(values))
-        return next(_asked_for(evidence.term, asking), None) if values else None
+        return next(self._asked_for(evidence.term, asking), None) if values else None
+
+    def _asked_for(self, term: Term, found: Iterator[Contradiction]) -> Iterator[Judgement]:
+        """Judge the contradictions of words that a term has; what is only denied or affirmed stands for nothing else.
+
+        A value that the narrative has from another source is for a person.
+        """
+        own = {item.key: item for item in reversed(term.items)}
+        for each in found:
+            is_kept = not _is_rule(term.items) or _is_rule(each.instead.sentence.items)
+            if is_kept and (item := own.get(each.told.item.key)):
+                instead = each.instead.spot
+                is_other = instead.item.key != item.key
+                contradicting = Finding(instead.passage, (item,), instead if is_other else None)
+                yield Judgement("look") if self._is_disputed(each) else Judgement("output", contradicting)
+
+    def _swapped(self, matches: Sequence[Match]) -> Match | None:
+        """Find the passage that has all of a term, with its values at other words, if no place has them at these."""
+        whole = [match for match in matches[:MOST_TRIED] if {item.key for item in match.absent} <= WEAK_WORDS.keys()]
+        if not whole or not all(map(otherwise_bound, whole)) or self._narrative is None:
+            return None
+        told = nearest(whole[0].term, self._narrative, MOST_TRIED)
+        return None if any(map(otherwise_bound, told)) else whole[0]
 
     def _is_reworded(self, said: Wording) -> bool:
         """Tell whether the nearest passage may say in words foreign to the narrative what it lacks of a term."""
@@ -108,10 +157,6 @@ class Judge:
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
 
 
-def _asked_for(term: Term, found: Iterator[Contradiction]) -> Iterator[Finding]:
-    """Give the contradictions of words that a term has; what is only denied or affirmed stands for nothing else."""
-    own = {item.key: item for item in reversed(term.items)}
-    for each in found:
-        if item := own.get(each.told.item.key):
-            instead = each.instead.spot
-            yield Finding(instead.passage, (item,), instead if instead.item.key != item.key else None)
+def _is_rule(items: Sequence[Item]) -> bool:
+    """Tell whether something should be so, which nothing contradicts that was otherwise."""
+    return any(item.folded in _RULES for item in items)

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from safe_core.diagnosis.bound_values import otherwise_bound
+from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
 from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.kinds import Evidence
-from safe_core.diagnosis.lexicon import FOUND_WORDS, WEAK_WORDS
+from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.same_words import held_in_other_form, is_same_word
 from safe_core.diagnosis.sentences import ROOT
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.values import Value
 
 _MOST_PIECES: Final = 3
 _MOST_COMPARED: Final = 32  # words of a term that are looked for in another form
@@ -80,13 +81,24 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
     """Give those of the wanted items that a passage has, in whatever form."""
     classes = {WEAK_WORDS[item.key] for item in match.items if item.key in WEAK_WORDS}
     is_found = any(item.folded in FOUND_WORDS for item in match.items)
+    spare = [item.value for item in match.items if item.value and item.key not in match.term.needed]
     held = frozenset(
         item
         for item in wanted
-        if item.key in match.keys or WEAK_WORDS.get(item.key) in classes or (item.role == "affirmation" and is_found)
+        if item.key in match.keys
+        or WEAK_WORDS.get(item.key) in classes
+        or (item.role == "affirmation" and is_found)
+        or (item.value and any(_is_without_unit(item.value, other) for other in spare))
     )
     others = [item for item in wanted if item not in held][:_MOST_COMPARED]
     return held | held_in_other_form(match.term, others, match.sentence) if others else held
+
+
+def _is_without_unit(one: Value, other: Value) -> bool:
+    """Tell whether two values are one number, once with its unit and once without: "37.9 °C", "temp 37.9"."""
+    named, bare = (one, other) if one.amount else (other, one)
+    names_nothing = bare.scale == "bare" or bare.scale.removeprefix("of ") in CONNECTIVES
+    return named.amount != "" and not bare.amount and names_nothing and bare.canonical == named.amount
 
 
 def _belongs(match: Match, held: frozenset[Item], context: Collection[str]) -> bool:
@@ -102,7 +114,7 @@ def _belongs(match: Match, held: frozenset[Item], context: Collection[str]) -> b
 
 def _agrees(match: Match) -> bool:
     """Tell whether a passage denies the words that the term denies, and has its values at the same words."""
-    if otherwise_bound(match):
+    if otherwise_bound(match) or otherwise_told(match):
         return False
     term = match.term
     if not any(item.role == "negation" for item in (*term.items, *match.items)):

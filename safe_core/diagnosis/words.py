@@ -23,7 +23,7 @@ _TOKEN = re.compile(
     rf"|[ap]\.\ ?m\.?(?![^\W\d_])"  # a.m., p.m.
     rf"|[{UNSPACED}]"  # of a script that does not separate words: each character
     rf"|(?:{_LETTER})+(?:['’ʼ](?:{_LETTER})+)*"  # a word, perhaps with apostrophes
-    r"|[<>≤≥%°])",
+    r"|[<≤≥%°]|(?<!-)>)",  # "->" is an arrow
     re.IGNORECASE,
 )
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")

@@ -214,6 +214,27 @@ def test_words_are_run_together_but_two_numbers_never_become_one() -> None:
         ("2 litres a day", [("number", "2000"), ("number", "1")]),
         ("a dozen", [("number", "12")]),
         ("more than enough", []),
+        ("seen 0915", [("time", "09:15")]),
+        ("CK 1915", [("number", "1915")]),  # no time without a zero, "at" or "hours"
+        ("out at 21h40", [("time", "21:40")]),
+        ("from 08.45", [("time", "08:45")]),
+        ("rang @ 12.20", [("time", "12:20")]),
+        ("8.45 mmol/L", [("number", "8.45 per 1000")]),
+        ("1 h 50 min", [("number", "6600")]),
+        ("6.2 (09h50)", [("number", "6.2"), ("time", "09:50")]),
+        ("swabs x2", [("number", "2")]),
+        ("three times", [("number", "3")]),
+        ("15 a day", [("number", "15"), ("number", "1")]),
+        ("POD 3", [("day", "3")]),
+        ("group B streptococcus", [("grade", "b")]),
+        ("vitamin B12", [("number", "12")]),  # no letter by itself
+        ("stage I", [("grade", "1")]),
+        ("10 mg PO", [("number", "10000"), ("route", "oral")]),
+        ("PO2 of 8", [("number", "2"), ("number", "8")]),
+        ("under GA", [("route", "general")]),
+        ("spinal anaesthesia", [("route", "spinal")]),
+        ("spinal fracture", []),
+        ("trivial leak", [("grade", "trivial")]),
     ],
 )
 def test_values_have_a_type_and_one_canonical_form(text: str, values: list[tuple[str, str]]) -> None:
@@ -315,8 +336,10 @@ def test_a_doubt_is_told_from_what_only_looks_like_one(text: str, classes: set[s
         ("abnormal", "normal", True),
         ("pulses", "pulseless", True),
         ("complete", "incomplete", True),
-        ("tact", "intact", True),  # no list of words can know; no term asks for tact
-        ("side", "inside", True),
+        ("adequate", "inadequate", True),
+        ("tact", "intact", False),  # "in" denies adjectives only
+        ("side", "inside", False),
+        ("tube", "intubate", False),
         ("to", "into", False),  # too short to tell
         ("hypertension", "hypotension", True),
         ("preoperative", "postoperative", True),

@@ -56,6 +56,18 @@ def verdict(term: str, signals: tuple[str, ...], narrative: str | None) -> Verdi
         ("seven out of ten", "7/10"),
         ("30 mL/kg bolus", "bolus of 30 ml per kg"),
         ("40 units of insulin", "insulin 40 IU"),
+        ("catheter removed 0915", "catheter removed at 09:15"),
+        ("bleep answered 21h40", "bleep answered at 21:40"),
+        ("ondansetron 4 mg IV x2", "ondansetron 4 mg IV twice"),
+        ("cons informed at 09:00", "consultant informed at 09:00"),
+        ("BCx x2 taken", "two blood cultures taken"),
+        ("urine neg for nitrites", "urine negative for nitrites"),
+        ("2 units RBC transfused", "received two units of red cells"),
+        ("morphine 10 mg PO given", "oral morphine 10 mg given"),
+        ("fell on POD 3", "fell on postoperative day 3"),
+        ("temperature was 37.9 °C", "temp 37.9"),
+        ("total hospital stay was 12 days", "hospital stay 12 days"),
+        ("left nephrectomy and right pyeloplasty", "right pyeloplasty and left nephrectomy"),
     ],
 )
 def test_what_says_the_same_in_another_form_is_for_the_term(term: str, said: str) -> None:
@@ -145,6 +157,80 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "Ultrasound was normal. CT was not done.": [
         ("CT was not done", ("normal ultrasound", "CT done"), "output"),
         ("CT was not done", ("normal CT",), "output/look"),
+    ],
+    # the narrative has both values, each from another source
+    "The drug chart says that 40 mg was given, but the nursing record says 60 mg.": [
+        ("40 mg was given", ("60 mg was given",), "look"),
+        ("40 mg was given", ("80 mg was given",), "output"),
+    ],
+    "One note describes a left-sided rash, another describes it on the right.": [
+        ("left-sided rash", ("right-sided rash",), "look"),
+    ],
+    "The triage note gives pain since Monday. The clerking says since Wednesday.": [
+        ("pain since Monday", ("pain since Wednesday",), "look"),
+    ],
+    "The nurse noted a rash at 08:00; the chart shows that the doctor came at 09:30.": [
+        ("a rash at 08:00", ("rash at 09:30",), "output"),
+    ],
+    # a letter, a route and an anaesthetic are values
+    "Throat swab grew group A streptococcus.": [
+        ("grew group A streptococcus", ("group B streptococcus grown",), "output"),
+    ],
+    "Morphine 10 mg PO was given under GA.": [
+        ("Morphine 10 mg PO", ("morphine 10 mg IV",), "output"),
+        ("under GA", ("morphine given under spinal anaesthesia",), "output"),
+    ],
+    # what is denied in a clause of its own, or in a list
+    "She was tired for a week but there was no fever.": [
+        ("there was no fever", ("fever of two days",), "output"),
+    ],
+    "There was no hearing loss or tinnitus.": [
+        ("no hearing loss or tinnitus", ("tinnitus reported",), "output"),
+    ],
+    "Since Thursday he is not sleeping.": [
+        ("he is not sleeping", ("poor sleep",), "look/prompt"),
+    ],
+    "There was no wound infection. A urinary infection was treated.": [
+        ("no wound infection", ("urinary infection treated",), "prompt/look"),
+    ],
+    "Potassium was not replaced before insulin.": [
+        ("Potassium was not replaced", ("insulin without prior potassium replacement",), "term/look/prompt"),
+    ],
+    "Operation cancelled because of fever.": [
+        ("Operation cancelled", ("operation took place despite fever",), "output"),
+    ],
+    "Operation cancelled on Monday. The operation took place on Thursday.": [
+        ("Operation cancelled on Monday", ("operation took place on Thursday",), "prompt/look"),
+    ],
+    "Warfarin should have been withheld.": [
+        ("Warfarin should have been withheld", ("warfarin was given",), "prompt/look"),
+    ],
+    # values and predicates that changed places
+    "Amlodipine 5 mg and ramipril 10 mg daily.": [
+        ("Amlodipine 5 mg and ramipril 10 mg", ("amlodipine 10 mg and ramipril 5 mg daily",), "output"),
+    ],
+    "Pulse was 110 at 08:00 and 84 at 12:00.": [
+        ("Pulse was 110 at 08:00 and 84 at 12:00", ("pulse 84 at 08:00 and 110 at 12:00",), "output"),
+    ],
+    "Clopidogrel was continued and aspirin was stopped.": [
+        ("aspirin was stopped", ("clopidogrel stopped, aspirin continued",), "output"),
+        ("aspirin was stopped", ("aspirin stopped, clopidogrel continued",), "term"),
+    ],
+    # who did it, but not where another one did something else
+    "The pharmacist noticed the error on the ward round.": [
+        ("pharmacist noticed the error", ("error noticed by the nurse on the ward round",), "output"),
+    ],
+    "The registrar was called and the consultant came.": [
+        ("registrar was called", ("consultant came",), "prompt"),
+    ],
+    # another value of the narrative itself
+    "Lactate was 4.2 at 02:00 and 2.1 at 06:00.": [
+        ("Lactate was 4.2 at 02:00", ("lactate 2.1 at 06:00",), "prompt"),
+    ],
+    # what looks like an opposite or another frequency, and is none
+    "He smokes 15 a day. The tube was in at the second attempt.": [
+        ("smokes 15 a day", ("smokes 15 cigarettes daily",), "term"),
+        ("tube was in at the second attempt", ("intubated at the second attempt",), "look/prompt"),
     ],
     "Dose was increased to 20 mg.": [
         ("Dose was increased to 20 mg", ("dose reduced to 20 mg",), "output"),

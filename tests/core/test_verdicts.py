@@ -73,24 +73,25 @@ The groups D01 to D12 were tried one after the other, and the rules were changed
 tried: all groups but D12, the last, have been tuned on. D01 to D05 were written before any rule was changed.
 """
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
-"""302 misses, labelled by three people who had seen neither the rules nor the other labels; nothing was tuned on them.
+"""444 misses in four sets, written and labelled by four people who had seen neither the rules nor each other's labels.
 
-Of A and B, a second reader gave 153 of 155 misses the same verdict; nobody has read C again.
+Second readers agreed with 153 of the 155 labels of A and B, which have been tuned on since they were first tried. C and D
+were not read again; nothing has been tuned on them.
 """
-# set → its misses; met when they were tried; decided wrongly: `term` or `output` where the label is another
-BLIND_SETS = {"A": (80, 66, 2), "B": (75, 54, 5), "C": (147, 117, 4)}
+# set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
+BLIND_SETS = {"A": (80, 66, 78, 0), "B": (75, 54, 71, 1), "C": (147, 117, 118, 3), "D": (142, 119, 122, 5)}
 # group → its misses; met by the rules before all changes; met when it was first tried; met now
 GROUPS = {
     "D01": (51, 39, 39, 51),
     "D02": (52, 35, 45, 47),
-    "D03": (52, 31, 39, 48),
+    "D03": (52, 31, 39, 49),
     "D04": (48, 33, 37, 42),
     "D05": (48, 30, 37, 44),
     "D06": (55, 31, 42, 52),
     "D07": (50, 26, 39, 43),
     "D08": (46, 25, 33, 36),
     "D09": (46, 34, 41, 44),
-    "D10": (42, 30, 35, 38),
+    "D10": (42, 30, 35, 39),
     "D11": (42, 29, 36, 39),
     "D12": (36, 27, 32, 32),
 }
@@ -128,8 +129,17 @@ def wrongly_decided(verdicts: list[Judged]) -> set[str]:
 def test_the_verdicts_on_made_misses_are_those_of_their_labels() -> None:
     verdicts = [*judged(MADE)]
     assert len(verdicts) == 104
-    assert sum(each.said in each.allowed for each in verdicts) >= 102
+    assert sum(each.said in each.allowed for each in verdicts) >= 103
     assert not wrongly_decided(verdicts)
+
+
+@pytest.mark.parametrize("name", BLIND_SETS)
+def test_the_verdicts_on_misses_that_others_wrote_are_mostly_those_of_their_labels(name: str) -> None:
+    verdicts = [each for each in judged(BLIND) if each.name.startswith(name)]
+    count, _, met, wrong = BLIND_SETS[name]
+    assert len(verdicts) == count
+    assert sum(each.said in each.allowed for each in verdicts) >= met
+    assert len(wrongly_decided(verdicts)) <= wrong
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -138,15 +148,6 @@ def test_the_verdicts_on_developed_misses_are_mostly_those_of_their_labels(group
     count, _, _, met = GROUPS[group]
     assert len(verdicts) == count
     assert sum(each.said in each.allowed for each in verdicts) >= met
-
-
-@pytest.mark.parametrize("name", BLIND_SETS)
-def test_the_verdicts_on_misses_of_blind_readers_are_not_worse_than_when_they_were_tried(name: str) -> None:
-    verdicts = [each for each in judged(BLIND) if each.name.startswith(name)]
-    count, met, wrong = BLIND_SETS[name]
-    assert len(verdicts) == count
-    assert sum(each.said in each.allowed for each in verdicts) >= met
-    assert len(wrongly_decided(verdicts)) <= wrong
 
 
 def test_few_verdicts_decide_wrongly_and_few_leave_it_to_a_person() -> None:

@@ -1,0 +1,78 @@
+"""Where a narrative has two values of one thing, each from another source: the notes say this, the form says that."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final
+
+from safe_core.diagnosis.sentences import ROOT, Sentences
+from safe_core.diagnosis.synonyms import SYNONYMS
+from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.told_words import PARTING, At
+from safe_core.diagnosis.words import word_set
+
+_DOCUMENTS: Final = word_set(
+    "note notes entry form chart record records report letter log sheet statement clerking card diary referral "
+    "register list handover"
+)
+_PEOPLE: Final = word_set(
+    "patient mother father parents wife husband partner son daughter family relative relatives neighbour witness carer "
+    "nurse midwife doctor consultant registrar surgeon anaesthetist obstetrician physician pharmacist physiotherapist "
+    "therapist assistant porter paramedic paramedics crew police gp"
+)
+_SAYING: Final = word_set(
+    "say says said state states stated give gives record records recorded document documents documented note notes "
+    "noted report reports reported describe describes described list lists listed estimate estimates estimated claim "
+    "claims claimed recall recalls recalled read reads wrote has shows according"
+)
+_FURTHER: Final = word_set("another other others second")
+_IN: Final = word_set("in on per by")
+
+
+def are_two_accounts(told: At, key: str, narrative: Sentences) -> bool:
+    """Tell whether the value with a key stands beside a told one as what somebody else says of the same."""
+    for sentence in narrative.holding.get(key, ()):
+        if abs(sentence.number - told.sentence.number) < 2:
+            for at, item in enumerate(sentence.items):
+                if item.key == key and _disagree(*sorted((told, At(sentence, at)), key=_place)):
+                    return True
+    return False
+
+
+def _place(at: At) -> tuple[int, int]:
+    return at.sentence.number, at.at
+
+
+def _disagree(one: At, other: At) -> bool:
+    """Tell whether the second value has a source, and between the two is nothing of which the first does not tell."""
+    items = other.sentence.items
+    start = one.at + 1 if one.sentence is other.sentence else 0
+    before = items[start : other.at]
+    ends = [at for at, item in enumerate(before) if item.pause or item.folded in PARTING]
+    clause = before[ends[-1] :] if ends else before
+    marks = [at for at, item in enumerate(clause) if _is_mark(item)]
+    if _has_source(clause):
+        gap = clause[marks[-1] + 1 :]
+    elif _has_document_after(other):
+        gap = clause
+    else:
+        return False
+    told = [item.key for item in one.sentence.items if item.role == "content"]
+    meant = {key[:ROOT] for word in told for key in (word, *SYNONYMS.get(word, ()))}
+    return all(item.key[:ROOT] in meant for item in gap if item.role == "content")
+
+
+def _is_mark(item: Item) -> bool:
+    return item.folded in _SAYING or item.folded in _FURTHER or item.folded in _DOCUMENTS
+
+
+def _has_source(clause: Sequence[Item]) -> bool:
+    words = {item.folded for item in clause}
+    is_said = not words.isdisjoint(_SAYING)
+    return not words.isdisjoint(_FURTHER) or (is_said and not words.isdisjoint(_DOCUMENTS | _PEOPLE))
+
+
+def _has_document_after(at: At) -> bool:
+    """Read "72 kg on the form"."""
+    items = at.sentence.items
+    words = [item.folded for item in takewhile(lambda item: not item.pause, items[at.at + 1 :])]
+    return bool(words) and words[0] in _IN and not _DOCUMENTS.isdisjoint(words[:4])
