@@ -141,8 +141,9 @@ def has_wildcard(pattern: str) -> bool:
 def no_batch(test_dir: Path, pattern: str, names: Sequence[str]) -> ConfigurationError:
     """The error for a pattern that none of a folder's batches matches."""
     held = named(names, 20, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
-    what = "no batch matches" if has_wildcard(pattern) else "there is no batch"
-    return ConfigurationError(f"{what} --batch {visible(pattern)} in {visible(str(test_dir))}: it holds {held}")
+    return ConfigurationError(
+        f"no batch matches --batch {visible(pattern)} in {visible(str(test_dir))}: it holds {held}"
+    )
 
 
 def usable_batches(test_dir: Path, names: Iterable[str]) -> Iterator[LoadedBatch]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from consumer.errors import ConfigurationError, Poison
 from consumer.expectations.folder import SUFFIX, list_folder
 from consumer.expectations.source import ExpectationsKey
-from consumer.files.batches import Batches, chosen, load_batch, read_document
+from consumer.files.batches import Batches, chosen, load_batch, no_batch, read_document
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import is_own_report, open_all, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
@@ -58,9 +58,6 @@ from safe_core.lint import (
 from safe_core.mutation import MutatedCase
 from safe_core.narrative_digests import digest_of_narrative
 from safe_core.scoring import READ
-
-_NAMED: Final = 20
-
 
 # --- what was found ---------------------------------------------------------------------------------------------------
 
@@ -293,10 +290,7 @@ def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
     )
     files = [file for file in read if file is not None]
     if not files:
-        held = named(names, _NAMED) or "no batch files (<batch_id>.json)"
-        raise ConfigurationError(
-            f"no batch matches --batch {visible(batch)} in {visible(str(test_dir))}: it holds {held}"
-        )
+        raise no_batch(test_dir, batch, names)
     return files
 
 

@@ -148,7 +148,7 @@ def _token_url(value: str | None) -> str | None:
     if url.fragment:
         raise ValueError("is not a usable URL")
     if "@" in url.netloc:
-        raise ValueError("holds a user, who belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET")
+        raise ValueError("contains a user name, which belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET")
     return value
 
 

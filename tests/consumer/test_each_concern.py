@@ -116,7 +116,7 @@ def test_a_batch_that_is_not_there_is_answered_with_those_that_are(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     two_concerns()
-    sentence = "there is no batch --batch nope in cases: it holds b1"
+    sentence = "no batch matches --batch nope in cases: it holds b1"
     assert sentence in refused(capsys, command, "--batch", "nope")
     assert sentence in refused(capsys, "explain", "--test", "T", "--batch", "nope")
     assert sentence in refused(capsys, "score", "-c", "K07", "-b", "nope")

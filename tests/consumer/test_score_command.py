@@ -116,7 +116,7 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),
     ("a wrong shape", safe_score(outputs="cases/asthma_1.json"), {}, "is neither a factory-cli report (it has no list"),
     ("a report of SAFE as outputs", safe_score(outputs="own.json"), {}, "own.json: is a report of SAFE, not the"),
-    ("no such batch", safe_score(batch="asthma_9"), {}, "there is no batch --batch asthma_9 in cases: it holds a"),
+    ("no such batch", safe_score(batch="asthma_9"), {}, "no batch matches --batch asthma_9 in cases: it holds a"),
     ("no such concern", ["score", "-c", "X", *safe_score()[3:]], {}, "no test case of --concern X in"),
     ("no outputs, so there is nothing to score", safe_score(outputs="empty.json"), {}, "empty.json: no outputs, so"),
     ("no outputs in the folder", safe_score(outputs="nothing"), {}, "nothing holds neither reports (.json) nor events"),

@@ -522,7 +522,7 @@ UNFIT = [
     ),
     (
         {"KAFKA_SASL_OAUTH_TOKEN_URL": f"https://safe:{SECRET}@login.example/token"},
-        "/token holds a user, who belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET; write the https://",
+        "/token contains a user name, which belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET; write the https://",
     ),
     ({"KAFKA_SASL_OAUTH_TOKEN_URL": "login.example/token"}, "=login.example/token is not a usable URL; write the"),
     (

@@ -223,7 +223,7 @@ def test_an_unknown_batch_is_named(files: tuple[Path, Path], capsys: pytest.Capt
     outputs, cases = files
     for command in ("triage", "review"):
         assert main([command, "-i", str(outputs), "-t", str(cases), "-b", "nope"]) == 3
-        assert f"there is no batch --batch nope in {cases}: it holds b1" in capsys.readouterr().err
+        assert f"no batch matches --batch nope in {cases}: it holds b1" in capsys.readouterr().err
 
 
 def test_every_format_says_the_same(
