@@ -13,6 +13,8 @@ from safe_core.matching_rule import normalise
 
 TELLING: Final = frozenset(("content", "value"))
 PARTING: Final = word_set("and but while whereas then")
+_PARTING_CONTEXTS: Final = PARTING | word_set("or nor because as")
+"""What is listed with a word, or why it is so, says little of it: "no rash or fever", "not given because …"."""
 _COPULAS: Final = word_set("is are was were been")
 _NO_ONE: Final = word_set("no neither none nobody nothing")
 _HARDLY: Final = word_set(
@@ -54,7 +56,7 @@ class At(NamedTuple):
         places = range(self.at + 1, len(items)) if step > 0 else range(self.at - 1, -1, -1)
         for place in places:
             item = items[place]
-            if item.folded in PARTING or items[place if step > 0 else place + 1].pause:
+            if item.folded in _PARTING_CONTEXTS or items[place if step > 0 else place + 1].pause:
                 counts = _SAME_SENTENCE
             if item.role in TELLING and item.folded not in REFUSALS:
                 yield root(item), counts
