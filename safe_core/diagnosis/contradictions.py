@@ -12,8 +12,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.opposites import are_opposites, opposites_of
-from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.same_words import is_same_word
+from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
 
@@ -24,6 +26,7 @@ _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
 _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
+_LITTLE: Final = frozenset(key[:ROOT] for key in WEAK_WORDS)  # the roots of words that say little of others
 
 
 Values = dict[str, list[At]]
@@ -83,7 +86,7 @@ class Contradictions:
 
     def _turned(self, told: At, clause: Sequence[At]) -> At | None:
         """Find where the output claims what the narrative denies, or denies what it claims."""
-        places = self._places(self.said, told.item.key)
+        places = self._forms(self.said, told.item)
         denied = told.is_denied() if places else False
         turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
         turned = [at for at in turned if not (at if denied else told).is_beside_denial()]  # of the one that is claimed
@@ -91,9 +94,12 @@ class Contradictions:
             return None
         around = told.around()
         least = _most_shared(around, (at for at in places if at not in turned))
+        others = [at for at in self._forms(self._narrative, told.item) if at.is_denied() != denied]
         for found in turned:
+            denial, claim = (told, found) if denied else (found, told)
+            if not others and not least and _is_denied_outright(denial) and claim.is_plain():
+                return found
             common = _shared_there(around, found)
-            others = (at for at in self._places(self._narrative, told.item.key) if at.is_denied() != denied)
             if common > least and _is_about(found, clause) and _most_shared(found.around(), others) < common:
                 return found
         return None
@@ -124,6 +130,14 @@ class Contradictions:
     def _places(self, where: Sentences, key: str) -> list[At]:
         held = islice(where.holding.get(key, ()), self._most)
         return [At(sentence, at) for sentence in held for at, item in enumerate(sentence.items) if item.key == key]
+
+    def _forms(self, where: Sentences, item: Item) -> list[At]:
+        """Give the places of a word in all its forms: of "smoke", also those of "smoker"."""
+        keys = [item.key]
+        if item.role == "content":
+            alike = where.by_root.get(item.folded[:ROOT], ())
+            keys += [key for key in alike if key != item.key and is_same_word(item.folded, key)]
+        return [at for key in keys for at in self._places(where, key)]
 
     def _rivals(self, values: Values, one: At) -> list[At]:
         """Give the first of the values that stand against one."""
@@ -190,6 +204,11 @@ def _is_about(found: At, clause: Sequence[At]) -> bool:
     told = {root(at.item) for at in clause if at.item.role in TELLING}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
+
+
+def _is_denied_outright(at: At) -> bool:
+    """Tell whether there is nothing of a kind, whatever its place, time or degree: "denies breathlessness"."""
+    return at.item.role == "content" and not in_clause(at.around()).keys() - _LITTLE
 
 
 def _claims(found: At, *, denied: bool) -> bool:

@@ -1,7 +1,7 @@
 """The words of a narrative that a term asks for, and what stands around a word."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
@@ -85,11 +85,19 @@ class At(NamedTuple):
 
     def is_beside_denial(self) -> bool:
         """Tell whether something else in the clause is denied: "potassium was not replaced" is "no potassium given"."""
-        return any(item.role == "negation" for item in (*self._clause(-1), *self._clause(1)))
+        after = takewhile(lambda item: item.folded != "with", self._clause(1))  # "a smoker with no cough"
+        return any(item.role == "negation" for item in (*self._clause(-1), *after))
 
     def is_hardly_so(self) -> bool:
         """Tell whether something is neither so nor not so: "poor sleep" denies no sleep, and does not claim it."""
         return any(item.folded in _HARDLY for item in (*self._clause(-1), *self._clause(1)))
+
+    def is_plain(self) -> bool:
+        """Tell whether the word is claimed itself: not what may be or is refused, nor the "pain" of "pain relief"."""
+        after = next(self._clause(1), None)
+        is_attribute = after is not None and after.role == "content" and not after.folded.endswith("ed")
+        unsure = any(item.role == "certainty" or item.folded in REFUSALS for item in self._clause(-1))
+        return not (is_attribute or unsure)
 
     def _has_denied_subject(self) -> bool:
         before = [item.folded for item in self._clause(-1)]

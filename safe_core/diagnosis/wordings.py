@@ -1,6 +1,6 @@
 """Whether the sentences of an output say all of a term, in whatever form, and what they lack of it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -120,9 +120,15 @@ def _agrees(match: Match) -> bool:
     if not any(item.role == "negation" for item in (*term.items, *match.items)):
         return True
     places = {item.key: at for at, item in enumerate(match.items) if item.role == "content"}
+    found = ((at, places.get(item.key, _place_in_other_form(item, places))) for at, item in enumerate(term.items))
     return all(
         is_denied_at(Place(term.text, term.items, at, at))
-        == is_denied_at(Place(match.sentence.element.text, match.items, places[item.key], places[item.key]))
-        for at, item in enumerate(term.items)
-        if item.role == "content" and item.key in places
+        == is_denied_at(Place(match.sentence.element.text, match.items, place, place))
+        for at, place in found
+        if place is not None
     )
+
+
+def _place_in_other_form(item: Item, places: Mapping[str, int]) -> int | None:
+    alike = (at for key, at in places.items() if key[:ROOT] == item.folded[:ROOT] and is_same_word(item.folded, key))
+    return next(alike, None) if item.role == "content" else None
