@@ -14,6 +14,7 @@ from typing import Final
 
 from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.opposites import are_opposites, opposites_of
+from safe_core.diagnosis.rival_kinds import RIVALS
 from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
@@ -106,7 +107,8 @@ class Contradictions:
 
     def _opposite(self, told: At, clause: Sequence[At]) -> At | None:
         """Find the opposite of a word of the narrative among the words that stand around it."""
-        opposites = sorted(opposites_of(told.item.folded) & self.said.holding.keys())
+        against = opposites_of(told.item.folded) | RIVALS.get(told.item.key, frozenset())
+        opposites = sorted(against & self.said.holding.keys())
         if not opposites:
             return None
         around, denied = told.around(), told.is_denied()
@@ -115,10 +117,17 @@ class Contradictions:
         for found in (at for key in opposites for at in self._places(self.said, key)):
             common = _shared_there(around, found)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
+            told_too = max(told_too, common if self._is_told_as(found) else 0)
             is_claimed = found.item.role == "content" and _is_about(found, others) and _claims(found, denied=denied)
             if is_claimed and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
+
+    def _is_told_as(self, found: At) -> bool:
+        """Tell whether the narrative has a word, too, of all that its clause is about: "a metal stent was placed"."""
+        its = in_clause(found.around()).keys() - _LITTLE
+        places = self._places(self._narrative, found.item.key)
+        return bool(its) and any(its <= in_clause(at.around()).keys() for at in places)
 
     def _is_in_place_of(self, found: At, told: At) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
