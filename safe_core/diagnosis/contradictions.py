@@ -55,7 +55,7 @@ class Contradictions:
             for word in clause:
                 instead: At | None = None
                 if word.item.value or word.item.role == "relation":
-                    instead = self._other_value(word)
+                    instead = self._other_value(word) or (self._turned(word, clause) if _is_named(word) else None)
                 elif word.item.role in {"content", "lead-in", "affirmation"}:
                     instead = self._turned(word, clause) or self._opposite(word, clause)
                 if instead:
@@ -117,9 +117,9 @@ class Contradictions:
         for found in (at for key in opposites for at in self._places(self.said, key)):
             common = _shared_there(around, found)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
-            told_too = max(told_too, common if self._is_told_as(found) else 0)
-            is_claimed = found.item.role == "content" and _is_about(found, others) and _claims(found, denied=denied)
-            if is_claimed and (common > max(least, told_too) or self._is_in_place_of(found, told)):
+            is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
+            is_other = is_claimed and _is_about(found, others) and not self._is_told_as(found)
+            if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
 
@@ -192,6 +192,11 @@ def _name_before(at: At) -> str:
     return next(before, "")
 
 
+def _is_named(at: At) -> bool:
+    """Tell whether a value is the name of a finding: "hepatitis C"."""
+    return at.item.value is not None and at.item.value.scale.endswith(" letter")
+
+
 def _is_compared(at: At) -> bool:
     """Tell whether a value is the other side of a comparison, as in "cooler than the right"."""
     before = (item.folded for item in reversed(at.sentence.items[: at.at]) if item.folded not in {"the", "on"})
@@ -210,7 +215,7 @@ def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
 
 def _is_about(found: At, clause: Sequence[At]) -> bool:
     """Tell whether a sentence has at least half of what a clause tells."""
-    told = {root(at.item) for at in clause if at.item.role in TELLING}
+    told = {root(at.item) for at in clause if at.item.role in TELLING and not _says_little(at.item)}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
 
@@ -218,6 +223,10 @@ def _is_about(found: At, clause: Sequence[At]) -> bool:
 def _is_denied_outright(at: At) -> bool:
     """Tell whether there is nothing of a kind, whatever its place, time or degree: "denies breathlessness"."""
     return at.item.role == "content" and not in_clause(at.around()).keys() - _LITTLE
+
+
+def _says_little(item: Item) -> bool:
+    return item.key in WEAK_WORDS or item.folded.endswith("ly")
 
 
 def _claims(found: At, *, denied: bool) -> bool:
