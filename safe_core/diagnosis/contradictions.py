@@ -19,6 +19,7 @@ from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
+from safe_core.diagnosis.words import word_set
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
@@ -28,6 +29,7 @@ _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owin
 _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 _LITTLE: Final = frozenset(key[:ROOT] for key in WEAK_WORDS)  # the roots of words that say little of others
+_NO_ADVERBS: Final = word_set("family belly anomaly supply reply jelly assembly")
 
 
 Values = dict[str, list[At]]
@@ -79,7 +81,8 @@ class Contradictions:
             return True
         around = found.around()
         keys = (found.item.key, f"number {found.item.value.amount}") if found.item.value else (found.item.key,)
-        if any(_most_shared(around, self._places(self._narrative, key)) >= common for key in keys):
+        places = [at for key in keys for at in self._places(self._narrative, key)]
+        if _most_shared(around, places) >= common and not _is_nearer(found, told, places):
             return True
         said = {told.item.key, *(item.key for item in found.sentence.items)}
         others = (at for at in self._rivals(self._values_told, found) if at.item.key not in said)
@@ -115,7 +118,7 @@ class Contradictions:
         least = _most_shared(around, self._places(self.said, told.item.key))
         others = [at for at in clause if at.at != told.at and not at.item.value]
         for found in (at for key in opposites for at in self._places(self.said, key)):
-            common = _shared_there(around, found)
+            common = _shared_there(around, found, in_sentence=True)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
             is_other = is_claimed and _is_about(found, others) and not self._is_told_as(found)
@@ -166,6 +169,13 @@ class Contradictions:
     @cached_property
     def _values_told(self) -> Values:
         return _values(self._narrative)
+
+
+def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
+    """Tell whether a clause of the output is about what a clause of the narrative tells, and not about other ones."""
+    its = in_clause(found.around())
+    common = shared(its, in_clause(told.around()))
+    return common > _most_shared(its, others, in_clause)
 
 
 def is_rival(one: At, other: At) -> bool:
@@ -226,7 +236,7 @@ def _is_denied_outright(at: At) -> bool:
 
 
 def _says_little(item: Item) -> bool:
-    return item.key in WEAK_WORDS or item.folded.endswith("ly")
+    return item.key in WEAK_WORDS or (item.folded.endswith("ly") and item.folded not in _NO_ADVERBS)
 
 
 def _claims(found: At, *, denied: bool) -> bool:
@@ -255,8 +265,11 @@ def _questions(item: Item) -> Iterator[str]:
         yield "in which order"
 
 
-def _shared_there(around: Around, found: At) -> int:
+def _shared_there(around: Around, found: At, *, in_sentence: bool = False) -> int:
+    """Give what a word shares with another place; what has nothing around it shares something with every place."""
     its = found.around()
+    if in_sentence and around and its:
+        return shared(around, its)
     return shared(around, its) if in_clause(around) and its else _ALONE
 
 
