@@ -19,7 +19,7 @@ from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
-from safe_core.diagnosis.words import word_set
+from safe_core.diagnosis.words import stem, word_set
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
@@ -28,7 +28,8 @@ _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
 _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
-_LITTLE: Final = frozenset(key[:ROOT] for key in WEAK_WORDS)  # the roots of words that say little of others
+_REQUESTS: Final = frozenset(map(stem, word_set("ask request arrange book order")))  # what was not may still be
+_LITTLE: Final = WEAK_WORDS.keys() - _REQUESTS  # they say of a thing only that there is one
 _NO_ADVERBS: Final = word_set("family belly anomaly supply reply jelly assembly")
 
 
@@ -128,9 +129,8 @@ class Contradictions:
 
     def _is_told_as(self, found: At) -> bool:
         """Tell whether the narrative has a word, too, of all that its clause is about: "a metal stent was placed"."""
-        its = in_clause(found.around()).keys() - _LITTLE
-        places = self._places(self._narrative, found.item.key)
-        return bool(its) and any(its <= in_clause(at.around()).keys() for at in places)
+        its = found.company() - _LITTLE
+        return bool(its) and any(its <= at.company() for at in self._places(self._narrative, found.item.key))
 
     def _is_in_place_of(self, found: At, told: At) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
@@ -232,7 +232,7 @@ def _is_about(found: At, clause: Sequence[At]) -> bool:
 
 def _is_denied_outright(at: At) -> bool:
     """Tell whether there is nothing of a kind, whatever its place, time or degree: "denies breathlessness"."""
-    return at.item.role == "content" and not in_clause(at.around()).keys() - _LITTLE
+    return at.item.role == "content" and not at.company() - _LITTLE
 
 
 def _says_little(item: Item) -> bool:

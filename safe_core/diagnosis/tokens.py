@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from safe_core.diagnosis.equal_words import EQUAL_PHRASES, EQUAL_WORDS
 from safe_core.diagnosis.lexicon import (
     ABBREVIATIONS,
     AFFIRMATIONS,
@@ -26,7 +27,9 @@ _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
 _LONGEST_STOPPED = max(map(len, STOPPED)) + 1
 _PAUSE = re.compile(r"[,;:()\[\]–—，、：（）]")
-_ABBREVIATED_LENGTHS = lengths_by_first_word(ABBREVIATIONS)
+_PHRASES = ABBREVIATIONS | EQUAL_PHRASES
+_ABBREVIATED_LENGTHS = lengths_by_first_word(_PHRASES)
+_SPELLED_OUT = EQUAL_WORDS | SHORT_FORMS
 
 
 _LONGEST_NAME = 4  # letters of a name that is spelled like a connective, such as HER2
@@ -69,8 +72,8 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     """Give the items of a text, or of its words from `start` on, sentence by sentence."""
     sentence: list[Item] = []
     shouts = text.isupper()
-    if any(word.folded in SHORT_FORMS for word in cut):
-        spelled = ((word, SHORT_FORMS.get(word.folded, (word.folded,))) for word in cut)
+    if any(word.folded in _SPELLED_OUT for word in cut):
+        spelled = ((word, _SPELLED_OUT.get(word.folded, (word.folded,))) for word in cut)
         cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
     at, end = 0, start
     while at < len(cut):
@@ -129,7 +132,7 @@ def _is_name(text: str, word: Word) -> bool:
 def _abbreviated(cut: Sequence[Word], at: int) -> tuple[str, int] | None:
     """Give the key of the longest abbreviated phrase that begins with a word, and its length."""
     for length in _ABBREVIATED_LENGTHS[cut[at].folded]:
-        key = ABBREVIATIONS.get(" ".join(word.folded for word in cut[at : at + length]))
+        key = _PHRASES.get(" ".join(word.folded for word in cut[at : at + length]))
         if key and at + length <= len(cut):
             return key, length
     return None

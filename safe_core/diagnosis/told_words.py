@@ -47,11 +47,16 @@ class At(NamedTuple):
     def around(self) -> Around:
         """Weigh the next words on both sides that tell something; those of the same clause count twice."""
         around: Around = {}
-        for word, counts in (*self._outwards(-1), *self._outwards(1)):
-            around[word] = max(counts, around.get(word, 0))
+        for item, counts in (*self._outwards(-1), *self._outwards(1)):
+            around[root(item)] = max(counts, around.get(root(item), 0))
         return around
 
-    def _outwards(self, step: int) -> Iterator[tuple[str, int]]:
+    def company(self) -> set[str]:
+        """Give the keys of the words that tell something in the same clause."""
+        near = (*self._outwards(-1), *self._outwards(1))
+        return {item.key for item, counts in near if counts == _SAME_CLAUSE}
+
+    def _outwards(self, step: int) -> Iterator[tuple[Item, int]]:
         items, counts, left = self.sentence.items, _SAME_CLAUSE, _NEAR
         places = range(self.at + 1, len(items)) if step > 0 else range(self.at - 1, -1, -1)
         for place in places:
@@ -59,7 +64,7 @@ class At(NamedTuple):
             if item.folded in _PARTING_CONTEXTS or items[place if step > 0 else place + 1].pause:
                 counts = _SAME_SENTENCE
             if item.role in TELLING and item.folded not in REFUSALS:
-                yield root(item), counts
+                yield item, counts
                 left -= 1
             if not left:
                 return
