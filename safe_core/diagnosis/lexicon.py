@@ -64,7 +64,9 @@ WEAK_WORDS = {
 }
 FOUND_WORDS = word_set("found detected identified present confirmed seen shown revealed grew grown isolated positive")
 """What is "positive" is said to be there: "positive for benzodiazepines", "benzodiazepines were found"."""
-RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once")
+RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once pre post")
+SAME_ORDER = by_spelling({"after": "post following", "before": "pre prior preceding"})
+"""A relation → the one that says the same: "post-dialysis" is "after dialysis"."""
 
 NOT_WORDS = word_set(
     "not never cannot dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wont cant couldnt wouldnt shouldnt"

@@ -25,3 +25,9 @@ _NAMES: Final = {
 }
 MEASURES: Final = {stem(name): stem(measure) for measure, names in _NAMES.items() for name in names.split()}
 """The stem of a finding → the key of what was measured."""
+_MEASURED: Final = frozenset(MEASURES.values())
+
+
+def measure_of(key: str) -> str | None:
+    """Give the key of what was measured, if a word names it or a finding of it."""
+    return MEASURES.get(key) or (key if key in _MEASURED else None)

@@ -24,7 +24,7 @@ _ANTONYMS = {
         "able | unable",
         "positive | negative",
         "suspected | confirmed",
-        "before prior | after following",
+        "before prior pre | after following post",
         "accepted agreed consented | refused declined",
         "halved | doubled",
         "central | peripheral",

@@ -14,6 +14,7 @@ _ENDINGS = frozenset({""}) | word_set(
 )
 _SHORTEST_ROOT = ROOT + 1  # letters that two forms of a word have in common; one fewer does for long endings
 _SHORTEST_ACRONYM, _LONGEST_ACRONYM = 2, 6
+_SHORTEST_ALONE = 3  # letters of an acronym by which alone a sentence is found
 _AROUND = 40  # characters before and after an acronym that are not all capitals
 
 
@@ -26,7 +27,20 @@ def held_in_other_form(term: Term, lacking: Sequence[Item], sentence: Sentence) 
     spelled = {item for item in wanted if _is_acronym(term.text, item) and _spelled(term.text, item, sentence.items)}
     shortened = {meant for item in content if _is_acronym(text, item) for meant in _spelled(text, item, term.items)}
     apart = _joined(wanted, sentence.items) | _parted(term.items, words)
-    return (same | spelled | shortened | apart).intersection(lacking)
+    return (same | spelled | shortened | apart | _by_initial(term.items, sentence.items)).intersection(lacking)
+
+
+def _by_initial(term: Sequence[Item], items: Sequence[Item]) -> set[Item]:
+    """Give the first of two words of which a sentence has the initial: "Escherichia coli" as "E. coli", or that way."""
+    firsts = {other.key: one.folded for one, other in pairwise(items) if one.role == "content"}
+    return {
+        one
+        for one, other in pairwise(term)
+        if one.role == "content"
+        and (first := firsts.get(other.key))
+        and 1 in (len(one.folded), len(first))
+        and first[0] == one.folded[0]
+    }
 
 
 def _joined(wanted: Sequence[Item], items: Sequence[Item]) -> set[Item]:
@@ -50,6 +64,11 @@ def is_same_word(one: str, other: str) -> bool:
     if shared < _SHORTEST_ROOT:
         return shared == ROOT and min(map(len, rests)) > 1 and _ENDINGS.issuperset(rests)
     return not all(rests) or _ENDINGS.issuperset(rests)
+
+
+def is_acronym_of(term: Term, item: Item, text: str) -> bool:
+    """Tell whether a word of a text is written in capitals and stands for words of a term: "PED"."""
+    return item.end - item.start >= _SHORTEST_ALONE and _is_acronym(text, item) and bool(_spelled(text, item, term.items))
 
 
 def spelled_out(term: Term, sentence: Sentence) -> frozenset[Item]:

@@ -13,6 +13,7 @@ from safe_core.diagnosis.lexicon import (
     LEAD_IN_WORDS,
     NEGATIONS,
     RELATION_WORDS,
+    SAME_ORDER,
     SHORT_FORMS,
     STOPPED,
 )
@@ -63,9 +64,16 @@ def sentence_ends(text: str) -> list[int]:
     ends = []
     for match in _SENTENCE_END.finditer(text):
         word = _LAST_WORD.search(text, max(0, match.start() - _LONGEST_STOPPED), match.start())
-        if not word or word[0].lower() not in _STOPPED_OR_HALF_DAY:
+        is_stopped = word is not None and word[0].lower() in _STOPPED_OR_HALF_DAY
+        if not is_stopped and not _is_initial(text, match.start(), match.end() + 1):
             ends.append(match.end())
     return ends
+
+
+def _is_initial(text: str, end: int, start: int) -> bool:
+    """Tell whether a single capital ends at a full stop before a small letter: "E. coli"."""
+    is_single = end > 0 and text[end - 1].isupper() and not text[end - 2 : end - 1].isalnum()
+    return is_single and text[end : end + 1] == "." and text[start : start + 1].islower()
 
 
 def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[Item]]:
@@ -81,7 +89,8 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
         pause = False
         if start - end > 1 or text[end:start] not in {"", " "}:
             pause = _PAUSE.search(text, end, start) is not None
-            if sentence and sentence[-1].folded not in STOPPED and _SENTENCE_END.search(text, end, start):
+            goes_on = not sentence or sentence[-1].folded in STOPPED or _is_initial(text, end, start)
+            if not goes_on and _SENTENCE_END.search(text, end, start):
                 yield sentence
                 sentence = []
         if len(sentence) == MAX_ITEMS:
@@ -151,7 +160,7 @@ def _role_and_key_alone(folded: str) -> tuple[Role, str]:
     if folded in AFFIRMATIONS:
         return "affirmation", stem(folded)
     if folded in RELATION_WORDS:
-        return "relation", folded
+        return "relation", SAME_ORDER.get(folded, folded)
     if folded in CONNECTIVES or folded in NEGATIONS:  # such as the "not" of "not … until"
         return "connective", folded
     return ("lead-in" if folded in LEAD_IN_WORDS else "content"), stem(folded)

@@ -5,6 +5,7 @@ from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
+from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentences import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
@@ -119,8 +120,8 @@ class At(NamedTuple):
 
 
 def root(item: Item) -> str:
-    """Give what the forms of a word have in common, by which contexts are compared."""
-    return item.key if item.value else item.key[:ROOT]
+    """Give what the forms of a word have in common, by which contexts are compared; a finding is what was measured."""
+    return item.key if item.value else MEASURES.get(item.key, item.key)[:ROOT]
 
 
 def in_clause(around: Around) -> Around:
