@@ -86,7 +86,6 @@ _PHRASES: Final = {
     "melaena": "black stool|black stools|tarry stools|melena",
     "dysuria": "painful urination|pain on passing urine",
     "dysphagia": "difficulty swallowing|trouble swallowing",
-    "diarrhoea": "loose stools|loose stool|loose motions|watery stools|diarrhea",
     "myalgia": "muscle pain|muscle pains|muscle aches",
     "arthralgia": "joint pain|joint pains",
     "rhinorrhoea": "runny nose",
