@@ -88,7 +88,12 @@ def _has_source(clause: Sequence[Item]) -> bool:
 
 def _count_the_same(one: Item, other: Item) -> bool:
     """Tell whether two numbers count the same: "24 tablets" and "32 tablets"."""
-    return one.value is not None and other.value is not None and one.value.scale == other.value.scale != "bare" and one.value.scale.startswith("of ")
+    return (
+        one.value is not None
+        and other.value is not None
+        and one.value.scale == other.value.scale != "bare"
+        and one.value.scale.startswith("of ")
+    )
 
 
 def _has_source_after(at: At) -> bool:

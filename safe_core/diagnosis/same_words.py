@@ -68,7 +68,9 @@ def is_same_word(one: str, other: str) -> bool:
 
 def is_acronym_of(term: Term, item: Item, text: str) -> bool:
     """Tell whether a word of a text is written in capitals and stands for words of a term: "PED"."""
-    return item.end - item.start >= _SHORTEST_ALONE and _is_acronym(text, item) and bool(_spelled(text, item, term.items))
+    return (
+        item.end - item.start >= _SHORTEST_ALONE and _is_acronym(text, item) and bool(_spelled(text, item, term.items))
+    )
 
 
 def spelled_out(term: Term, sentence: Sentence) -> frozenset[Item]:
