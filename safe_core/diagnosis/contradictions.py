@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from safe_core.diagnosis.lexicon import WEAK_WORDS
-from safe_core.diagnosis.opposites import are_opposites, opposites_of
+from safe_core.diagnosis.opposites import are_opposites, denied_parts, opposites_of
 from safe_core.diagnosis.rival_kinds import RIVALS
 from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentences import ROOT, Sentences
@@ -111,7 +111,9 @@ class Contradictions:
 
     def _opposite(self, told: At, clause: Sequence[At]) -> At | None:
         """Find the opposite of a word of the narrative among the words that stand around it."""
-        against = opposites_of(told.item.folded) | RIVALS.get(told.item.key, frozenset())
+        against = (
+            opposites_of(told.item.folded) | RIVALS.get(told.item.key, frozenset()) | self._denied_forms(told.item)
+        )
         opposites = sorted(against & self.said.holding.keys())
         if not opposites:
             return None
@@ -126,6 +128,20 @@ class Contradictions:
             if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
+
+    def _denied_forms(self, item: Item) -> frozenset[str]:
+        """Give the keys of what denies a word in another form: "intolerant" of "tolerates"."""
+        alike = self._denied_said.get(item.folded[:ROOT], ())
+        return frozenset(key for part, key in alike if is_same_word(item.folded, part) or is_same_word(item.key, part))
+
+    @cached_property
+    def _denied_said(self) -> dict[str, list[tuple[str, str]]]:
+        """What words of the output deny by a prefix, with their keys, by its first letters."""
+        denied: dict[str, list[tuple[str, str]]] = {}
+        for key in self.said.holding:
+            for part in denied_parts(key):
+                denied.setdefault(part[:ROOT], []).append((part, key))
+        return denied
 
     def _is_told_as(self, found: At) -> bool:
         """Tell whether the narrative has a word, too, of all that its clause is about: "a metal stent was placed"."""

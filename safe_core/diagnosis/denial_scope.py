@@ -123,7 +123,8 @@ def _denies(place: Place, at: int) -> bool:
     elif item.folded in _FAILURES:
         begins = after == "to"
     elif item.folded in REFUSALS:
-        begins = at + 2 < len(place.items) and not (after == "to" and place.items[at + 2].value)
+        is_fall = after == "to" and at + 2 < len(place.items) and place.items[at + 2].value is not None
+        begins = at + 1 < len(place.items) and not is_fall
     elif item.folded == "free":
         begins = after in {"of", "from"}
     elif after in {"than", "of"} and item.folded in {"rather", "instead"}:

@@ -6,7 +6,7 @@ from safe_core.diagnosis.words import stem
 
 _NAMES: Final = {
     "BP": "pressure hypotension hypotensive hypertension hypertensive",
-    "HR": "pulse tachycardia tachycardic bradycardia bradycardic",
+    "HR": "pulse heartbeat heartbeats tachycardia tachycardic bradycardia bradycardic",
     "RR": "tachypnoea tachypnoeic bradypnoea",
     "TEMP": "fever febrile pyrexia pyrexial hypothermia hypothermic",
     "SATS": "hypoxia hypoxic hypoxaemia desaturation desaturated",

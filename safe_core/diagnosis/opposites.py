@@ -6,6 +6,9 @@ from safe_core.diagnosis.words import stem, word_set
 
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
 _DENYING_SUFFIX = "less"
+_NO_DENIALS = tuple(
+    word_set("discharg disorder diseas display distress dissect dislocat dismiss disclos dispos important under until")
+)
 _ONLY_OF_ADJECTIVES = ("in", "im", "ab")  # "intubate", "informed" and "abuse" deny nothing
 _ADJECTIVE_ENDINGS = tuple(word_set("ate ent ant able ible ive al ous ete ect ure ity ence ance ile ic"))
 _TURNED_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("ab", "ad"))
@@ -62,6 +65,10 @@ _ANTONYMS = {
         "sterile | contaminated",
         "stable | unstable deteriorating deteriorated worsening",
         "ON | OFF",
+        "UP | DOWN",
+        "IN | OUT",
+        "keen eager willing | reluctant unwilling hesitant",
+        "stable | fell fallen dropped rose risen",
         "sharp stabbing | dull aching",
         "sudden abrupt | gradual insidious",
         "prone | supine",
@@ -175,6 +182,15 @@ def opposites_of(word: str) -> frozenset[str]:
     return frozenset(others | _ANTONYMS_OF.get(stem(word), frozenset()))
 
 
+@lru_cache(maxsize=8192)
+def denied_parts(word: str) -> tuple[str, ...]:
+    """Give what a folded word may deny by a prefix: the "tolerant" of "intolerant"."""
+    if word.startswith(_NO_DENIALS) or not word.startswith(_DENYING_PREFIXES):
+        return ()
+    parts = ((prefix, word.removeprefix(prefix)) for prefix in _DENYING_PREFIXES if word.startswith(prefix))
+    return tuple(part for prefix, part in parts if len(part) > _SHORTEST and _may_deny(prefix, part))
+
+
 def _are_turned(one: str, other: str) -> bool:
     """Tell whether two words differ by a turned prefix alone: hypertension, hypotension."""
     for pair in _TURNED_PREFIXES:
@@ -191,6 +207,8 @@ def _may_deny(prefix: str, word: str) -> bool:
 
 def _denies(longer: str, word: str) -> bool:
     if len(word) < _SHORTEST or len(longer) <= len(word):
+        return False
+    if longer.startswith(_NO_DENIALS):
         return False
     if any(longer == prefix + word and _may_deny(prefix, word) for prefix in _DENYING_PREFIXES):
         return True

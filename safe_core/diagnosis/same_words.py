@@ -10,8 +10,9 @@ from safe_core.diagnosis.words import word_set
 
 _ENDINGS = frozenset({""}) | word_set(
     "s c es d ed ing ings ion ions tion tions ation ations ive ory or er ant ent ance ence e y ies ity ic ical al ally "
-    "ly ery ment ments ist ise ised ize ized able ible ous osis osed otic sis ses sed is us um a ful less ness t th"
+    "ly ery ment ments ist ise ised ize ized able ible ous osis osed otic sis ses sed is us um a ful ness t th"
 )
+_OF_ADJECTIVES = frozenset(("", "ful", "y"))  # "pain", "painful"
 _SHORTEST_ROOT = ROOT + 1  # letters that two forms of a word have in common; one fewer does for long endings
 _SHORTEST_ACRONYM, _LONGEST_ACRONYM = 2, 6
 _SHORTEST_ALONE = 3  # letters of an acronym by which alone a sentence is found
@@ -61,8 +62,11 @@ def is_same_word(one: str, other: str) -> bool:
     if shared is None:
         shared = min(len(one), len(other))
     rests = one[shared:], other[shared:]
+    if "less" in rests:
+        return False  # "pulse", "pulseless"
     if shared < _SHORTEST_ROOT:
-        return shared == ROOT and min(map(len, rests)) > 1 and _ENDINGS.issuperset(rests)
+        endings = _ENDINGS if min(map(len, rests)) > 1 else _OF_ADJECTIVES
+        return shared == ROOT and endings.issuperset(rests)
     return not all(rests) or _ENDINGS.issuperset(rests)
 
 
@@ -84,8 +88,8 @@ def _is_acronym(text: str, item: Item) -> bool:
     word = text[item.start : item.end]
     if not (_SHORTEST_ACRONYM <= len(word) <= _LONGEST_ACRONYM and word.isupper()):
         return False
-    around = text[max(0, item.start - _AROUND) : item.end + _AROUND]
-    return len(around) == len(word) or not around.isupper()
+    before, after = text[max(0, item.start - _AROUND) : item.start], text[item.end : item.end + _AROUND]
+    return not (before + after).isupper()
 
 
 def _spelled(text: str, acronym: Item, items: Sequence[Item]) -> frozenset[Item]:

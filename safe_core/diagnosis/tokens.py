@@ -12,9 +12,11 @@ from safe_core.diagnosis.lexicon import (
     CONNECTIVES,
     LEAD_IN_WORDS,
     NEGATIONS,
+    PHRASAL_VERBS,
     RELATION_WORDS,
     SAME_ORDER,
     SHORT_FORMS,
+    STATES,
     STOPPED,
 )
 from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
@@ -28,6 +30,8 @@ _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
 _LONGEST_STOPPED = max(map(len, STOPPED)) + 1
 _PAUSE = re.compile(r"[,;:()\[\]–—，、：（）]")
+_PAUSE_OR_END = re.compile(rf"{_PAUSE.pattern}|{_SENTENCE_END.pattern}")
+_AFTER_STATE = frozenset(("and", "but", "when", "since", "while"))
 _PHRASES = ABBREVIATIONS | EQUAL_PHRASES
 _ABBREVIATED_LENGTHS = lengths_by_first_word(_PHRASES)
 _SPELLED_OUT = EQUAL_WORDS | SHORT_FORMS
@@ -97,7 +101,10 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
             yield sentence
             sentence = []
         plain = _role_and_key_anywhere(folded)
-        if plain and not (plain[0] == "connective" and text[stop - 1].isupper() and not shouts):
+        if folded in STATES and _is_state(text, cut, at):
+            sentence.append(Item(folded.upper(), "content", folded.upper(), None, pause, start, stop))
+            at, end = at + 1, stop
+        elif plain and not (plain[0] == "connective" and text[stop - 1].isupper() and not shouts):
             sentence.append(Item(plain[1], plain[0], folded, None, pause, start, stop))
             at, end = at + 1, stop
         else:
@@ -130,6 +137,16 @@ def _role_and_key_anywhere(folded: str) -> tuple[Role, str] | None:
     if may_begin_value(folded) or folded in _ABBREVIATED_LENGTHS or may_negate(folded) or may_claim(folded):
         return None
     return _role_and_key_alone(folded)
+
+
+def _is_state(text: str, cut: Sequence[Word], at: int) -> bool:
+    """Tell whether a word such as "on" closes a clause, and belongs to no verb but "to be"."""
+    before, end = cut[at - 1].folded if at else "", cut[at].end
+    if not before or before in PHRASAL_VERBS or before.endswith(("ed", "ing")):
+        return False
+    after = cut[at + 1] if at + 1 < len(cut) else None
+    parted = after is None or after.folded in _AFTER_STATE or bool(_PAUSE_OR_END.search(text, end, after.start + 1))
+    return parted and not before[0].isdecimal()
 
 
 def _is_name(text: str, word: Word) -> bool:

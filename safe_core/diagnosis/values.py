@@ -67,7 +67,7 @@ _DAY = 86400.0  # seconds
 _PERIODS = {
     name: seconds
     for seconds, names in (
-        *((3600.0, "hour hourly"), (_DAY, "day daily night nightly"), (7 * _DAY, "week weekly")),
+        *((3600.0, "hour hourly h hr"), (_DAY, "day daily night nightly"), (7 * _DAY, "week weekly")),
         *((2629800.0, "month monthly"), (31557600.0, "year yearly")),
     )
     for name in names.split()
@@ -408,7 +408,7 @@ def _quantity(spot: Spot) -> Value | None:
     after = spot.folded(1)
     if length := _rate_length(spot):
         return Value("number", "rate", f"{number:g}", length)
-    if after in UNITS:
+    if after in UNITS and spot.before(1) != "/":
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
         return _and_minutes(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
     return _range_begin(spot, number) or _counted(spot, number)
