@@ -60,8 +60,8 @@ _NOTHING = word_set("no none nil negative denied absent never")
 _FOUND = word_set(
     "seen present noted found identified detected observed reported evident elicited appreciated demonstrated "
     "visualised visualized felt heard palpable performed done given administered started required needed indicated "
-    "suspected considered obtained available shown visible apparent likely possible used attempted undertaken necessary "
-    "prescribed ordered applied inserted"
+    "suspected considered obtained available shown visible apparent likely possible used attempted undertaken "
+    "necessary prescribed ordered applied inserted"
 )
 """What is denied by not having been so: "free fluid was not seen"."""
 _WHERE = _PREPOSITIONS - word_set("that of for to") | {"bilaterally"}

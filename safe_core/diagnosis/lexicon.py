@@ -74,9 +74,9 @@ PHRASAL_VERBS = word_set(
     "come comes came go goes went gone get gets got give gives gave given take takes took taken put puts set sets turn "
     "turns look looks sat sit sits stood stand stands carry carries run runs ran fall falls fell fallen break breaks "
     "broke broken bring brings brought pick picks hold holds held cut let make makes made move moves wake wakes woke "
-    "rise fill fills grow grows grew grown show shows throw threw thrown log logs call calls point slow slows cool back "
-    "end ends pull pulls push step steps hand send sends sent pass write wrote written drop drops shut blow work works "
-    "wear wears wore follow follows check checks later further early so far from over it him her them me us"
+    "rise fill fills grow grows grew grown show shows throw threw thrown log logs call calls point slow slows cool "
+    "back end ends pull pulls push step steps hand send sends sent pass write wrote written drop drops shut blow work "
+    "works wear wears wore follow follows check checks later further early so far from over it him her them me us"
 )
 """After them, such a word is a part of what is done: "the fever went down", "followed up"."""
 

@@ -101,8 +101,6 @@ _ANTONYMS = {
         "clear | cloudy turbid",
         "sensitive susceptible | resistant",
         "normal unremarkable | reduced impaired diminished raised enlarged swollen",
-        "febrile pyrexial | afebrile apyrexial",
-        "symptomatic | asymptomatic",
         "typical | atypical",
         "symmetrical symmetric | asymmetrical asymmetric",
         "ischaemic | haemorrhagic",

@@ -22,22 +22,27 @@ _LINES: Final = (
     # people and times
     "boy | girl",
     "man | woman",
-    "mother mum | father dad | brother | sister | son | daughter | wife | husband | aunt | uncle | nephew | niece | "
-    "grandmother | grandfather | neighbour | flatmate",
+    *(
+        "mother | father | brother | sister | son | daughter | wife | husband | aunt | uncle | nephew | niece | "
+        "grandmother | grandfather | neighbour | flatmate",
+    ),
     "breakfast | lunch | dinner supper",
     "summer | autumn | winter",
     # parts of the body
     "shoulder | elbow | wrist | hip | knee | ankle",
-    "humerus humeral | radius | ulna | femur | tibia | fibula | clavicle | scapula | patella",
+    "humerus humeral | radius | ulna | femur | tibia | fibula | collarbone | scapula | kneecap",
     "thigh | calf | shin | forearm",
     "thumb | index | toe",
     "frontal | parietal | temporal | occipital | cerebellar",
     "cervical | thoracic | lumbar | sacral",
+    "LAD lad | circumflex | RCA rca",
     "mitral | aortic | tricuspid",
     "atrial | ventricular",
-    "oesophagus oesophageal | stomach gastric duodenum duodenal | jejunum jejunal | ileum ileal | caecum caecal | "
-    "sigmoid | rectum rectal",
-    "kidney renal | liver hepatic | spleen splenic | pancreas pancreatic | lung",
+    *(
+        "oesophagus oesophageal | stomach duodenum duodenal | jejunum jejunal | ileum ileal | caecum caecal | sigmoid | "
+        "rectum rectal",
+    ),
+    "kidney | liver | spleen splenic | pancreas pancreatic | lung",
     "eye | ear | nose",
     # what is found
     "carcinoma | adenoma | lymphoma | sarcoma | melanoma",
@@ -52,8 +57,10 @@ _LINES: Final = (
     "atorvastatin | simvastatin | rosuvastatin | pravastatin",
     "morphine | oxycodone | fentanyl | codeine | tramadol | hydromorphone | alfentanil",
     "ibuprofen | naproxen | diclofenac | paracetamol",
-    "amoxicillin | flucloxacillin | ceftriaxone | cefuroxime | meropenem | piperacillin | gentamicin | vancomycin | "
-    "clarithromycin | doxycycline | ciprofloxacin | metronidazole | trimethoprim | nitrofurantoin | linezolid",
+    *(
+        "amoxicillin | flucloxacillin | ceftriaxone | cefuroxime | meropenem | piperacillin | gentamicin | vancomycin | "
+        "clarithromycin | doxycycline | ciprofloxacin | metronidazole | trimethoprim | nitrofurantoin | linezolid",
+    ),
     "sertraline | citalopram | escitalopram | fluoxetine | mirtazapine | venlafaxine | amitriptyline",
     "olanzapine | risperidone | quetiapine | haloperidol | clozapine | aripiprazole",
     "diazepam | lorazepam | midazolam | clonazepam",
@@ -76,4 +83,4 @@ for _line in _LINES:
             _RIVALS.setdefault(_word, set()).update(*(other for other in _kinds if other is not _kind))
 
 RIVALS: Final = {word: frozenset(others) for word, others in _RIVALS.items()}
-"""The stem of a word → the stems of those that stand against it."""
+"""The stem of a word, as `equal_words` reads it → the stems of those that stand against it."""
