@@ -3,13 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.kafka_broker import BrokerUnavailableError, ForeignBroker, KafkaBroker, kafka_libs
+from tests.support.kafka_broker import BrokerUnavailableError, KafkaBroker, kafka_libs, shared_broker
 from tests.support.outside import Outside
 
 # How long an example takes is measured in bench/; on a busy machine it says nothing.
@@ -60,18 +61,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker | ForeignBroker]:
-    """One broker for the whole run; tests share it by topics and groups of their own names."""
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The addresses of one broker for the whole run; tests share it by topics and groups of their own names."""
     given = os.environ.get("SAFE_TEST_BOOTSTRAP_SERVERS")
     if given:
-        yield ForeignBroker(given)
+        yield given
         return
-    try:
-        started = KafkaBroker(tmp_path_factory.mktemp("kafka"), libs=kafka_libs()).start()
-    except BrokerUnavailableError as error:
-        missing(f"no broker: {error}")
-    yield started
-    started.stop(kill=True)
+    base = tmp_path_factory.getbasetemp()
+    is_one_of_many = os.environ.get("PYTEST_XDIST_WORKER") is not None
+    with ExitStack() as stack:
+        try:
+            shared = stack.enter_context(shared_broker(base.parent if is_one_of_many else base))
+        except BrokerUnavailableError as error:
+            missing(f"no broker: {error}")
+        yield shared
 
 
 @pytest.fixture
@@ -92,9 +95,9 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
 
 
 @pytest.fixture(scope="session")
-def outside(broker: KafkaBroker | ForeignBroker) -> Iterator[Outside]:
+def outside(servers: str) -> Iterator[Outside]:
     """A foreign client of the shared broker."""
-    with Outside(broker.bootstrap_servers) as client:
+    with Outside(servers) as client:
         yield client
 
 

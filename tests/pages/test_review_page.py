@@ -94,7 +94,7 @@ async def test_an_edit_is_saved_and_applied_to_the_batch_file(chrome: Browser, r
         await tab.evaluate("document.querySelector('.item textarea').value = ''")
         await tab.write("arrived at the clinic\nat 18:00 on Sunday")
         await tab.evaluate("document.querySelector('[data-choice=edited]').click()")
-        await decided(tab, 0, "edited by ann")
+        await decided(tab, 0, 'edited to "arrived at the clinic", "at 18:00 on Sunday" by ann')
         await tab.open(address)
         assert await tab.text("#to-apply") == "1 accepted term change"
         await tab.evaluate("document.getElementById('apply').click()")

@@ -6,9 +6,9 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fcntl import LOCK_EX, flock
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -126,13 +126,6 @@ def fetched_jars(pom: Path, into: Path) -> Path:
             if not into.is_dir():  # another run was quicker, and its jars are as good
                 raise
     return into
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignBroker:
-    """A broker that somebody else runs for us (SAFE_TEST_BOOTSTRAP_SERVERS)."""
-
-    bootstrap_servers: str
 
 
 def _with_ports(value: str, ports: dict[str, str]) -> str:
@@ -265,3 +258,22 @@ class KafkaBroker:
         if self._process is None:
             raise AssertionError("the broker does not run")
         self._process.send_signal(number)
+
+
+@contextmanager
+def shared_broker(folder: Path) -> Iterator[str]:
+    """Give the servers of the one broker that all processes of a run share; `folder` is the same for all of them.
+
+    The first process starts it, and ends it when no other one needs it any more; raises BrokerUnavailableError.
+    """
+    known = folder / "kafka.servers"
+    with (folder / "kafka.turn").open("a") as turn, (folder / "kafka.users").open("a") as users, ExitStack() as stack:
+        flock(turn, LOCK_EX)
+        if not known.is_file():
+            broker = KafkaBroker(folder / "kafka", libs=kafka_libs()).start()
+            stack.callback(broker.stop, kill=True)
+            stack.callback(flock, users, LOCK_EX)  # waits for the others
+            known.write_text(broker.bootstrap_servers, encoding="ascii")
+        flock(users, LOCK_SH)
+        flock(turn, LOCK_UN)
+        yield known.read_text(encoding="ascii")
