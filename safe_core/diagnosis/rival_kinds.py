@@ -12,19 +12,19 @@ _LINES: Final = (
     "suture sutures stitch stitches | staple staples | glue | clip clips",
     "cast plaster | splint | sling | brace",
     "stick cane | frame zimmer walker rollator | crutches crutch | wheelchair",
-    "tablet tablets | capsule capsules | syrup | cream | ointment | drops | patch | inhaler | suppository",
+    "tablet tablets | capsule capsules | syrup | cream | ointment | patch | inhaler | suppository",
     "platelets | plasma | cryoprecipitate",
     # how something is done
     "forceps | ventouse | caesarean cesarean",
     "laparoscopic keyhole | open | robotic | percutaneous",
     "CT | MRI | ultrasound | XR",
-    "ambulance | taxi | car | bus | helicopter | bicycle bike | motorcycle motorbike | train | foot",
+    "ambulance | taxi | car | bus | helicopter | bicycle bike | motorcycle motorbike",
     # people and times
     "boy | girl",
     "man | woman",
-    *(
+    (
         "mother | father | brother | sister | son | daughter | wife | husband | aunt | uncle | nephew | niece | "
-        "grandmother | grandfather | neighbour | flatmate",
+        "grandmother | grandfather | neighbour | flatmate"
     ),
     "breakfast | lunch | dinner supper",
     "summer | autumn | winter",
@@ -38,9 +38,9 @@ _LINES: Final = (
     "LAD lad | circumflex | RCA rca",
     "mitral | aortic | tricuspid",
     "atrial | ventricular",
-    *(
-        "oesophagus oesophageal | stomach duodenum duodenal | jejunum jejunal | ileum ileal | caecum caecal | sigmoid | "
-        "rectum rectal",
+    (
+        "oesophagus oesophageal | stomach duodenum duodenal | jejunum jejunal | ileum ileal | caecum caecal | "
+        "sigmoid | rectum rectal"
     ),
     "kidney | liver | spleen splenic | pancreas pancreatic | lung",
     "eye | ear | nose",
@@ -57,9 +57,9 @@ _LINES: Final = (
     "atorvastatin | simvastatin | rosuvastatin | pravastatin",
     "morphine | oxycodone | fentanyl | codeine | tramadol | hydromorphone | alfentanil",
     "ibuprofen | naproxen | diclofenac | paracetamol",
-    *(
-        "amoxicillin | flucloxacillin | ceftriaxone | cefuroxime | meropenem | piperacillin | gentamicin | vancomycin | "
-        "clarithromycin | doxycycline | ciprofloxacin | metronidazole | trimethoprim | nitrofurantoin | linezolid",
+    (
+        "amoxicillin | flucloxacillin | ceftriaxone | cefuroxime | meropenem | piperacillin | gentamicin | "
+        "vancomycin | clarithromycin | doxycycline | ciprofloxacin | metronidazole | trimethoprim | nitrofurantoin"
     ),
     "sertraline | citalopram | escitalopram | fluoxetine | mirtazapine | venlafaxine | amitriptyline",
     "olanzapine | risperidone | quetiapine | haloperidol | clozapine | aripiprazole",
