@@ -124,7 +124,8 @@ class Contradictions:
             common = _shared_there(around, found, in_sentence=True)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
-            is_other = is_claimed and _is_about(found, others) and not self._is_told_as(found)
+            is_about = _is_about(found, others) or _is_within(found, others)
+            is_other = is_claimed and is_about and not self._is_told_as(found)
             if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
@@ -244,6 +245,12 @@ def _is_about(found: At, clause: Sequence[At]) -> bool:
     told = {root(at.item) for at in clause if at.item.role in TELLING and not _says_little(at.item)}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
+
+
+def _is_within(found: At, clause: Sequence[At]) -> bool:
+    """Tell whether a clause tells nothing that another one does not: "cautery failed", "silver nitrate cautery"."""
+    its = found.company()
+    return bool(its) and its <= {at.item.key for at in clause}
 
 
 def _is_denied_outright(at: At) -> bool:

@@ -87,7 +87,7 @@ DENIALS = word_set(
     "without absence absent denies denied denying deny negative lack lacks lacked lacking unable inability non"
 )
 """What "not" takes back: "not without pain" is no negation."""
-NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil excluded")
+NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil nobody excluded")
 PRIVATIONS = word_set("loss lost missing deprived devoid")
 """They deny nothing by themselves, but may say what a denial says: "lack of", "loss of"."""
 AFFIRMATIONS = word_set("positive presence admitted admits")

@@ -65,6 +65,8 @@ _ANTONYMS = {
         "sterile | contaminated",
         "stable | unstable deteriorating deteriorated worsening",
         "ON | OFF",
+        "continued given | held paused suspended",
+        "recovered | unwell relapsed",
         "UP | DOWN",
         "IN | OUT",
         "keen eager willing | reluctant unwilling hesitant",

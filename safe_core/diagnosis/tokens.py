@@ -127,6 +127,9 @@ def _item(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool)
     if word.folded in CONNECTIVES and not shouts and _is_name(text, word):
         key = word.folded.upper()
         return Item(key, "content", key, None, pause, word.start, word.end), 1
+    if word.folded == "non" and _describes(cut, at + 1):
+        joined = word.folded + cut[at + 1].folded
+        return Item(stem(joined), "content", joined, None, pause, word.start, cut[at + 1].end), 2
     role, key = _role_and_key(cut, at)
     return Item(key, role, word.folded, None, pause, word.start, word.end), 1
 
@@ -137,6 +140,18 @@ def _role_and_key_anywhere(folded: str) -> tuple[Role, str] | None:
     if may_begin_value(folded) or folded in _ABBREVIATED_LENGTHS or may_negate(folded) or may_claim(folded):
         return None
     return _role_and_key_alone(folded)
+
+
+def _describes(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether a word only describes the next one: a "non-blanching rash" is one."""
+    if at + 1 >= len(cut) or cut[at + 1].start - cut[at].end > 1:
+        return False
+    return _role_and_key_anywhere(cut[at].folded) is not None and _is_content(cut[at + 1].folded)
+
+
+def _is_content(folded: str) -> bool:
+    found = _role_and_key_anywhere(folded)
+    return found is not None and found[0] == "content"
 
 
 def _is_state(text: str, cut: Sequence[Word], at: int) -> bool:
