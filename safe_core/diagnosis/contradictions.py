@@ -132,7 +132,7 @@ class Contradictions:
 
     def _denied_forms(self, item: Item) -> frozenset[str]:
         """Give the keys of what denies a word in another form: "intolerant" of "tolerates"."""
-        alike = self._denied_said.get(item.folded[:ROOT], ())
+        alike = self._denied_said.get(item.folded[:ROOT], [])[: self._most]
         return frozenset(key for part, key in alike if is_same_word(item.folded, part) or is_same_word(item.key, part))
 
     @cached_property
@@ -164,7 +164,7 @@ class Contradictions:
         """Give the places of a word in all its forms: of "smoke", also those of "smoker"."""
         keys = [item.key]
         if item.role == "content":
-            alike = where.by_root.get(item.folded[:ROOT], ())
+            alike = where.by_root.get(item.folded[:ROOT], [])[: self._most]
             keys += [key for key in alike if key != item.key and is_same_word(item.folded, key)]
         return [at for key in keys for at in self._places(where, key)]
 

@@ -84,7 +84,7 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     """Give the items of a text, or of its words from `start` on, sentence by sentence."""
     sentence: list[Item] = []
     shouts = text.isupper()
-    if any(word.folded in _SPELLED_OUT for word in cut):
+    if not _SPELLED_OUT.keys().isdisjoint([word.folded for word in cut]):
         spelled = ((word, _SPELLED_OUT.get(word.folded, (word.folded,))) for word in cut)
         cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
     at, end = 0, start
@@ -93,18 +93,16 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
         pause = False
         if start - end > 1 or text[end:start] not in {"", " "}:
             pause = _PAUSE.search(text, end, start) is not None
-            goes_on = not sentence or sentence[-1].folded in STOPPED or _is_initial(text, end, start)
-            if not goes_on and _SENTENCE_END.search(text, end, start):
+            may_end = sentence and sentence[-1].folded not in STOPPED and _SENTENCE_END.search(text, end, start)
+            if may_end and not _is_initial(text, end, start):
                 yield sentence
                 sentence = []
         if len(sentence) == MAX_ITEMS:
             yield sentence
             sentence = []
         plain = _role_and_key_anywhere(folded)
-        if folded in STATES and _is_state(text, cut, at):
-            sentence.append(Item(folded.upper(), "content", folded.upper(), None, pause, start, stop))
-            at, end = at + 1, stop
-        elif plain and not (plain[0] == "connective" and text[stop - 1].isupper() and not shouts):
+        is_name = plain and plain[0] == "connective" and text[stop - 1].isupper() and not shouts
+        if plain and not is_name and not (folded in STATES and _is_state(text, cut, at)):
             sentence.append(Item(plain[1], plain[0], folded, None, pause, start, stop))
             at, end = at + 1, stop
         else:
@@ -118,6 +116,9 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
 def _item(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool) -> tuple[Item, int]:
     """Give the item that begins with a word that is not the same wherever it stands, and how many words it takes."""
     word = cut[at]
+    if word.folded in STATES and _is_state(text, cut, at):
+        key = word.folded.upper()
+        return Item(key, "content", key, None, pause, word.start, word.end), 1
     if value := value_at(text, cut, at):
         length = value.length
         return Item(value.key, "value", value.key, value, pause, word.start, cut[at + length - 1].end), length

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
@@ -89,10 +89,10 @@ def _in_other_forms(evidence: Evidence) -> Iterator[Match]:
 def _in_acronyms(evidence: Evidence) -> Iterator[Match]:
     """Give the acronyms that stand for words of the term."""
     initials = {item.folded[:1] for item in evidence.term.items if item.role == "content"}
-    for sentence, at in evidence.read.capitals:
-        item = sentence.items[at]
-        if item.folded[:1] in initials and is_acronym_of(evidence.term, item, sentence.element.text):
-            yield Match(evidence.term, sentence, at, at, 0.0)
+    for initial in sorted(initials & evidence.read.capitals.keys()):
+        for sentence, at in islice(evidence.read.capitals[initial], evidence.most_sentences):
+            if is_acronym_of(evidence.term, sentence.items[at], sentence.element.text):
+                yield Match(evidence.term, sentence, at, at, 0.0)
 
 
 def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
