@@ -95,7 +95,6 @@ _PHRASES: Final = {
     "diplopia": "double vision",
     "suicidal": "suicidal ideation|suicidal thoughts|suicidal ideas|thoughts of suicide|wish to die",
     "alcohol": "drinks alcohol|drinking alcohol|alcohol use|alcohol consumption|alcohol intake",
-    "fingertip": "distal phalanx",
     "kneecap": "knee cap",
     "collarbone": "collar bone",
     "scapula": "shoulder blade",

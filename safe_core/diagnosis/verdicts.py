@@ -93,7 +93,7 @@ class Judge:
     def _is_disputed(self, found: Contradiction) -> bool:
         item = found.instead.item
         return (
-            item.value is not None
+            item.key != found.told.item.key
             and self._narrative is not None
             and are_two_accounts(found.told, item.key, self._narrative)
         )

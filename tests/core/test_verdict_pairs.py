@@ -343,6 +343,9 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "She says she swallowed 24 tablets of 500 mg. The flatmate found empty packets for 32 tablets.": [
         ("24 tablets of 500 mg", ("overdose, 32 tablets of 500 mg",), "look"),
     ],
+    "The porter says that the brake was on, whereas the nurse states that it was off.": [
+        ("brake was on", ("brake off",), "look"),
+    ],
     # what looks like an opposite or another frequency, and is none
     "He smokes 15 a day. The tube was in at the second attempt.": [
         ("smokes 15 a day", ("smokes 15 cigarettes daily",), "term"),
