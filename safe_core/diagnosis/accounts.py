@@ -17,12 +17,14 @@ _DOCUMENTS: Final = word_set(
 _PEOPLE: Final = word_set(
     "patient mother father parents wife husband partner son daughter family relative relatives neighbour witness carer "
     "nurse midwife doctor consultant registrar surgeon anaesthetist obstetrician physician pharmacist physiotherapist "
-    "therapist assistant porter paramedic paramedics crew police gp"
+    "therapist assistant porter paramedic paramedics crew police gp flatmate friend colleague teacher brother sister "
+    "optician orthoptist pathologist radiologist dietitian"
 )
 _SAYING: Final = word_set(
     "say says said state states stated give gives record records recorded document documents documented note notes "
     "noted report reports reported describe describes described list lists listed estimate estimates estimated claim "
-    "claims claimed recall recalls recalled read reads wrote has shows according"
+    "claims claimed recall recalls recalled read reads wrote has shows according found finds counted counts saw "
+    "measured weighed"
 )
 _FURTHER: Final = word_set("another other others second")
 _IN: Final = word_set("in on per by")
@@ -36,6 +38,17 @@ def are_two_accounts(told: At, key: str, narrative: Sentences) -> bool:
                 if item.key == key and _disagree(*sorted((told, At(sentence, at)), key=_place)):
                     return True
     return False
+
+
+def has_other_account(told: At, narrative: Sentences, said: Sentences) -> bool:
+    """Tell whether an output gives, instead of a told value, the one that somebody else says of the same."""
+    mine = told.item.value
+    if mine is None or told.item.key in said.holding:
+        return False
+    first = max(0, told.sentence.number - 1)
+    near = (item for sentence in narrative.sentences[first : first + 3] for item in sentence.items)
+    rivals = {item.key for item in near if item.value and mine.is_alternative(item.value) and item.key in said.holding}
+    return any(are_two_accounts(told, key, narrative) for key in rivals)
 
 
 def _place(at: At) -> tuple[int, int]:
@@ -52,10 +65,12 @@ def _disagree(one: At, other: At) -> bool:
     marks = [at for at, item in enumerate(clause) if _is_mark(item)]
     if _has_source(clause):
         gap = clause[marks[-1] + 1 :]
-    elif _has_document_after(other):
+    elif _has_source_after(other):
         gap = clause
     else:
         return False
+    if _count_the_same(one.item, other.item):
+        return True
     told = [item.key for item in one.sentence.items if item.role == "content"]
     meant = {key[:ROOT] for word in told for key in (word, *SYNONYMS.get(word, ()))}
     return all(item.key[:ROOT] in meant for item in gap if item.role == "content")
@@ -71,8 +86,19 @@ def _has_source(clause: Sequence[Item]) -> bool:
     return not words.isdisjoint(_FURTHER) or (is_said and not words.isdisjoint(_DOCUMENTS | _PEOPLE))
 
 
-def _has_document_after(at: At) -> bool:
-    """Read "72 kg on the form"."""
+def _count_the_same(one: Item, other: Item) -> bool:
+    """Tell whether two numbers count the same: "24 tablets" and "32 tablets"."""
+    return (
+        one.value is not None
+        and other.value is not None
+        and one.value.scale == other.value.scale != "bare"
+        and one.value.scale.startswith("of ")
+    )
+
+
+def _has_source_after(at: At) -> bool:
+    """Read "72 kg on the form" and "3/5 by the physiotherapist"."""
     items = at.sentence.items
     words = [item.folded for item in takewhile(lambda item: not item.pause, items[at.at + 1 :])]
-    return bool(words) and words[0] in _IN and not _DOCUMENTS.isdisjoint(words[:4])
+    sources = _DOCUMENTS | _PEOPLE if words[:1] == ["by"] else _DOCUMENTS
+    return bool(words) and words[0] in _IN and not sources.isdisjoint(words[:4])

@@ -12,10 +12,14 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from safe_core.diagnosis.opposites import are_opposites, opposites_of
-from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.opposites import are_opposites, denied_parts, opposites_of
+from safe_core.diagnosis.rival_kinds import RIVALS
+from safe_core.diagnosis.same_words import is_same_word
+from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
+from safe_core.diagnosis.words import stem, word_set
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
@@ -24,6 +28,9 @@ _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
 _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
+_REQUESTS: Final = frozenset(map(stem, word_set("ask request arrange book order")))  # what was not may still be
+_LITTLE: Final = WEAK_WORDS.keys() - _REQUESTS  # they say of a thing only that there is one
+_NO_ADVERBS: Final = word_set("family belly anomaly supply reply jelly assembly")
 
 
 Values = dict[str, list[At]]
@@ -51,7 +58,7 @@ class Contradictions:
             for word in clause:
                 instead: At | None = None
                 if word.item.value or word.item.role == "relation":
-                    instead = self._other_value(word)
+                    instead = self._other_value(word) or (self._turned(word, clause) if _is_named(word) else None)
                 elif word.item.role in {"content", "lead-in", "affirmation"}:
                     instead = self._turned(word, clause) or self._opposite(word, clause)
                 if instead:
@@ -75,7 +82,8 @@ class Contradictions:
             return True
         around = found.around()
         keys = (found.item.key, f"number {found.item.value.amount}") if found.item.value else (found.item.key,)
-        if any(_most_shared(around, self._places(self._narrative, key)) >= common for key in keys):
+        places = [at for key in keys for at in self._places(self._narrative, key)]
+        if _most_shared(around, places) >= common and not _is_nearer(found, told, places):
             return True
         said = {told.item.key, *(item.key for item in found.sentence.items)}
         others = (at for at in self._rivals(self._values_told, found) if at.item.key not in said)
@@ -83,7 +91,7 @@ class Contradictions:
 
     def _turned(self, told: At, clause: Sequence[At]) -> At | None:
         """Find where the output claims what the narrative denies, or denies what it claims."""
-        places = self._places(self.said, told.item.key)
+        places = self._forms(self.said, told.item)
         denied = told.is_denied() if places else False
         turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
         turned = [at for at in turned if not (at if denied else told).is_beside_denial()]  # of the one that is claimed
@@ -91,28 +99,55 @@ class Contradictions:
             return None
         around = told.around()
         least = _most_shared(around, (at for at in places if at not in turned))
+        others = [at for at in self._forms(self._narrative, told.item) if at.is_denied() != denied]
         for found in turned:
+            denial, claim = (told, found) if denied else (found, told)
+            if not others and not least and _is_denied_outright(denial) and claim.is_plain():
+                return found
             common = _shared_there(around, found)
-            others = (at for at in self._places(self._narrative, told.item.key) if at.is_denied() != denied)
             if common > least and _is_about(found, clause) and _most_shared(found.around(), others) < common:
                 return found
         return None
 
     def _opposite(self, told: At, clause: Sequence[At]) -> At | None:
         """Find the opposite of a word of the narrative among the words that stand around it."""
-        opposites = sorted(opposites_of(told.item.folded) & self.said.holding.keys())
+        against = (
+            opposites_of(told.item.folded) | RIVALS.get(told.item.key, frozenset()) | self._denied_forms(told.item)
+        )
+        opposites = sorted(against & self.said.holding.keys())
         if not opposites:
             return None
         around, denied = told.around(), told.is_denied()
         least = _most_shared(around, self._places(self.said, told.item.key))
         others = [at for at in clause if at.at != told.at and not at.item.value]
         for found in (at for key in opposites for at in self._places(self.said, key)):
-            common = _shared_there(around, found)
+            common = _shared_there(around, found, in_sentence=True)
             told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
-            is_claimed = found.item.role == "content" and _is_about(found, others) and _claims(found, denied=denied)
-            if is_claimed and (common > max(least, told_too) or self._is_in_place_of(found, told)):
+            is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
+            is_about = _is_about(found, others) or _is_within(found, others)
+            is_other = is_claimed and is_about and not self._is_told_as(found)
+            if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told)):
                 return found
         return None
+
+    def _denied_forms(self, item: Item) -> frozenset[str]:
+        """Give the keys of what denies a word in another form: "intolerant" of "tolerates"."""
+        alike = self._denied_said.get(item.folded[:ROOT], [])[: self._most]
+        return frozenset(key for part, key in alike if is_same_word(item.folded, part) or is_same_word(item.key, part))
+
+    @cached_property
+    def _denied_said(self) -> dict[str, list[tuple[str, str]]]:
+        """What words of the output deny by a prefix, with their keys, by its first letters."""
+        denied: dict[str, list[tuple[str, str]]] = {}
+        for key in self.said.holding:
+            for part in denied_parts(key):
+                denied.setdefault(part[:ROOT], []).append((part, key))
+        return denied
+
+    def _is_told_as(self, found: At) -> bool:
+        """Tell whether the narrative has a word, too, of all that its clause is about: "a metal stent was placed"."""
+        its = found.company() - _LITTLE
+        return bool(its) and any(its <= at.company() for at in self._places(self._narrative, found.item.key))
 
     def _is_in_place_of(self, found: At, told: At) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
@@ -124,6 +159,14 @@ class Contradictions:
     def _places(self, where: Sentences, key: str) -> list[At]:
         held = islice(where.holding.get(key, ()), self._most)
         return [At(sentence, at) for sentence in held for at, item in enumerate(sentence.items) if item.key == key]
+
+    def _forms(self, where: Sentences, item: Item) -> list[At]:
+        """Give the places of a word in all its forms: of "smoke", also those of "smoker"."""
+        keys = [item.key]
+        if item.role == "content":
+            alike = where.by_root.get(item.folded[:ROOT], [])[: self._most]
+            keys += [key for key in alike if key != item.key and is_same_word(item.folded, key)]
+        return [at for key in keys for at in self._places(where, key)]
 
     def _rivals(self, values: Values, one: At) -> list[At]:
         """Give the first of the values that stand against one."""
@@ -143,6 +186,13 @@ class Contradictions:
     @cached_property
     def _values_told(self) -> Values:
         return _values(self._narrative)
+
+
+def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
+    """Tell whether a clause of the output is about what a clause of the narrative tells, and not about other ones."""
+    its = in_clause(found.around())
+    common = shared(its, in_clause(told.around()))
+    return common > _most_shared(its, others, in_clause)
 
 
 def is_rival(one: At, other: At) -> bool:
@@ -169,6 +219,11 @@ def _name_before(at: At) -> str:
     return next(before, "")
 
 
+def _is_named(at: At) -> bool:
+    """Tell whether a value is the name of a finding: "hepatitis C"."""
+    return at.item.value is not None and at.item.value.scale.endswith(" letter")
+
+
 def _is_compared(at: At) -> bool:
     """Tell whether a value is the other side of a comparison, as in "cooler than the right"."""
     before = (item.folded for item in reversed(at.sentence.items[: at.at]) if item.folded not in {"the", "on"})
@@ -187,9 +242,24 @@ def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
 
 def _is_about(found: At, clause: Sequence[At]) -> bool:
     """Tell whether a sentence has at least half of what a clause tells."""
-    told = {root(at.item) for at in clause if at.item.role in TELLING}
+    told = {root(at.item) for at in clause if at.item.role in TELLING and not _says_little(at.item)}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
+
+
+def _is_within(found: At, clause: Sequence[At]) -> bool:
+    """Tell whether a clause tells nothing that another one does not: "cautery failed", "silver nitrate cautery"."""
+    its = found.company()
+    return bool(its) and its <= {at.item.key for at in clause}
+
+
+def _is_denied_outright(at: At) -> bool:
+    """Tell whether there is nothing of a kind, whatever its place, time or degree: "denies breathlessness"."""
+    return at.item.role == "content" and not at.company() - _LITTLE
+
+
+def _says_little(item: Item) -> bool:
+    return item.key in WEAK_WORDS or (item.folded.endswith("ly") and item.folded not in _NO_ADVERBS)
 
 
 def _claims(found: At, *, denied: bool) -> bool:
@@ -218,8 +288,11 @@ def _questions(item: Item) -> Iterator[str]:
         yield "in which order"
 
 
-def _shared_there(around: Around, found: At) -> int:
+def _shared_there(around: Around, found: At, *, in_sentence: bool = False) -> int:
+    """Give what a word shares with another place; what has nothing around it shares something with every place."""
     its = found.around()
+    if in_sentence and around and its:
+        return shared(around, its)
     return shared(around, its) if in_clause(around) and its else _ALONE
 
 

@@ -60,7 +60,8 @@ _NOTHING = word_set("no none nil negative denied absent never")
 _FOUND = word_set(
     "seen present noted found identified detected observed reported evident elicited appreciated demonstrated "
     "visualised visualized felt heard palpable performed done given administered started required needed indicated "
-    "suspected considered obtained available shown visible apparent likely possible"
+    "suspected considered obtained available shown visible apparent likely possible used attempted undertaken "
+    "necessary prescribed ordered applied inserted"
 )
 """What is denied by not having been so: "free fluid was not seen"."""
 _WHERE = _PREPOSITIONS - word_set("that of for to") | {"bilaterally"}
@@ -122,7 +123,8 @@ def _denies(place: Place, at: int) -> bool:
     elif item.folded in _FAILURES:
         begins = after == "to"
     elif item.folded in REFUSALS:
-        begins = at + 2 < len(place.items) and not (after == "to" and place.items[at + 2].value)
+        is_fall = after == "to" and at + 2 < len(place.items) and place.items[at + 2].value is not None
+        begins = at + 1 < len(place.items) and not is_fall
     elif item.folded == "free":
         begins = after in {"of", "from"}
     elif after in {"than", "of"} and item.folded in {"rather", "instead"}:

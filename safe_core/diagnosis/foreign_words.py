@@ -10,6 +10,7 @@ from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 
 _PARTING: Final = word_set("and but while then with due because")
+_WITHIN: Final = word_set("since under")  # "hoarse since Monday" and "under strain" are one claim
 _MOST_COMPARED: Final = 64  # words of the narrative that begin like another one
 _BESIDE: Final = 3  # words on each side of a passage that may belong to it
 
@@ -30,7 +31,8 @@ def _beside(items: Sequence[Item], places: range, step: int) -> Iterator[int]:
     telling = 0
     for at in places:
         telling += items[at].role in {"content", "value"}
-        leads_away = items[at + step].pause or items[at].folded in _PARTING or items[at].role == "relation"
+        is_elsewhere = items[at].role == "relation" and items[at].folded not in _WITHIN
+        leads_away = items[at + step].pause or items[at].folded in _PARTING or is_elsewhere
         if leads_away or telling > _BESIDE:
             return
         yield at

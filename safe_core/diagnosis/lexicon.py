@@ -64,7 +64,21 @@ WEAK_WORDS = {
 }
 FOUND_WORDS = word_set("found detected identified present confirmed seen shown revealed grew grown isolated positive")
 """What is "positive" is said to be there: "positive for benzodiazepines", "benzodiazepines were found"."""
-RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once")
+RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once pre post")
+SAME_ORDER = by_spelling({"after": "post following", "before": "pre prior preceding"})
+"""A relation → the one that says the same: "post-dialysis" is "after dialysis"."""
+
+STATES = word_set("on off up down in out")
+"""What they say at the end of a clause is a state: "the brake was on", "bed rails up"."""
+PHRASAL_VERBS = word_set(
+    "come comes came go goes went gone get gets got give gives gave given take takes took taken put puts set sets turn "
+    "turns look looks sat sit sits stood stand stands carry carries run runs ran fall falls fell fallen break breaks "
+    "broke broken bring brings brought pick picks hold holds held cut let make makes made move moves wake wakes woke "
+    "rise fill fills grow grows grew grown show shows throw threw thrown log logs call calls point slow slows cool "
+    "back end ends pull pulls push step steps hand send sends sent pass write wrote written drop drops shut blow work "
+    "works wear wears wore follow follows check checks later further early so far from over it him her them me us"
+)
+"""After them, such a word is a part of what is done: "the fever went down", "followed up"."""
 
 NOT_WORDS = word_set(
     "not never cannot dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wont cant couldnt wouldnt shouldnt"
@@ -73,7 +87,7 @@ DENIALS = word_set(
     "without absence absent denies denied denying deny negative lack lacks lacked lacking unable inability non"
 )
 """What "not" takes back: "not without pain" is no negation."""
-NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil excluded")
+NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil nobody excluded")
 PRIVATIONS = word_set("loss lost missing deprived devoid")
 """They deny nothing by themselves, but may say what a denial says: "lack of", "loss of"."""
 AFFIRMATIONS = word_set("positive presence admitted admits")
@@ -149,6 +163,8 @@ SHORT_FORMS: dict[str, tuple[str, ...]] = {
         ("atrial fibrillation", "af"),
         ("bilateral", "bilat"),
         ("biopsy", "bx"),
+        ("chloride", "cl"),
+        ("sodium", "na"),
         ("blood cultures", "bcx"),
         ("consultant", "cons"),
         ("diagnosis", "dx"),

@@ -6,6 +6,9 @@ from safe_core.diagnosis.words import stem, word_set
 
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "ab", "dis")
 _DENYING_SUFFIX = "less"
+_NO_DENIALS = tuple(
+    word_set("discharg disorder diseas display distress dissect dislocat dismiss disclos dispos important under until")
+)
 _ONLY_OF_ADJECTIVES = ("in", "im", "ab")  # "intubate", "informed" and "abuse" deny nothing
 _ADJECTIVE_ENDINGS = tuple(word_set("ate ent ant able ible ive al ous ete ect ure ity ence ance ile ic"))
 _TURNED_PREFIXES = (("hyper", "hypo"), ("tachy", "brady"), ("pre", "post"), ("ab", "ad"))
@@ -24,7 +27,7 @@ _ANTONYMS = {
         "able | unable",
         "positive | negative",
         "suspected | confirmed",
-        "before prior | after following",
+        "before prior pre | after following post",
         "accepted agreed consented | refused declined",
         "halved | doubled",
         "central | peripheral",
@@ -51,6 +54,44 @@ _ANTONYMS = {
         "dilated | constricted",
         "sitting standing | lying supine",
         "male | female",
+        "moves moving mobile mobilised | fixed immobile immobilised",
+        "smooth regular | rough irregular nodular",
+        "patent | occluded blocked obstructed thrombosed",
+        "bounding | weak thready",
+        "apposed approximated | gaping dehisced",
+        "shrunk shrunken smaller | grown enlarged larger bigger",
+        "functioning functional working | failed faulty broken defective",
+        "distended | flat scaphoid",
+        "sterile | contaminated",
+        "stable | unstable deteriorating deteriorated worsening",
+        "ON | OFF",
+        "continued given | held paused suspended",
+        "recovered | unwell relapsed",
+        "UP | DOWN",
+        "IN | OUT",
+        "keen eager willing | reluctant unwilling hesitant",
+        "stable | fell fallen dropped rose risen",
+        "sharp stabbing | dull aching",
+        "sudden abrupt | gradual insidious",
+        "prone | supine",
+        "healed closed | open unhealed",
+        "visible | hidden obscured",
+        "calm settled | agitated restless distressed",
+        "oriented orientated | disoriented disorientated confused",
+        "purulent | serous",
+        "formed | loose watery",
+        "productive | dry",
+        "remembered remembers recalls | forgot forgotten",
+        "passed | failed",
+        "more | less fewer",
+        "most | least",
+        "inside | outside",
+        "arrived | left departed",
+        "admitted | discharged",
+        "detected found identified | missed overlooked",
+        "kept retained | discarded removed",
+        "adequate sufficient | inadequate insufficient",
+        "reassured | worried anxious",
         "mother | father",
         "son | daughter",
         "husband | wife",
@@ -62,8 +103,6 @@ _ANTONYMS = {
         "clear | cloudy turbid",
         "sensitive susceptible | resistant",
         "normal unremarkable | reduced impaired diminished raised enlarged swollen",
-        "febrile pyrexial | afebrile apyrexial",
-        "symptomatic | asymptomatic",
         "typical | atypical",
         "symmetrical symmetric | asymmetrical asymmetric",
         "ischaemic | haemorrhagic",
@@ -143,6 +182,15 @@ def opposites_of(word: str) -> frozenset[str]:
     return frozenset(others | _ANTONYMS_OF.get(stem(word), frozenset()))
 
 
+@lru_cache(maxsize=8192)
+def denied_parts(word: str) -> tuple[str, ...]:
+    """Give what a folded word may deny by a prefix: the "tolerant" of "intolerant"."""
+    if word.startswith(_NO_DENIALS) or not word.startswith(_DENYING_PREFIXES):
+        return ()
+    parts = ((prefix, word.removeprefix(prefix)) for prefix in _DENYING_PREFIXES if word.startswith(prefix))
+    return tuple(part for prefix, part in parts if len(part) > _SHORTEST and _may_deny(prefix, part))
+
+
 def _are_turned(one: str, other: str) -> bool:
     """Tell whether two words differ by a turned prefix alone: hypertension, hypotension."""
     for pair in _TURNED_PREFIXES:
@@ -159,6 +207,8 @@ def _may_deny(prefix: str, word: str) -> bool:
 
 def _denies(longer: str, word: str) -> bool:
     if len(word) < _SHORTEST or len(longer) <= len(word):
+        return False
+    if longer.startswith(_NO_DENIALS):
         return False
     if any(longer == prefix + word and _may_deny(prefix, word) for prefix in _DENYING_PREFIXES):
         return True

@@ -10,10 +10,12 @@ from safe_core.diagnosis.words import word_set
 
 _ENDINGS = frozenset({""}) | word_set(
     "s c es d ed ing ings ion ions tion tions ation ations ive ory or er ant ent ance ence e y ies ity ic ical al ally "
-    "ly ery ment ments ist ise ised ize ized able ible ous osis osed otic sis ses sed is us um a ful less ness t th"
+    "ly ery ment ments ist ise ised ize ized able ible ous osis osed otic sis ses sed is us um a ful ness t th"
 )
+_OF_ADJECTIVES = frozenset(("", "ful", "y"))  # "pain", "painful"
 _SHORTEST_ROOT = ROOT + 1  # letters that two forms of a word have in common; one fewer does for long endings
 _SHORTEST_ACRONYM, _LONGEST_ACRONYM = 2, 6
+_SHORTEST_ALONE = 3  # letters of an acronym by which alone a sentence is found
 _AROUND = 40  # characters before and after an acronym that are not all capitals
 
 
@@ -26,7 +28,20 @@ def held_in_other_form(term: Term, lacking: Sequence[Item], sentence: Sentence) 
     spelled = {item for item in wanted if _is_acronym(term.text, item) and _spelled(term.text, item, sentence.items)}
     shortened = {meant for item in content if _is_acronym(text, item) for meant in _spelled(text, item, term.items)}
     apart = _joined(wanted, sentence.items) | _parted(term.items, words)
-    return (same | spelled | shortened | apart).intersection(lacking)
+    return (same | spelled | shortened | apart | _by_initial(term.items, sentence.items)).intersection(lacking)
+
+
+def _by_initial(term: Sequence[Item], items: Sequence[Item]) -> set[Item]:
+    """Give the first of two words of which a sentence has the initial: "Escherichia coli" as "E. coli", or that way."""
+    firsts = {other.key: one.folded for one, other in pairwise(items) if one.role == "content"}
+    return {
+        one
+        for one, other in pairwise(term)
+        if one.role == "content"
+        and (first := firsts.get(other.key))
+        and 1 in (len(one.folded), len(first))
+        and first[0] == one.folded[0]
+    }
 
 
 def _joined(wanted: Sequence[Item], items: Sequence[Item]) -> set[Item]:
@@ -47,9 +62,19 @@ def is_same_word(one: str, other: str) -> bool:
     if shared is None:
         shared = min(len(one), len(other))
     rests = one[shared:], other[shared:]
+    if "less" in rests:
+        return False  # "pulse", "pulseless"
     if shared < _SHORTEST_ROOT:
-        return shared == ROOT and min(map(len, rests)) > 1 and _ENDINGS.issuperset(rests)
+        endings = _ENDINGS if min(map(len, rests)) > 1 else _OF_ADJECTIVES
+        return shared == ROOT and endings.issuperset(rests)
     return not all(rests) or _ENDINGS.issuperset(rests)
+
+
+def is_acronym_of(term: Term, item: Item, text: str) -> bool:
+    """Tell whether a word of a text is written in capitals and stands for words of a term: "PED"."""
+    return (
+        item.end - item.start >= _SHORTEST_ALONE and _is_acronym(text, item) and bool(_spelled(text, item, term.items))
+    )
 
 
 def spelled_out(term: Term, sentence: Sentence) -> frozenset[Item]:
@@ -63,8 +88,8 @@ def _is_acronym(text: str, item: Item) -> bool:
     word = text[item.start : item.end]
     if not (_SHORTEST_ACRONYM <= len(word) <= _LONGEST_ACRONYM and word.isupper()):
         return False
-    around = text[max(0, item.start - _AROUND) : item.end + _AROUND]
-    return len(around) == len(word) or not around.isupper()
+    before, after = text[max(0, item.start - _AROUND) : item.start], text[item.end : item.end + _AROUND]
+    return not (before + after).isupper()
 
 
 def _spelled(text: str, acronym: Item, items: Sequence[Item]) -> frozenset[Item]:

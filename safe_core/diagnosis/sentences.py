@@ -67,6 +67,16 @@ class Sentences:
             keys.setdefault(key[:ROOT], []).append(key)
         return keys
 
+    @cached_property
+    def capitals(self) -> dict[str, list[tuple[Sentence, int]]]:
+        """The places of the words of content that are written in capitals, by their first letter, folded."""
+        places: dict[str, list[tuple[Sentence, int]]] = {}
+        for sentence in self.sentences:
+            for at, item in enumerate(sentence.items):
+                if item.role == "content" and sentence.element.text[item.start : item.end].isupper():
+                    places.setdefault(item.folded[:1], []).append((sentence, at))
+        return places
+
     def without_form(self, needle: str) -> Passage | None:
         """Find a folded text where a word begins; it may end inside a word, as by the literal rule, not in a number."""
         at = self._folded_text.find(needle) if needle else -1

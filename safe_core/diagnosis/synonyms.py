@@ -75,6 +75,7 @@ _LINES: Final = (
     "abnormal pathological deranged",
     "large big enlarged",
     "small little tiny",
+    "measure size diameter length width",
     "broken fracture fractured",
     "tear rupture torn",
     "cut laceration wound",

@@ -1,10 +1,11 @@
 """The words of a narrative that a term asks for, and what stands around a word."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
+from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentences import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
@@ -13,6 +14,8 @@ from safe_core.matching_rule import normalise
 
 TELLING: Final = frozenset(("content", "value"))
 PARTING: Final = word_set("and but while whereas then")
+_PARTING_CONTEXTS: Final = PARTING | word_set("or nor because as")
+"""What is listed with a word, or why it is so, says little of it: "no rash or fever", "not given because …"."""
 _COPULAS: Final = word_set("is are was were been")
 _NO_ONE: Final = word_set("no neither none nobody nothing")
 _HARDLY: Final = word_set(
@@ -45,19 +48,24 @@ class At(NamedTuple):
     def around(self) -> Around:
         """Weigh the next words on both sides that tell something; those of the same clause count twice."""
         around: Around = {}
-        for word, counts in (*self._outwards(-1), *self._outwards(1)):
-            around[word] = max(counts, around.get(word, 0))
+        for item, counts in (*self._outwards(-1), *self._outwards(1)):
+            around[root(item)] = max(counts, around.get(root(item), 0))
         return around
 
-    def _outwards(self, step: int) -> Iterator[tuple[str, int]]:
+    def company(self) -> set[str]:
+        """Give the keys of the words that tell something in the same clause."""
+        near = (*self._outwards(-1), *self._outwards(1))
+        return {item.key for item, counts in near if counts == _SAME_CLAUSE}
+
+    def _outwards(self, step: int) -> Iterator[tuple[Item, int]]:
         items, counts, left = self.sentence.items, _SAME_CLAUSE, _NEAR
         places = range(self.at + 1, len(items)) if step > 0 else range(self.at - 1, -1, -1)
         for place in places:
             item = items[place]
-            if item.folded in PARTING or items[place if step > 0 else place + 1].pause:
+            if item.folded in _PARTING_CONTEXTS or items[place if step > 0 else place + 1].pause:
                 counts = _SAME_SENTENCE
             if item.role in TELLING and item.folded not in REFUSALS:
-                yield root(item), counts
+                yield item, counts
                 left -= 1
             if not left:
                 return
@@ -83,11 +91,19 @@ class At(NamedTuple):
 
     def is_beside_denial(self) -> bool:
         """Tell whether something else in the clause is denied: "potassium was not replaced" is "no potassium given"."""
-        return any(item.role == "negation" for item in (*self._clause(-1), *self._clause(1)))
+        after = takewhile(lambda item: item.folded != "with", self._clause(1))  # "a smoker with no cough"
+        return any(item.role == "negation" for item in (*self._clause(-1), *after))
 
     def is_hardly_so(self) -> bool:
         """Tell whether something is neither so nor not so: "poor sleep" denies no sleep, and does not claim it."""
         return any(item.folded in _HARDLY for item in (*self._clause(-1), *self._clause(1)))
+
+    def is_plain(self) -> bool:
+        """Tell whether the word is claimed itself: not what may be or is refused, nor the "pain" of "pain relief"."""
+        after = next(self._clause(1), None)
+        is_attribute = after is not None and after.role == "content" and not after.folded.endswith("ed")
+        unsure = any(item.role == "certainty" or item.folded in REFUSALS for item in self._clause(-1))
+        return not (is_attribute or unsure)
 
     def _has_denied_subject(self) -> bool:
         before = [item.folded for item in self._clause(-1)]
@@ -104,8 +120,8 @@ class At(NamedTuple):
 
 
 def root(item: Item) -> str:
-    """Give what the forms of a word have in common, by which contexts are compared."""
-    return item.key if item.value else item.key[:ROOT]
+    """Give what the forms of a word have in common, by which contexts are compared; a finding is what was measured."""
+    return item.key if item.value else MEASURES.get(item.key, item.key)[:ROOT]
 
 
 def in_clause(around: Around) -> Around:

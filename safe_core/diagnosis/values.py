@@ -67,7 +67,7 @@ _DAY = 86400.0  # seconds
 _PERIODS = {
     name: seconds
     for seconds, names in (
-        *((3600.0, "hour hourly"), (_DAY, "day daily night nightly"), (7 * _DAY, "week weekly")),
+        *((3600.0, "hour hourly h hr"), (_DAY, "day daily night nightly"), (7 * _DAY, "week weekly")),
         *((2629800.0, "month monthly"), (31557600.0, "year yearly")),
     )
     for name in names.split()
@@ -77,6 +77,7 @@ _BETWEEN = word_set("daily nightly weekly hourly further more additional extra s
 _EACH = word_set("a per each every")
 _BEFORE_DURATION = word_set("for within over after least most about nearly almost")
 _AFTER_PERIOD = word_set("later after before ago earlier")
+_LASTING = word_set("lasts takes stays needs was is has spends rests works")
 _AFTER_TIMES = frozenset(("times", *_EACH, *_PERIODS))
 _TIMES_A_DAY = {"bd": 2.0, "bid": 2.0, "tds": 3.0, "tid": 3.0, "qds": 4.0, "qid": 4.0}
 _ORDINALS = _numbered(
@@ -379,11 +380,14 @@ def _one_unit(spot: Spot) -> Value | None:
 
 
 def _is_per(spot: Spot) -> bool:
-    """Tell whether a period is one for which something is counted: the "day" of "2 litres a day" and "30 mg/day"."""
+    """Tell whether a period is one for which something is counted: "2 litres a day", "30 mg/day", "stools a day"."""
     if spot.before(0) == "/" or spot.folded(-1) == "per":
         return True
-    is_later = spot.folded(1) in _AFTER_PERIOD
-    return spot.folded(-1) == "a" and not is_later and any(_is_number(spot.folded(step)) for step in (-5, -4, -3, -2))
+    if spot.folded(-1) != "a" or spot.folded(1) in _AFTER_PERIOD:
+        return False
+    counted = spot.folded(-2)
+    is_plural = counted.endswith("s") and not counted.endswith("ss") and counted not in _LASTING
+    return is_plural or any(_is_number(spot.folded(step)) for step in (-5, -4, -3, -2))
 
 
 def _often(times_a_day: float, length: int) -> Value:
@@ -404,7 +408,7 @@ def _quantity(spot: Spot) -> Value | None:
     after = spot.folded(1)
     if length := _rate_length(spot):
         return Value("number", "rate", f"{number:g}", length)
-    if after in UNITS:
+    if after in UNITS and spot.before(1) != "/":
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
         return _and_minutes(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
     return _range_begin(spot, number) or _counted(spot, number)

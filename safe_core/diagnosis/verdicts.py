@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from safe_core.diagnosis.accounts import are_two_accounts
+from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
 from safe_core.diagnosis.bound_values import otherwise_bound
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.comparison import MOST_TRIED
@@ -74,6 +74,8 @@ class Judge:
         told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
         if contradicting := self._contradicting(evidence, told):
             return contradicting
+        if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):
+            return Judgement("look")
         if in_narrative == "no":
             return Judgement("term")
         is_settled = _is_rule(evidence.term.items) or self._has_told(finding, told)
@@ -91,7 +93,7 @@ class Judge:
     def _is_disputed(self, found: Contradiction) -> bool:
         item = found.instead.item
         return (
-            item.value is not None
+            item.key != found.told.item.key
             and self._narrative is not None
             and are_two_accounts(found.told, item.key, self._narrative)
         )

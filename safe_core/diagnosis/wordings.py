@@ -1,8 +1,8 @@
 """Whether the sentences of an output say all of a term, in whatever form, and what they lack of it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
@@ -10,15 +10,24 @@ from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.kinds import Evidence
 from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
+from safe_core.diagnosis.measures import measure_of
 from safe_core.diagnosis.passages import Match
-from safe_core.diagnosis.same_words import held_in_other_form, is_same_word
+from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word
 from safe_core.diagnosis.sentences import ROOT
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value
+from safe_core.diagnosis.words import word_set
 
 _MOST_PIECES: Final = 3
 _MOST_COMPARED: Final = 32  # words of a term that are looked for in another form
 _WANTED: Final = frozenset(("content", "value", "certainty", "affirmation"))
+
+_SAID_BY: Final = {
+    "above or below above": word_set("over"),
+    "above or below below": word_set("under"),
+    "grow": word_set("culture cultures swab swabs"),
+}
+"""The key of a word of a term → the words of which one says it: "E. coli in blood cultures" grew there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ def wording(evidence: Evidence, context: Collection[str]) -> Wording:
     wanted = [item for item in term.items if item.role in _WANTED] or list(term.essential)
     lacking = wanted
     pieces: list[Match] = []
-    for match in chain(evidence.matches[:MOST_TRIED], _in_other_forms(evidence)):
+    for match in chain(evidence.matches[:MOST_TRIED], _in_other_forms(evidence), _in_acronyms(evidence)):
         if len(pieces) == _MOST_PIECES or not lacking:
             break
         held = _held(match, wanted)
@@ -77,10 +86,21 @@ def _in_other_forms(evidence: Evidence) -> Iterator[Match]:
                         yield Match(evidence.term, sentence, at, at, 0.0)
 
 
+def _in_acronyms(evidence: Evidence) -> Iterator[Match]:
+    """Give the acronyms that stand for words of the term."""
+    initials = {item.folded[:1] for item in evidence.term.items if item.role == "content"}
+    for initial in sorted(initials & evidence.read.capitals.keys()):
+        for sentence, at in islice(evidence.read.capitals[initial], evidence.most_sentences):
+            if is_acronym_of(evidence.term, sentence.items[at], sentence.element.text):
+                yield Match(evidence.term, sentence, at, at, 0.0)
+
+
 def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
     """Give those of the wanted items that a passage has, in whatever form."""
     classes = {WEAK_WORDS[item.key] for item in match.items if item.key in WEAK_WORDS}
     is_found = any(item.folded in FOUND_WORDS for item in match.items)
+    words = {item.folded for item in match.items}
+    measured = {measure_of(item.key) for item in match.items} - {None} if _has_number(match) else set()
     spare = [item.value for item in match.items if item.value and item.key not in match.term.needed]
     held = frozenset(
         item
@@ -88,10 +108,17 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
         if item.key in match.keys
         or WEAK_WORDS.get(item.key) in classes
         or (item.role == "affirmation" and is_found)
+        or not words.isdisjoint(_SAID_BY.get(item.key, ()))
+        or measure_of(item.key) in measured
         or (item.value and any(_is_without_unit(item.value, other) for other in spare))
     )
     others = [item for item in wanted if item not in held][:_MOST_COMPARED]
     return held | held_in_other_form(match.term, others, match.sentence) if others else held
+
+
+def _has_number(match: Match) -> bool:
+    """Tell whether a passage has a number of the term, so that it says what was measured if it names a finding."""
+    return any(item.value and item.value.type == "number" and item.key in match.term.core for item in match.window)
 
 
 def _is_without_unit(one: Value, other: Value) -> bool:
@@ -120,9 +147,15 @@ def _agrees(match: Match) -> bool:
     if not any(item.role == "negation" for item in (*term.items, *match.items)):
         return True
     places = {item.key: at for at, item in enumerate(match.items) if item.role == "content"}
+    found = ((at, places.get(item.key, _place_in_other_form(item, places))) for at, item in enumerate(term.items))
     return all(
         is_denied_at(Place(term.text, term.items, at, at))
-        == is_denied_at(Place(match.sentence.element.text, match.items, places[item.key], places[item.key]))
-        for at, item in enumerate(term.items)
-        if item.role == "content" and item.key in places
+        == is_denied_at(Place(match.sentence.element.text, match.items, place, place))
+        for at, place in found
+        if place is not None
     )
+
+
+def _place_in_other_form(item: Item, places: Mapping[str, int]) -> int | None:
+    alike = (at for key, at in places.items() if key[:ROOT] == item.folded[:ROOT] and is_same_word(item.folded, key))
+    return next(alike, None) if item.role == "content" else None

@@ -87,10 +87,10 @@ CLAIMS: list[tuple[str, str, str]] = [
     ("The scan excluded fracture of the wrist.", "no fracture of wrist", "excluded fracture of the wrist"),
     ("Consciousness was not lost at the scene.", "no loss of consciousness", "Consciousness was not lost"),
     ("A fall, suspected to be a faint.", "suspected faint, a fall", "fall, suspected to be a faint"),
+    ("She is afebrile and the cough is gone.", "no fever and cough gone", "afebrile and the cough is gone"),
+    ("He is afebrile with intact pulses.", "no fever, pulses intact", "afebrile with intact pulses"),
     # and nothing replaces it where it is not, or where something else is denied
     ("It is doubtful that he fell at home.", "did not fall at home", ""),
-    ("She is afebrile and the cough is gone.", "no fever and cough gone", ""),
-    ("He is afebrile with intact pulses.", "no fever, pulses intact", ""),
     ("He had dyspnea but no chest pain.", "no dyspnea, chest pain", ""),
     ("The CT did not exclude a bleed.", "no bleed on CT", ""),
     ("A fracture of the wrist was found.", "suspected fracture of wrist", ""),

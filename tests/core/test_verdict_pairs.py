@@ -68,6 +68,30 @@ def verdict(term: str, signals: tuple[str, ...], narrative: str | None) -> Verdi
         ("temperature was 37.9 °C", "temp 37.9"),
         ("total hospital stay was 12 days", "hospital stay 12 days"),
         ("left nephrectomy and right pyeloplasty", "right pyeloplasty and left nephrectomy"),
+        # a finding with its value names what was measured
+        ("potassium was 6.7 mmol/L", "hyperkalaemia of 6.7 mmol/L"),
+        ("temperature was 38.3 °C", "fever 38.3 °C"),
+        ("systolic pressure of 85 mmHg", "SBP 85 mmHg"),
+        ("fetal heartbeat of 122 bpm", "fetal heart rate 122"),
+        # initials, acronyms, chemical symbols
+        ("Blood cultures grew Escherichia coli", "E. coli in blood cultures"),
+        ("Helicobacter pylori was found", "H. pylori found"),
+        ("a patent foramen ovale", "PFO on echo"),
+        ("EF 45%", "ejection fraction 45%"),
+        ("apnoea-hypopnoea index of 46 per hour", "AHI 46/h"),
+        ("sodium was 128", "Na 128"),
+        # words of one meaning, and denials in one word
+        ("there was no fever", "afebrile"),
+        ("pruritus of both legs", "itching of both legs"),
+        ("a heart attack in 2019", "myocardial infarction in 2019"),
+        ("the mass was not tender", "mass non-tender"),
+        ("pain on swallowing", "painful swallowing"),
+        ("statin was declined", "patient declined statin"),
+        # small words of order and place
+        ("potassium after dialysis was 4.4 mmol/L", "post-dialysis potassium 4.4 mmol/L"),
+        ("haemoglobin before transfusion was 61", "pre-transfusion Hb 61"),
+        ("3.8 kg above dry weight", "3.8 kg over dry weight"),
+        ("four seizures a month", "4 seizures monthly"),
     ],
 )
 def test_what_says_the_same_in_another_form_is_for_the_term(term: str, said: str) -> None:
@@ -226,6 +250,101 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     # another value of the narrative itself
     "Lactate was 4.2 at 02:00 and 2.1 at 06:00.": [
         ("Lactate was 4.2 at 02:00", ("lactate 2.1 at 06:00",), "prompt"),
+    ],
+    # what is denied in one form and claimed in another
+    "She does not smoke. The bowel did not perforate.": [
+        ("does not smoke", ("current smoker",), "output"),
+        ("does not smoke", ("non-smoker",), "term/look"),
+        ("bowel did not perforate", ("bowel perforation",), "output"),
+    ],
+    "He does not smoke. His wife is a heavy smoker.": [
+        ("He does not smoke", ("wife is a heavy smoker",), "prompt/look"),
+    ],
+    "There was no rash. A pulse was felt in the foot.": [
+        ("There was no rash", ("non-blanching rash",), "output"),
+        ("pulse was felt in the foot", ("pulseless foot",), "output/look"),
+    ],
+    # what is denied without any condition
+    "Low mood without plans. She denies any plan or intent.": [
+        ("denies any plan or intent", ("suicidal ideation with a plan",), "output"),
+    ],
+    "Thrombolysis was not given because the onset was unclear.": [
+        ("Thrombolysis was not given", ("stroke treated with thrombolysis",), "output"),
+    ],
+    "He had slight breathlessness on hills.": [
+        ("slight breathlessness on hills", ("denies breathlessness",), "output"),
+    ],
+    "He had pain on walking but no pain at rest.": [
+        ("pain on walking", ("no pain at rest",), "prompt/look"),
+    ],
+    "A penicillin allergy was recorded.": [
+        ("penicillin allergy was recorded", ("no latex allergy",), "prompt/look"),
+    ],
+    "Nobody checked the pump.": [
+        ("Nobody checked the pump", ("pump checked",), "output"),
+    ],
+    # another thing of the same kind
+    "He walks with a frame. The elbow was swollen.": [
+        ("walks with a frame", ("walks with a stick",), "output"),
+        ("elbow was swollen", ("swollen knee",), "output"),
+    ],
+    "The knee was swollen and the ankle was bruised.": [
+        ("knee was swollen", ("ankle bruised",), "prompt/look"),
+    ],
+    "A plastic stent was placed. Later a metal stent replaced it.": [
+        ("A plastic stent was placed", ("metal stent placed later",), "prompt/look"),
+    ],
+    "The source is hepatitis C negative.": [
+        ("hepatitis C negative", ("hepatitis C positive source",), "output"),
+    ],
+    "Hepatitis C was negative. Hepatitis B was positive.": [
+        ("Hepatitis C was negative", ("hepatitis B positive",), "prompt/look"),
+    ],
+    # opposites: predicates, states, other forms, a shorter clause
+    "The left vocal cord moves normally, the right cord is fixed.": [
+        ("left vocal cord moves normally", ("right cord fixed",), "prompt/look"),
+        ("left vocal cord moves normally", ("left vocal cord fixed",), "output"),
+    ],
+    "The trolley brake was on. The bed rails were down.": [
+        ("trolley brake was on", ("trolley brake off",), "output"),
+        ("bed rails were down", ("bed rails up",), "output"),
+    ],
+    "He tolerates the mask well.": [
+        ("tolerates the mask", ("intolerant of the mask",), "output"),
+    ],
+    "He was discharged at noon.": [
+        ("He was discharged", ("charge nurse",), "prompt"),
+    ],
+    "Pulmonary rehabilitation was offered and he declined it for now.": [
+        ("he declined it for now", ("accepted pulmonary rehabilitation",), "output"),
+    ],
+    "Physiotherapy was offered and he declined it. He accepted a wheelchair.": [
+        ("he declined it", ("accepted a wheelchair",), "prompt/look"),
+    ],
+    "Silver nitrate cautery failed.": [
+        ("Silver nitrate cautery failed", ("cautery successful",), "output"),
+    ],
+    "The first attempt failed. The second attempt was successful.": [
+        ("first attempt failed", ("second attempt successful",), "prompt/look"),
+    ],
+    # the value of something else
+    "He had begun indapamide 2.5 mg on 11 May and sertraline 50 mg on 18 May.": [
+        ("sertraline 50 mg on 18 May", ("sertraline 50 mg begun on 11 May",), "output"),
+        ("sertraline 50 mg on 18 May", ("indapamide 2.5 mg begun on 11 May",), "prompt"),
+    ],
+    # what somebody else says of the same, however it is told
+    "He has leg weakness, graded 4/5 in the admission note and 3/5 by the physiotherapist.": [
+        ("graded 4/5", ("leg weakness, 3/5",), "look"),
+        ("graded 4/5", ("leg weakness, graded 2/5",), "output"),
+    ],
+    "It measures 11 mm on the photograph, while the family doctor noted a diameter of 8 mm.": [
+        ("a diameter of 8 mm", ("pigmented lesion, 11 mm",), "look"),
+    ],
+    "She says she swallowed 24 tablets of 500 mg. The flatmate found empty packets for 32 tablets.": [
+        ("24 tablets of 500 mg", ("overdose, 32 tablets of 500 mg",), "look"),
+    ],
+    "The porter says that the brake was on, whereas the nurse states that it was off.": [
+        ("brake was on", ("brake off",), "look"),
     ],
     # what looks like an opposite or another frequency, and is none
     "He smokes 15 a day. The tube was in at the second attempt.": [

@@ -75,17 +75,17 @@ tried: all groups but D12, the last, have been tuned on. D01 to D05 were written
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
 """444 misses in four sets, written and labelled by four people who had seen neither the rules nor each other's labels.
 
-Second readers, who had not seen the labels, agreed with 442 of them. A and B have been tuned on since they were first
-tried; nothing has been tuned on C and D.
+Second readers, who had not seen the labels, agreed with 442 of them. A, B and C have been tuned on since they were
+first tried; nothing has been tuned on D.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
-BLIND_SETS = {"A": (80, 66, 78, 0), "B": (75, 54, 71, 1), "C": (147, 117, 118, 3), "D": (142, 119, 122, 5)}
+BLIND_SETS = {"A": (80, 66, 78, 0), "B": (75, 54, 71, 1), "C": (147, 117, 141, 0), "D": (142, 119, 122, 5)}
 # group → its misses; met by the rules before all changes; met when it was first tried; met now
 GROUPS = {
     "D01": (51, 39, 39, 51),
-    "D02": (52, 35, 45, 47),
-    "D03": (52, 31, 39, 49),
-    "D04": (48, 33, 37, 42),
+    "D02": (52, 35, 45, 48),
+    "D03": (52, 31, 39, 50),
+    "D04": (48, 33, 37, 43),
     "D05": (48, 30, 37, 44),
     "D06": (55, 31, 42, 52),
     "D07": (50, 26, 39, 43),
@@ -135,7 +135,7 @@ def test_the_verdicts_on_made_misses_are_those_of_their_labels() -> None:
 
 @pytest.mark.parametrize("name", BLIND_SETS)
 def test_the_verdicts_on_misses_that_others_wrote_are_mostly_those_of_their_labels(name: str) -> None:
-    verdicts = [each for each in judged(BLIND) if each.name.startswith(name)]
+    verdicts = [*judged([case for case in BLIND if case["misses"][0]["id"].startswith(name)])]
     count, _, met, wrong = BLIND_SETS[name]
     assert len(verdicts) == count
     assert sum(each.said in each.allowed for each in verdicts) >= met
@@ -153,8 +153,7 @@ def test_the_verdicts_on_developed_misses_are_mostly_those_of_their_labels(group
 def test_few_verdicts_decide_wrongly_and_few_leave_it_to_a_person() -> None:
     verdicts = developed()
     assert wrongly_decided(verdicts) == {
-        "D03-01c",  # "helmet on" and "helmeted": the label leaves it to a person
-        "D07-05c",  # "four weeks later" and "after four weeks", likewise
+        "D07-05c",  # "four weeks later" and "after four weeks": the label leaves it to a person
         "D07-12b",  # "no harm came to" and "was not harmed", likewise
         "D08-04d",  # "as recorded" is lost, and counts for nothing
         "D08-11a",  # the signals say it rightly, the summary wrongly
