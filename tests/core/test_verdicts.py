@@ -79,7 +79,7 @@ Second readers, who had not seen the labels, agreed with 442 of them. A, B and C
 first tried; nothing has been tuned on D.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
-BLIND_SETS = {"A": (80, 66, 78, 0), "B": (75, 54, 71, 1), "C": (147, 117, 141, 0), "D": (142, 119, 122, 5)}
+BLIND_SETS = {"A": (80, 66, 78, 0), "B": (75, 54, 71, 1), "C": (147, 117, 141, 0), "D": (142, 119, 128, 3)}
 # group → its misses; met by the rules before all changes; met when it was first tried; met now
 GROUPS = {
     "D01": (51, 39, 39, 51),
