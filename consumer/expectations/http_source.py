@@ -7,10 +7,8 @@ asked to be left alone.
 """
 
 import asyncio
-import random
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -19,8 +17,10 @@ from typing_extensions import override
 from consumer.backoff import Backoff
 from consumer.errors import Poison, Transient
 from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
-from consumer.expectations.http_client import CaseClient, HttpOptions, Reply
+from consumer.expectations.http_breaker import Breaker
+from consumer.expectations.http_cache import AnswerCache, unraised
 from consumer.expectations.http_outages import Outage
+from consumer.expectations.http_request import CaseClient, HttpOptions
 from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.loop_budget import Turns
 
@@ -245,113 +245,3 @@ class HttpSource(CountingSource):
             _log.info("the expectations service is back", host=self._client.host)
         self._failure = None
         self._breaker.succeeded()
-
-
-# --- the cache --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class CachedReply:
-    """A reply; after `fresh_until` the service must be asked again, by the ETag if there is one."""
-
-    reply: Reply
-    fresh_until: float
-
-
-class AnswerCache:
-    """At most `size` test cases and as many refusals; the least recently used goes first. Times are the caller's."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._found: OrderedDict[ExpectationsKey, CachedReply] = OrderedDict()
-        self._refused: OrderedDict[ExpectationsKey, CachedReply] = OrderedDict()
-
-    def fresh(
-        self, keys: Sequence[ExpectationsKey], now: float
-    ) -> tuple[dict[ExpectationsKey, Answer], list[ExpectationsKey]]:
-        """Give the answers that may be used, and the keys for which there is none."""
-        answers: dict[ExpectationsKey, Answer] = {}
-        missed = []
-        for key in keys:  # only look-ups in a dict: a slice has thousands of keys
-            cached = self._found.get(key)
-            if cached is not None and cached.fresh_until > now:
-                self._found.move_to_end(key)
-                answers[key] = cached.reply.answer
-                continue
-            cached = self._refused.get(key)
-            if cached is not None and cached.fresh_until > now:
-                answers[key] = unraised(cached.reply.answer)
-            else:
-                missed.append(key)
-        return answers, missed
-
-    def reply(self, key: ExpectationsKey) -> Reply | None:
-        """Give the test case of a key, fresh or not."""
-        cached = self._found.get(key)
-        return None if cached is None else cached.reply
-
-    def keep(self, key: ExpectationsKey, reply: Reply, until: float) -> None:
-        """Keep a test case or a refusal, which replaces a test case."""
-        entries = self._found
-        if isinstance(reply.answer, Poison):
-            self._found.pop(key, None)
-            entries = self._refused
-        entries[key] = CachedReply(reply, until)
-        entries.move_to_end(key)
-        while len(entries) > self._size:
-            entries.popitem(last=False)
-
-    def prolong(self, keys: Iterable[ExpectationsKey], until: float) -> None:
-        """Let the test cases of these keys be used at least until then."""
-        for key in keys:
-            cached = self._found.get(key)
-            if cached is not None:
-                cached.fresh_until = max(cached.fresh_until, until)
-
-
-def unraised(answer: Answer) -> Answer:
-    """The answer; of a Poison a copy: each time that one and the same is raised, its traceback gets longer."""
-    return Poison(answer.reason, answer.detail) if isinstance(answer, Poison) else answer
-
-
-# --- the breaker ------------------------------------------------------------------------------------------------------
-
-
-class Breaker:
-    """Leaves a service that does not answer alone for a while, then has it asked once; time is an argument.
-
-    It is closed while all is well, and opens when `limit` different keys have failed with no success between. One key
-    that always fails is no reason to keep the others waiting, and few keys do no harm, since each waits longer from try
-    to try. Once it has cooled, one caller at a time may try. `failures` counts requests since the last success.
-    """
-
-    def __init__(self, limit: int = 5, uniform: Callable[[float, float], float] = random.uniform) -> None:
-        self.failures = 0
-        self._limit = limit
-        self._backoff = Backoff(0.5, 4.0, uniform)
-        self._failed: set[Hashable] = set()
-        self._cool_at: float | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether requests are held back, except for one at a time once it has cooled."""
-        return self._cool_at is not None
-
-    def cools(self, now: float) -> bool:
-        """Whether it is open and nothing at all may be asked yet."""
-        return self._cool_at is not None and now < self._cool_at
-
-    def succeeded(self) -> None:
-        """An answer came, whatever it says: all may ask again."""
-        self.failures = 0
-        self._failed.clear()
-        self._backoff.reset()
-        self._cool_at = None
-
-    def failed(self, key: Hashable, now: float) -> None:
-        """No answer came; a request that was under way when it opened does not keep it open for longer."""
-        self.failures += 1
-        if len(self._failed) < self._limit:
-            self._failed.add(key)
-        if len(self._failed) >= self._limit and not self.cools(now):
-            self._cool_at = now + self._backoff.next()

@@ -19,9 +19,8 @@ from safe_core.expectations import PLACES
 from safe_core.lint import findings, written_cases
 from safe_core.matching_rule import normalise
 from safe_core.mutation import MutatedCase
-from safe_core.rewording import Narrative
+from safe_core.rewording import Narrative, Stretch
 from safe_core.scoring import READ, CaseScore, label_of_counts
-from safe_core.whole_phrases import Stretch
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (

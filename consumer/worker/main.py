@@ -18,7 +18,7 @@ from consumer import __version__
 from consumer.errors import Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http_client import HttpOptions
+from consumer.expectations.http_request import HttpOptions
 from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsSource
 from consumer.expectations.topic import TopicSource

@@ -11,7 +11,7 @@ import pytest
 
 from consumer.errors import Poison, Transient
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http_client import HttpOptions
+from consumer.expectations.http_request import HttpOptions
 from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.expectations.topic import TopicSource

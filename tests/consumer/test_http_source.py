@@ -17,8 +17,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Poison, SafeError, Transient
-from consumer.expectations.http_client import MAX_BODY_BYTES, HttpOptions
-from consumer.expectations.http_source import Breaker, HttpSource
+from consumer.expectations.http_breaker import Breaker
+from consumer.expectations.http_request import MAX_BODY_BYTES, HttpOptions
+from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from tests.support.case_service import MODES, Asked, CaseService, Mode, response
 from tests.support.cases import make_batches, write_batches

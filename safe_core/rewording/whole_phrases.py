@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from safe_core.claims import DOUBTS, Denial, denials
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.same_claim import doubts_beside
 from safe_core.diagnosis.sentences import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
+from safe_core.rewording.claims import DOUBTS, Denial, denials
 from safe_core.spelled_values import spelled_in
 
 _MOST_WORDS: Final = 24  # of one phrase

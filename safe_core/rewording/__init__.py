@@ -1,0 +1,6 @@
+"""How an expectation could ask for the same in the narrative's own words (contract.md, "Proposals")."""
+
+from safe_core.rewording.narrative import Narrative
+from safe_core.rewording.whole_phrases import Stretch
+
+__all__ = ["Narrative", "Stretch"]
