@@ -238,7 +238,7 @@ class Outside:
         wait_until(
             lambda: self.partitions(topic) == count,
             within_seconds=CALL_SECONDS,
-            what=f"the topic {topic} is known with {count} partitions",
+            what=f"the brokers know the topic {topic} with {count} partitions",
         )
 
     def partitions(self, topic: str) -> int:
@@ -252,9 +252,10 @@ class Outside:
             future.result(CALL_SECONDS)
 
     def delete_topic(self, topic: str) -> None:
-        """Take a topic away."""
+        """Take a topic away, and wait until the brokers know: for a moment they still answer as if it were there."""
         for future in self.admin.delete_topics([topic]).values():
             future.result(CALL_SECONDS)
+        self._await_partitions(topic, 0)
 
     def set_topic_config(self, topic: str, name: str, value: str) -> None:
         """Change one setting of a topic, and wait until the brokers know."""
