@@ -227,8 +227,8 @@ class Policy:
     def _combinations(self) -> dict[tuple[str | None, str | None], Rules]:
         if (len(self.metric_id) + 1) * (len(self.archetype) + 1) > MOST_COMBINATIONS:
             raise InvalidPolicy(
-                f"overrides: {len(self.metric_id)} of metric_id times {len(self.archetype)} of archetype "
-                f"are more than {MOST_COMBINATIONS} combinations"
+                f"overrides: {len(self.metric_id)} for metric_id and {len(self.archetype)} for archetype "
+                f"make more than {MOST_COMBINATIONS} combinations"
             )
         default = self.default.settings()
         effective: dict[tuple[str | None, str | None], Rules] = {}

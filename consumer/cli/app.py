@@ -83,5 +83,8 @@ def load_for_kafka(**flags: object) -> "Loaded":
 def test_folder(given: Path | None, loaded: "Loaded") -> Path:
     folder = given or loaded.settings.expectations_folder
     if folder is None:
-        raise ConfigurationError("no folder of test cases was named: name one, or set SAFE_V0_EXPECTATIONS to one")
+        raise ConfigurationError(
+            "no folder of test cases was given: give one (--test-dir DIR; for safe lint, as an argument), "
+            "or set SAFE_V0_EXPECTATIONS"
+        )
     return folder

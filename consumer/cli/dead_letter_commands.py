@@ -26,7 +26,7 @@ def list_(
     after: options.After = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="List only the first ones, by partition and offset."),
+        typer.Option(metavar="N", min=1, help="List at most N dead letters, ordered by partition and offset."),
     ] = None,
     format_: Annotated[
         options.ShowFormat,
@@ -102,7 +102,7 @@ def replay(
     until: options.Until = None,
     after: options.After = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Send all dead letters; without it, some must be selected.")
+        bool, typer.Option("--all", help="Send all dead letters; without this option, you must select some.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
     rate: Annotated[int, typer.Option(metavar="N", min=1, help="Send at most this many per second.")] = 500,

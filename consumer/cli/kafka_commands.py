@@ -88,8 +88,8 @@ def publish(
             "--batch",
             "-b",
             metavar="GLOB",
-            help="With --test-dir: the batches to publish for, a name or a quoted glob. "
-            "Without --test-dir: the batch for outputs that name none.",
+            help="With --test-dir: publish only outputs for these batches (a name or a quoted glob). "
+            "Without --test-dir: the batch of outputs that do not name one.",
         ),
     ] = None,
     test_dir: options.CheckingTestDir = None,

@@ -175,7 +175,7 @@ def explain(
     return explain_tests(loaded.policy, request)
 
 
-@app.command(cls=options.Once, short_help="Say what to change first, and what it is worth.")
+@app.command(cls=options.Once, short_help="Say what to change first, and how many cases it would gain.")
 def triage(
     *,
     outputs: options.Outputs,
@@ -218,8 +218,11 @@ def review(
     test_dir: options.TestDir = None,
     batch: options.Batch = "*",
     concern: options.AnyConcern = None,
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 is any free one.")] = 0,
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; default: your login name.")] = None,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")] = 0,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The name that is saved with each decision; default: your login name."),
+    ] = None,
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -248,7 +251,9 @@ def lint(
     *,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of batch files, or batch files. Default: SAFE_V0_EXPECTATIONS, if a folder."),
+        typer.Argument(
+            help="Folders of batch files, or batch files. Default: SAFE_V0_EXPECTATIONS, if that is a folder."
+        ),
     ] = None,
     concern: options.AnyConcern = None,
     batch: options.Batch = "*",
@@ -257,7 +262,9 @@ def lint(
     fail_on: options.LintFailOn = "warning",
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Known findings, as --format json printed them earlier: they do not count."),
+        typer.Option(
+            metavar="PATH", help="Known findings, as printed earlier by --format json; they are not counted again."
+        ),
     ] = None,
     mutate: Annotated[
         bool, typer.Option("--mutate", help="For each case, count the dangerous errors that it would let through.")
@@ -376,7 +383,7 @@ def history_(
         typer.Option(
             "--group",
             metavar="NAME=GLOB",
-            help="Reports that repeat one prompt, by their file names: shows the noise; can be repeated.",
+            help="Reports whose file names match GLOB repeat one prompt: show how much they differ; can be repeated.",
         ),
     ] = None,
     as_given: Annotated[
@@ -386,7 +393,7 @@ def history_(
     output: options.HistoryFiles = None,
     force: options.Force = False,
 ) -> int:
-    """Follow each test case over many runs: its label in each, and which never passed, change, or stopped passing.
+    """Follow each test case over many runs: its label in each, and which never passed, vary, or stopped passing.
 
     Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
     cases that pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a

@@ -96,7 +96,7 @@ Confidence = Annotated[
 
 
 def _at_most(what: str) -> object:
-    return typer.Option(metavar="N", min=0, help=f"Exit 1 if there are more {what} than this.")
+    return typer.Option(metavar="N", min=0, help=f"Exit 1 if there are more than N {what}.")
 
 
 # The further conditions of a gate, read by consumer.offline.gate.
@@ -124,7 +124,8 @@ IncludeText = Annotated[
     bool,
     typer.Option(
         "--include-text",
-        help="Quote outputs, which may hold patient data. In safe score: only in json and html.",
+        help="Quote outputs, which may contain patient data. In safe score, only json and html quote; in safe explain, "
+        "the console always does.",
     ),
 ]
 LintFailOn = Annotated[
@@ -212,7 +213,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="What to print. The formats markdown, html and all are written to SAFE_V0_REPORT_DIR (default: reports).",
+        help="The output format. markdown, html and all go to files in SAFE_V0_REPORT_DIR (default: reports).",
     ),
 ]
 ComparisonFormatOption = Annotated[
@@ -265,7 +266,9 @@ Letters = Annotated[
 Reasons = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="REASON", parser=_reason, help=f"Only with this reason; can be repeated. One of {', '.join(REASONS)}."
+        metavar="REASON",
+        parser=_reason,
+        help=f"Only dead letters with this reason; can be repeated. One of {', '.join(REASONS)}.",
     ),
 ]
 Partitions = Annotated[

@@ -130,8 +130,8 @@ class Replay:
         count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
         after = f", or --after {reached} to continue where this one stopped" if reached else ""
         print_message(
-            f"{count} were sent before the command stopped; run it again (sending a dead letter twice changes no "
-            f"summary){after}"
+            f"sent {count_of(count, 'dead letter')} before the command stopped; run it again (sending a dead letter "
+            f"twice changes no summary){after}"
         )
 
     async def _take(self, letter: Letter) -> None:

@@ -26,16 +26,16 @@ class Outage(Transient):
 
 # The first that fits names the failure. The errors' own words are not used: they contain addresses and ids.
 _FAILURES: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (aiohttp.ClientConnectorDNSError, "cannot be found: its name is not resolved"),
+    (aiohttp.ClientConnectorDNSError, "cannot be found: DNS does not resolve its name"),
     (aiohttp.ClientConnectorCertificateError, "has a certificate that is not trusted"),
-    (aiohttp.ClientSSLError, "makes no secure connection (TLS)"),
+    (aiohttp.ClientSSLError, "cannot be reached: the TLS handshake failed"),
     (aiohttp.ClientProxyConnectionError, "cannot be reached: the proxy does not answer"),
     (aiohttp.ClientHttpProxyError, "cannot be reached: the proxy refuses"),
     (aiohttp.ClientConnectorError, "cannot be reached"),
     (TimeoutError, "has not answered in time"),
-    (aiohttp.ClientPayloadError, "breaks off in the middle of an answer"),
+    (aiohttp.ClientPayloadError, "closes the connection in the middle of a response"),
     (aiohttp.ServerDisconnectedError, "closes the connection without an answer"),
-    (aiohttp.ClientResponseError, "does not answer in HTTP that can be read"),
+    (aiohttp.ClientResponseError, "sends an invalid HTTP response"),
     (Exception, "breaks the connection"),
 )
 

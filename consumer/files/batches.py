@@ -140,10 +140,8 @@ def has_wildcard(pattern: str) -> bool:
 
 def no_batch(test_dir: Path, pattern: str, names: Sequence[str]) -> ConfigurationError:
     """The error for a pattern that none of a folder's batches matches."""
-    held = named(names, 20, MAX_ID_LENGTH) if names else "no batch files (<batch_id>.json)"
-    return ConfigurationError(
-        f"no batch matches --batch {visible(pattern)} in {visible(str(test_dir))}: it holds {held}"
-    )
+    there = f"batches there: {named(names, 20, MAX_ID_LENGTH)}" if names else "it has no batch files (<batch_id>.json)"
+    return ConfigurationError(f"no batch matches --batch {visible(pattern)} in {visible(str(test_dir))}; {there}")
 
 
 def usable_batches(test_dir: Path, names: Iterable[str]) -> Iterator[LoadedBatch]:

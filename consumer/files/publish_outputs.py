@@ -100,7 +100,7 @@ class TargetBatches:
             return None if self.batch_ids(entry) else "without a batch (give --batch or --test-dir)"
         rows = [batch.rows[entry.test_id] for batch in self.cases(entry)]
         if not rows:
-            return "held by no batch that --batch and --test-dir select"
+            return "in no batch that --batch and --test-dir select"
         if any(isinstance(row, BadTestCase) for row in rows):
             return "with a test case that is invalid"
         return "held more than once with different expectations (choose with --batch)" if differ(rows) else None

@@ -35,7 +35,7 @@ _FATAL: dict[type[BaseException], str] = {
     InconsistentGroupProtocolError: (
         "{0}: the consumer group has members that are not SAFE; choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
     ),
-    UnsupportedCodecError: "{0} holds a batch in a compression that is not installed here",
+    UnsupportedCodecError: "{0} holds a batch with a compression codec that is not installed here",
     UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: install a newer one",
 }
 _TRANSIENT: dict[type[BaseException], str] = {

@@ -70,7 +70,7 @@ async def _slices(
     end: int,
     *,
     silent_seconds: float,
-    silence: str = "{where.topic}/{where.partition}: no broker sends what comes after offset {position}",
+    silence: str = "{where.topic}/{where.partition}: no broker returns records after offset {position}",
     max_records: int = SLICE_RECORDS,
 ) -> AsyncGenerator[Sequence[Record], None]:
     """Yield the records from offset `first` up to, not including, `end`; stop when the position has reached `end`.

@@ -117,7 +117,7 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
         raise ConfigurationError(
             f"missing topic{'s' if len(missing) > 1 else ''}: {names}. Create new topics with `safe topics "
             "create`; if one was deleted, read SafeNotReady in docs/runbooks.md first. If it exists, this user may "
-            "not see it: grant Describe on it"
+            "lack permission to see it: grant Describe on it"
         )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)
@@ -191,8 +191,9 @@ def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
     few = [f"{topic.name} has {topic.replication_factor}" for topic in topics if topic.replication_factor < _REPLICAS]
     if few:
         yield (
-            f"fewer than {_REPLICAS} replicas: {', '.join(few)}; the loss of one broker can stop, lose or double what "
-            f"they hold: give each {_REPLICAS} (kafka-reassign-partitions.sh), then {_IN_SYNC_SETTING}={_IN_SYNC}"
+            f"fewer than {_REPLICAS} replicas: {', '.join(few)}; the loss of one broker can stop processing, or "
+            f"lose or duplicate records: give each {_REPLICAS} (kafka-reassign-partitions.sh), "
+            f"then {_IN_SYNC_SETTING}={_IN_SYNC}"
         )
     weak = [
         f"{topic.name} has {topic.settings[_IN_SYNC_SETTING]}"
@@ -207,8 +208,8 @@ def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
     unclean = [topic.name for topic in topics if topic.settings.get(_UNCLEAN) == "true"]
     if unclean:
         yield (
-            f"{_UNCLEAN}=true: {', '.join(unclean)}; a broker that has missed records may become the leader, and they "
-            f"are gone: set {_UNCLEAN}=false (kafka-configs.sh --alter)"
+            f"{_UNCLEAN}=true: {', '.join(unclean)}; a broker that has missed records may become the leader, and those "
+            f"records are then lost: set {_UNCLEAN}=false (kafka-configs.sh --alter)"
         )
 
 
@@ -232,7 +233,7 @@ def _differences(spec: TopicSpec, topic: TopicDescription, *, durability_is_know
             continue
         if key in _AT_LEAST and (int(actual) == -1 or int(actual) >= int(wanted)):
             continue
-        found.append(f"{spec.name} has {key}={actual}, {wanted} is recommended")
+        found.append(f"{spec.name} has {key}={actual}; {wanted} is recommended")
     return found
 
 

@@ -96,7 +96,9 @@ def one_format(
 
 def _everything(outputs: Sequence[str], automatic: Path) -> tuple[Destination, ...]:
     if len(outputs) > 1 or STDOUT in outputs:
-        raise ConfigurationError("--format all takes one --output, the stem of its files, such as reports/nightly")
+        raise ConfigurationError(
+            "--format all takes one --output: the path of its files without a suffix, such as reports/nightly"
+        )
     stem = Path(outputs[0]) if outputs else automatic
     if not stem.name or stem.is_dir():
         stem /= automatic.name
@@ -128,9 +130,7 @@ def _named(output: str, asked: Format | None, suffixes: Mapping[str, Format]) ->
         return Destination(by_suffix, path)
     if asked is None or suffix in SUFFIXES.keys() - suffixes.keys():
         known = ", ".join(suffixes)
-        raise ConfigurationError(
-            f"--output {visible(output)}: its suffix names no format; end it in one of {known}, or give --format"
-        )
+        raise ConfigurationError(f"--output {visible(output)}: unknown suffix; use one of {known}, or give --format")
     return Destination(asked, path)
 
 
@@ -184,7 +184,7 @@ def _check_own_or_new(path: Path) -> None:
         raise unwritable(path, error) from error
     if foreign:
         raise ConfigurationError(
-            f"--output {visible(str(path))} is there already, and SAFE did not write it; "
+            f"--output {visible(str(path))} already exists, and SAFE did not write it; "
             "did you mean --outputs? Name another file, or replace it with --force"
         )
 

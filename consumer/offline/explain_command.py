@@ -145,8 +145,8 @@ def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
     close = [known[each] for each in difflib.get_close_matches(test_id.casefold(), known, n=3)]
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
     return (
-        f"there is no test case {visible(test_id)} in {visible(str(request.test_dir))} with --batch "
-        f"{visible(request.batch)}{advice}"
+        f"there is no test case {visible(test_id)} in the batches of {visible(str(request.test_dir))} "
+        f"that match --batch {visible(request.batch)}{advice}"
     )
 
 

@@ -24,7 +24,7 @@ from safe_core.scoring import READ, CaseScore, label_of_counts
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (
-    "No words of the narrative say the same without weakening the test case or asking for more. "
+    "No phrase of the narrative can replace this term without weakening the test case or asking for more. "
     "A person must change the term."
 )
 _VERBATIM: Final = (
@@ -35,7 +35,7 @@ _TWICE: Final = "The list has this term more than once. A person must decide whi
 _UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."
 _FORBIDDEN: Final = "Ask the follow-up questions without the forbidden terms."
 _LOOK: Final = "Only a person can tell what must change."
-_OUTPUT: Final = "Nothing in the prompt or the test case: the output contradicts the narrative."
+_OUTPUT: Final = "Change neither the prompt nor the test case: the output contradicts the narrative."
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +240,11 @@ def _instruction(miss: Miss) -> str:
     if "signals" in elsewhere:
         return "Repeat in the summary, word for word, what the signals say."
     if elsewhere:
-        return f"State {where}, too, what is said only in other fields."
+        return f"Also state {where} what is said only in other fields."
     items = (item for words in miss.missing_words for item in term_of(words).items)
     roles = {"value" if item.value is not None else item.role for item in items}
     if "negation" in roles:
         return f"State {where} what the narrative denies or rules out, as the narrative says it."
     if "value" in roles:
         return f"Give {where} each number, time and day as the narrative has it."
-    return f"Report {where} each finding and event of the narrative, in its own words."
+    return f"Report {where} each finding and event of the narrative, in the words of the narrative."

@@ -97,9 +97,9 @@ def history_command(
     asked = one_format(format_, files, history_pages.RENDERED, read.reports, force=force)
     found = history(read.reports, groups, as_given=as_given)
     if read.others:
-        are = "is no report" if len(read.others) == 1 else "are no reports"
+        are = "it is not a report" if len(read.others) == 1 else "they are not reports"
         print_message(
-            f"{count_of(len(read.others), 'file')} passed over, which {are} of safe score: "
+            f"{count_of(len(read.others), 'file')} skipped, because {are} of safe score: "
             f"{named(map(str, read.others), 20, _LONGEST_PATH)}"
         )
     give(asked, lambda each: history_pages.RENDERED[each](found), history_pages.headline(found))

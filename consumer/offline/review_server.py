@@ -91,7 +91,7 @@ async def served(review: Review, *, by: str, port: int = 0) -> AsyncIterator[str
         try:
             await web.TCPSite(runner, HOST, port).start()
         except OSError as error:
-            raise ConfigurationError(f"--port {port} cannot be listened on ({error.strerror or error})") from error
+            raise ConfigurationError(f"cannot listen on --port {port} ({error.strerror or error})") from error
         bound = runner.addresses[0][1]
         server.hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
         yield f"http://{HOST}:{bound}/{token}/"

@@ -266,15 +266,15 @@ class Scoring:
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
             count = count_of(len(twice), "test_id")
-            yield f"{count} answered more than once, the {self._on_duplicate} answer counts: {listed}"
+            yield f"{count} answered more than once; the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
         if self._set_aside:
             ignored = f"{count_of(self._set_aside, 'output')} ignored"
-            yield f"{ignored}: an output for an earlier one of the selected batches already answers the case"
+            yield f"{ignored}: an output for a selected batch that comes earlier by file name already answers the case"
         if self._set_aside_unselected:
             ignored = f"{count_of(self._set_aside_unselected, 'output')} ignored"
-            yield f"{ignored}: for a batch that is not selected, and another output answers the case"
+            yield f"{ignored}: the batch is not selected, and another output already answers the case"
         yield from self._remarks_on_runs()
         yield from self._remarks_on_generations()
         if self._selection.only is None:
@@ -329,7 +329,7 @@ class Scoring:
         for kind, overrides, known in judging:
             if unused := [name for name in overrides if name not in known]:
                 listed = named(unused, _LISTED, MAX_ID_LENGTH)
-                yield f"no selected test case has the {kind} of {count_of(len(unused), 'override')}: {listed}"
+                yield f"overrides by {kind} that match no selected test case: {listed}"
 
     def _remarks_on_runs(self) -> Iterator[str]:
         runs = Counter(self._fold.row(test_id).run_id or "" for test_id in self._standing)

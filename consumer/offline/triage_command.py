@@ -97,7 +97,7 @@ def _write_cases(
     for path, content in texts.items():
         if not force and path.exists() and path.read_bytes() != content:
             raise ConfigurationError(
-                f"{visible(str(path))} is there already, with other content: name another folder, or give --force"
+                f"{visible(str(path))} already exists, with different content: name another folder, or give --force"
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)

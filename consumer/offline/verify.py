@@ -62,7 +62,9 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     remarks = [*renamed]
     if "input_mismatches" not in report and _is_older(version):
         recomputed = _as_older(recomputed)
-        remarks.append("an older SAFE wrote the report: what it did not tell yet, such as mismatches, is not compared")
+        remarks.append(
+            "an older SAFE wrote the report: fields that it did not write yet, such as mismatches, are not compared"
+        )
     if version != __version__:
         remarks.append(f"the report was written by SAFE {version}, this is {__version__}")
     rules = own_rules(policy.configuration())

@@ -127,7 +127,7 @@ def _order(
     found = sorted(partners.items())
     for (at, partner), due in zip(found, sorted(partners.values()), strict=True):
         if partner != due:
-            yield Difference(f"{place} (another order from [{at}] on)", theirs[at][1], ours[due][1])
+            yield Difference(f"{place} (the order differs from [{at}] on)", theirs[at][1], ours[due][1])
             return
 
 

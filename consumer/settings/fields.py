@@ -51,9 +51,9 @@ def _nameable(value: _Nameable) -> _Nameable:
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise ValueError("contains a lone surrogate, which no path can") from error
+        raise ValueError("contains a lone surrogate, which is not allowed in a path") from error
     if "\0" in text:
-        raise ValueError("contains a NUL character, which no path can")
+        raise ValueError("contains a NUL character, which is not allowed in a path")
     return value
 
 
@@ -211,7 +211,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether one forbidden term makes AH 0."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for Markdown and HTML reports without --output, and for JSON if several formats are asked for."""
+    """The folder for Markdown and HTML reports without --output, and for JSON reports if several formats are wanted."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -225,7 +225,7 @@ class Settings(BaseModel):
         str,
         AfterValidator(_group_id),
         _pattern(rf"(?!.*\.aggregator$){_GROUP_ID}"),
-        Expects("1 to 200 of a-z, A-Z, 0-9 and . _ - : / @ +, not ending in .aggregator"),
+        Expects("1 to 200 of the characters a-z, A-Z, 0-9 and . _ - : / @ +, not ending in .aggregator"),
     ] = "safe-v0"
     """Consumer group of the scorer; the aggregator's is this name followed by .aggregator."""
     kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = "PLAINTEXT"
@@ -233,19 +233,19 @@ class Settings(BaseModel):
     kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = None
     """How to log in; required with the SASL protocols, an error with the others."""
     kafka_sasl_username: _Text = None
-    """Who logs in; required with the mechanisms PLAIN and SCRAM, an error with the others."""
+    """The user name; required with the mechanisms PLAIN and SCRAM, an error with the others."""
     kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The password; better kept in a file SAFE_V0_KAFKA_SASL_PASSWORD in secretsDir."""
     kafka_sasl_oauth_token_url: Annotated[
         str | None, _Optional, AfterValidator(_token_url), Expects("the https:// address of a token endpoint")
     ] = None
-    """Where OAUTHBEARER gets its tokens, by the client-credentials grant of OAuth 2.0; required with it."""
+    """Where OAUTHBEARER gets its tokens (OAuth 2.0 client-credentials grant); required with OAUTHBEARER."""
     kafka_sasl_oauth_client_id: _Text = None
     """The client's id at the token endpoint; required with OAUTHBEARER."""
     kafka_sasl_oauth_client_secret: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
-    """Its secret; better kept in a file SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET in secretsDir."""
+    """The client's secret; better kept in a file SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET in secretsDir."""
     kafka_sasl_oauth_scope: _Text = None
-    """What the tokens are asked for; unset: what the token endpoint gives by default."""
+    """The scope to request for the tokens; if unset, the token endpoint decides."""
     kafka_ssl_cafile: _File = None
     """Certificates (PEM) to trust; only for the SSL protocols."""
     kafka_ssl_certfile: _File = None
@@ -255,7 +255,7 @@ class Settings(BaseModel):
     kafka_ssl_key_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The passphrase of an encrypted key; better kept in a file SAFE_V0_KAFKA_SSL_KEY_PASSWORD in secretsDir."""
     kafka_client_rack: _Text = None
-    """Where the worker stands (broker.rack): it reads its input from a replica there, if the brokers allow that."""
+    """The rack of this worker (as in broker.rack): it reads its input from a replica there if brokers allow it."""
     kafka_session_timeout_seconds: _Count = 10
     """A worker that is silent for this long loses its partitions."""
     secrets_dir: _Folder = None
@@ -289,15 +289,15 @@ class Settings(BaseModel):
     expectations_timeout_seconds: _Count = 10
     """How long one look-up at the service may take, retries included; each try may take half of it."""
     expectations_max_requests: _Count = 16
-    """The most requests to the service at the same time."""
+    """The maximum number of concurrent requests to the service."""
     expectations_cache_seconds: _CountFromZero = 60
-    """How long an answer of the service is used before SAFE asks whether it has changed."""
+    """How long a cached response of the service is used before SAFE asks whether it has changed."""
     expectations_cache_size: _Count = 20_000
     """How many answers of the service are kept, about 6 kB each; the least recently used go first."""
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets begins. Unset: a new group at the earliest record; one with lost offsets stops."""
+    """Where a group without offsets starts. If unset, a new group starts at the earliest, one that lost them stops."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[
@@ -340,7 +340,7 @@ class Settings(BaseModel):
     shutdown_seconds: _Count = 20
     """How long a worker may take to stop."""
     traces: Annotated[Literal["off", "otlp"], Expects("off or otlp")] = "off"
-    """otlp exports spans of each output as the variables OTEL_… say; needs the extra opentelemetry."""
+    """otlp exports spans of each output, as the variables OTEL_… configure; needs the extra `opentelemetry`."""
     log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = "info"
     """The lowest level that is logged."""
     log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None

@@ -109,7 +109,9 @@ def _leaves(document: Mapping[str, object], file: str, parent: str = "") -> Iter
     for part, value in document.items():
         key = parent + part
         if "." in part and parent + part.partition(".")[0] in _KEYS | _SECTIONS:  # else it could be given twice
-            raise ConfigurationError(f"{file}: {json.dumps(part)} has dots; write an object within an object instead")
+            raise ConfigurationError(
+                f'{file}: {json.dumps(part)} is not a key; nest it, as in {{"thresholds": {{"CR": {{"pass": 0.8}}}}}}'
+            )
         if key in _SECTIONS:
             if not isinstance(value, dict):
                 raise ConfigurationError(f"{file}: {key} is not an object; write {{ … }} there")

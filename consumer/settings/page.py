@@ -27,9 +27,9 @@ This page is the output of `safe config page`.
 """
 
 _OVERRIDES: Final = """\
-The configuration file, and only that, can set `thresholds`, `weights` and `strictAH` differently for some cases. What
-an override leaves out keeps its general value. archetype beats metric_id, and both beat the general settings, even one
-that is set by a variable. Only the flag `--strict-ah` beats them all.
+The configuration file, and only that, can set `thresholds`, `weights` and `strictAH` differently for some cases. A
+setting that an override leaves out keeps its general value. An override for an archetype beats one for a metric_id, and
+both beat the general settings, even those that a variable sets. Only the flag `--strict-ah` beats them all.
 
 ```json
 {

@@ -52,7 +52,7 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_dead_letters": _counter("Records that became dead letters.", ("reason",), REASONS),
     "safe_empty_outputs": _counter("Scored outputs whose three fields were all empty.", ("concern_id",)),
     "safe_input_mismatches": _counter(
-        "Scored outputs that were made from another narrative than that of their test case.", ("concern_id",)
+        "Scored outputs that were made from a narrative other than that of their test case.", ("concern_id",)
     ),
     "safe_batches_reopened": _counter("Batches that a late record reopened after they were forgotten."),
     "safe_restore_failures": _counter("Attempts to restore a partition's state that failed and will be repeated."),

@@ -59,7 +59,7 @@ class Inspection:
         }
         tasks = sorted(asyncio.all_tasks(self._loop), key=lambda task: task.get_name())
         _log.warning(
-            "where the worker stands",
+            "stacks of threads and tasks",
             threads=threads,
             tasks=[f"{task.get_name()}: {_waits_at(task)}" for task in tasks[:_MOST_TASKS]],
             tasks_not_shown=max(0, len(tasks) - _MOST_TASKS),

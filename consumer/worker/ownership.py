@@ -37,7 +37,7 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
         others = owners - {settings.kafka_group_id, None}
         if others:
             raise ConfigurationError(
-                f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is of group "
+                f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is in group "
                 f"{settings.kafka_group_id}: two groups cannot share it; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
             )
 

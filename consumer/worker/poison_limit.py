@@ -51,7 +51,7 @@ class PoisonWatch:
         """Why no other record may become a dead letter now, None if one may."""
         limits = self._limits
         if limits.run is not None and self._run >= limits.run:
-            return f"{self._run} dead letters in a row are the limit (SAFE_V0_POISON_RUN_LIMIT)"
+            return f"{self._run} dead letters in a row, which is the limit (SAFE_V0_POISON_RUN_LIMIT)"
         count = len(self._recent)
         if limits.share is not None and count >= FEWEST and self._dead_letters > limits.share * count:
             return (

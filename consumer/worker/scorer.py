@@ -294,9 +294,9 @@ class ScorerPartition:
         objection = self._trial_watch.objection()
         if objection is not None:
             raise Transient(
-                f"{objection}, and the next record cannot be scored either ({poison.reason}): see safe dead-letters "
-                "list --summary; the partition continues by itself once the cause is fixed; otherwise raise the limit "
-                "and restart"
+                f"{objection}; the next record cannot be scored either ({poison.reason}). Fix the cause "
+                "(safe dead-letters list --summary shows it): the partition then continues by itself. "
+                "Or raise the limit and restart"
             )
         self._trial_watch.note(is_dead_letter=True)
         append_dead_letter(outgoing, record, poison, "scorer", self._settings.dead_letters, self._now_ms())

@@ -542,7 +542,9 @@ def test_a_running_worker_tells_where_it_stands_and_logs_more_when_asked(site: S
 
     with site.worker() as worker:
         os.kill(worker.pid, signal.SIGUSR1)
-        [stands] = wait_until(lambda: told("where the worker stands"), within_seconds=10, what="it tells where it is")
+        [stands] = wait_until(
+            lambda: told("stacks of threads and tasks"), within_seconds=10, what="it tells where it is"
+        )
         assert any("run_forever" in frame for frame in stands["threads"]["MainThread"])
         assert {"scorer 0", "aggregator 0"} <= {task.partition(": ")[0] for task in stands["tasks"]}
         assert stands["tasks_not_shown"] == 0

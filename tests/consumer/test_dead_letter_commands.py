@@ -707,13 +707,16 @@ GOING_ON: list[tuple[list[str], str]] = [
     (
         [],
         (
-            "2 were sent before the command stopped; run it again (sending a dead letter twice changes no summary), "
-            "or --after 0/1"
+            "sent 2 dead letters before the command stopped; run it again "
+            "(sending a dead letter twice changes no summary), or --after 0/1"
         ),
     ),
     (
         ["0/0", "0/1", "0/2"],
-        "2 were sent before the command stopped; run it again (sending a dead letter twice changes no summary)\n",
+        (
+            "sent 2 dead letters before the command stopped; run it again "
+            "(sending a dead letter twice changes no summary)\n"
+        ),
     ),
 ]
 

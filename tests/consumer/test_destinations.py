@@ -76,12 +76,16 @@ CONTRADICTIONS = [
     (
         None,
         ["report"],
-        "--output report: its suffix names no format; end it in one of .json, .md, .xml, .csv, .terms.csv, .html,",
+        "--output report: unknown suffix; use one of .json, .md, .xml, .csv, .terms.csv, .html,",
     ),
     (None, ["-"], None),
     (None, ["r.json", "./r.json"], "--output names r.json twice; leave one of them out"),
     ("json", ["-", "-"], "--output names standard output twice; leave one of them out"),
-    ("all", ["a", "b"], "--format all takes one --output, the stem of its files, such as reports/nightly"),
+    (
+        "all",
+        ["a", "b"],
+        "--format all takes one --output: the path of its files without a suffix, such as reports/nightly",
+    ),
     ("all", ["-"], "--format all takes one --output"),
     ("console", ["-", "-"], "--output names standard output twice"),
 ]
@@ -138,7 +142,7 @@ def test_an_input_is_never_replaced(tmp_path: Path) -> None:
 def test_what_somebody_else_wrote_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "notes.json"
     path.write_text('{"mine": true}')
-    with pytest.raises(ConfigurationError, match=r"notes\.json is there already, and SAFE did not write it; did you"):
+    with pytest.raises(ConfigurationError, match=r"notes\.json already exists, and SAFE did not write it; did you"):
         check(path)
     check(path, force=True)
 
@@ -158,7 +162,7 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_that_only_speaks_of_safe_is_somebody_elses(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(FOREIGN[name])
-    with pytest.raises(ConfigurationError, match="is there already, and SAFE did not write it"):
+    with pytest.raises(ConfigurationError, match="already exists, and SAFE did not write it"):
         check(tmp_path / name)
 
 

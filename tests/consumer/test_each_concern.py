@@ -116,7 +116,7 @@ def test_a_batch_that_is_not_there_is_answered_with_those_that_are(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     two_concerns()
-    sentence = "no batch matches --batch nope in cases: it holds b1"
+    sentence = "no batch matches --batch nope in cases; batches there: b1"
     assert sentence in refused(capsys, command, "--batch", "nope")
     assert sentence in refused(capsys, "explain", "--test", "T", "--batch", "nope")
     assert sentence in refused(capsys, "score", "-c", "K07", "-b", "nope")
@@ -146,4 +146,4 @@ def test_the_outputs_that_a_named_case_passes_over_are_named(capsys: pytest.Capt
     passed_over, twice = told.splitlines()
     assert passed_over.startswith("safe: 1 output is passed over, because another one more likely came from the case's")
     assert passed_over.endswith(": T (raw_results[0])")
-    assert twice == "safe: 1 test_id answered more than once, the last answer counts: T"
+    assert twice == "safe: 1 test_id answered more than once; the last answer counts: T"

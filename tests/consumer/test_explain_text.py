@@ -142,7 +142,7 @@ def test_what_the_narrative_itself_lacks_comes_first_with_how_the_narrative_word
 
 
 def test_without_a_narrative_it_is_said_that_nobody_can_tell() -> None:
-    assert "without a narrative nobody can tell" in piped(SAMPLE, narrative=None)
+    assert "without a narrative, SAFE cannot tell" in piped(SAMPLE, narrative=None)
     assert "without a narrative" not in piped(SAMPLE)
 
 

@@ -537,17 +537,20 @@ OUTAGES: list[tuple[str, bytes]] = [
     ("is not JSON", response(200, b"[" * 100_000, JSON)),
     ("JSON that is not an object", response(200, b'["canary"]', JSON)),
     ("JSON that is not an object", response(200, b"null", JSON)),
-    ("breaks off", response(200, GOOD, JSON)[:-10]),  # less than Content-Length says
-    ("breaks off", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(GOOD), GOOD)),
-    ("HTTP that can be read", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ncanary\r\n0\r\n\r\n"),
-    ("breaks off", response(404, b"canary")[:-1]),  # as doubtful as half a test case
+    ("closes the connection", response(200, GOOD, JSON)[:-10]),  # less than Content-Length says
+    ("closes the connection", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(GOOD), GOOD)),
+    (
+        "sends an invalid HTTP response",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ncanary\r\n0\r\n\r\n",
+    ),
+    ("closes the connection", response(404, b"canary")[:-1]),  # as doubtful as half a test case
     ("sends a compressed answer", gzipped(GOOD)),
     ("sends a compressed answer", gzipped(b"")),
     ("closes the connection", b""),
     ("closes the connection", b"HTTP/1.1 200"),
-    ("HTTP that can be read", b"SSH-2.0-canary\r\n\r\n"),
-    ("HTTP that can be read", b"HTTP/1.1 200 OK\r\nContent-Length: canary\r\n\r\n"),
-    ("HTTP that can be read", b"HTTP/1.1 200 OK\r\nX: " + b"canary" * 5_000 + b"\r\n\r\n"),
+    ("sends an invalid HTTP response", b"SSH-2.0-canary\r\n\r\n"),
+    ("sends an invalid HTTP response", b"HTTP/1.1 200 OK\r\nContent-Length: canary\r\n\r\n"),
+    ("sends an invalid HTTP response", b"HTTP/1.1 200 OK\r\nX: " + b"canary" * 5_000 + b"\r\n\r\n"),
     ("more than 4 MiB", b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\ncanary"),
 ]
 
@@ -579,7 +582,7 @@ async def test_a_name_that_is_not_resolved_is_an_outage(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
     async with source_at("http://service.example/") as source:
-        assert "its name is not resolved" in await outage(source)
+        assert "DNS does not resolve its name" in await outage(source)
 
 
 async def test_a_service_that_speaks_no_tls_is_an_outage() -> None:
@@ -587,7 +590,7 @@ async def test_a_service_that_speaks_no_tls_is_an_outage() -> None:
         writer.write(response(400))
 
     async with talking(plainly) as port, source_at(f"https://127.0.0.1:{port}/") as source:
-        assert await outage(source) == "the expectations service makes no secure connection (TLS)"
+        assert await outage(source) == "the expectations service cannot be reached: the TLS handshake failed"
 
 
 async def test_a_redirect_leads_nowhere() -> None:
@@ -658,7 +661,7 @@ async def test_headers_without_end_are_an_outage() -> None:
             await writer.drain()
 
     async with talking(endless) as port, source_at(f"http://127.0.0.1:{port}") as source:
-        assert "HTTP that can be read" in await outage(source)
+        assert "sends an invalid HTTP response" in await outage(source)
 
 
 async def test_a_large_test_case_is_read_beside_the_loop() -> None:

@@ -151,7 +151,7 @@ def test_where_nothing_can_be_looked_at_nothing_is_said(tmp_path: Path, more: An
 def test_a_folder_that_is_not_there_is_unusable(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         lint(tmp_path / "nowhere")
-    with pytest.raises(ConfigurationError, match="holds no batch files"):
+    with pytest.raises(ConfigurationError, match="has no batch files"):
         lint(tmp_path)
 
 

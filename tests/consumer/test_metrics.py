@@ -32,7 +32,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_input_mismatches",
         "counter",
         {"concern_id"},
-        "Scored outputs that were made from another narrative than that of their test case.",
+        "Scored outputs that were made from a narrative other than that of their test case.",
     ),
     ("safe_batches_reopened", "counter", set(), "Batches that a late record reopened after they were forgotten."),
     (

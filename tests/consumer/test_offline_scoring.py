@@ -218,7 +218,7 @@ def test_it_can_be_said_which_answer_counts(cases: Path, tmp_path: Path, on_dupl
     run, remarks = scored(cases, outputs, pattern="asthma_1", on_duplicate=on_duplicate)
 
     assert labels(run) == {"A-1": label, "A-2": "Pass"}
-    assert remarks == [f"1 test_id answered more than once, the {on_duplicate} answer counts: A-1"]
+    assert remarks == [f"1 test_id answered more than once; the {on_duplicate} answer counts: A-1"]
     assert run.report["selection"]["on_duplicate"] == on_duplicate
 
 
@@ -249,8 +249,8 @@ def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_
         for pattern, label in (("asthma_1", "Pass"), ("golden", "Fail"), ("*", "Pass")):
             run, remarks = scored(cases, write_report(tmp_path / "run.json", *order), pattern=pattern)
             assert labels(run)["A-2"] == label
-            both = "an output for an earlier one of the selected batches already answers the case"
-            one = "for a batch that is not selected, and another output answers the case"
+            both = "an output for a selected batch that comes earlier by file name already answers the case"
+            one = "the batch is not selected, and another output already answers the case"
             assert f"1 output ignored: {both if pattern == '*' else one}" in remarks
     only = write_report(tmp_path / "run.json", entries[1])
     assert labels(scored(cases, only, pattern="golden")[0]) == {"A-2": "Pass"}

@@ -235,9 +235,9 @@ def test_without_test_cases_one_name_serves_all(tmp_path: Path) -> None:
 
 REFUSED = [
     # nobody holds it
-    (None, [result("A-2"), result("A-9")], "1 test_id held by no batch that --batch and --test-dir select: A-9"),
+    (None, [result("A-2"), result("A-9")], "1 test_id in no batch that --batch and --test-dir select: A-9"),
     # nobody left holds it
-    ("golden", [result("A-2")], "1 test_id held by no batch"),
+    ("golden", [result("A-2")], "1 test_id in no batch"),
     # two that are left expect different things
     (None, [result("A-3")], "held more than once with different expectations (choose with --batch): A-3"),
     # under a batch's name alone the scorer cannot tell them apart, whatever the index says
@@ -326,7 +326,7 @@ def test_all_refused_test_ids_are_named_up_to_ten_of_a_kind(tmp_path: Path, case
         planned(one, other, test_dir=cases)
 
     told = str(caught.value)
-    assert "run.json: 13 test_ids held by no batch" in told
+    assert "run.json: 13 test_ids in no batch" in told
     assert "Z-8, Z-9 and 3 more; " in told
     assert "Z-10" not in told
     for test_id in ("A-3", "Y-1", "A-4"):
@@ -393,7 +393,9 @@ def test_options_that_cannot_be_used_say_why(tmp_path: Path, options: dict[str, 
 
 
 def test_a_pattern_that_leaves_no_batch_is_refused(tmp_path: Path, cases: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no batch matches --batch copd_\* in .*: it holds asthma_1, golden"):
+    with pytest.raises(
+        ConfigurationError, match=r"no batch matches --batch copd_\* in .*; batches there: asthma_1, golden"
+    ):
         planned(report(tmp_path, result("A-2")), batch="copd_*", test_dir=cases)
 
 

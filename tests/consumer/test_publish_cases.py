@@ -213,7 +213,7 @@ def test_a_record_that_no_worker_would_read_is_refused_whatever_the_topic_takes(
 
 
 def test_a_folder_without_such_a_batch_is_refused(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no batch matches --batch sepsis\* in .*: it holds asthma_"):
+    with pytest.raises(ConfigurationError, match=r"no batch matches --batch sepsis\* in .*; batches there: asthma_"):
         plan_cases(folder, "sepsis*")
     with pytest.raises(ConfigurationError, match="cannot be read"):
         plan_cases(folder / "nowhere")

@@ -107,7 +107,7 @@ async def test_a_broker_that_does_not_get_so_far_ends_it_with_the_offset(
 ) -> None:
     monkeypatch.setattr(reader, "CALL_SECONDS", 0.05)
     log.polls = [([0, 1], 2)]
-    with pytest.raises(Transient, match=r"state/3: no broker sends what comes after offset 2"):
+    with pytest.raises(Transient, match=r"state/3: no broker returns records after offset 2"):
         await read(9)
     assert log.stopped
 

@@ -485,7 +485,7 @@ def test_a_port_that_is_taken_is_named(outputs: Path, capsys: pytest.CaptureFixt
         port = str(taken.getsockname()[1])
         options = ["-i", str(outputs), "-t", str(outputs.parent / "cases"), "--port", port]
         assert main(["review", *options]) == 3
-    assert f"--port {port} cannot be listened on" in capsys.readouterr().err
+    assert f"cannot listen on --port {port}" in capsys.readouterr().err
 
 
 def test_a_crash_while_writing_leaves_the_last_decisions(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,8 +95,8 @@ def test_an_override_that_judges_no_case_is_named(capsys: pytest.CaptureFixture[
     Path("safe.config.json").write_text(json.dumps({"overrides": overrides}))
     score()
     told = capsys.readouterr().err
-    assert "no selected test case has the archetype of 1 override: Saftey_Signal\n" in told
-    assert "no selected test case has the metric_id of 1 override: K70\n" in told
+    assert "overrides by archetype that match no selected test case: Saftey_Signal\n" in told
+    assert "overrides by metric_id that match no selected test case: K70\n" in told
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_taken(capsys: pytest.CaptureFixture[str]) -> None:

@@ -309,9 +309,9 @@ REFUSED_FILES = [
     ('{"thresholds": {"AC": {"fail": 0}}}', "did you mean thresholds.AC.pass?"),  # not the object that it stands in
     ('{"thresholds": {"CR": {"passed": 1}}}', '"thresholds.CR.passed" is not a key that SAFE knows'),
     ('{"thresholds": {"CX": {}}}', '"thresholds.CX" is not a key that SAFE knows; did you mean thresholds.C'),
-    ('{"thresholds.CR.pass": 0.9}', '"thresholds.CR.pass" has dots; write an object within an object instead'),
-    ('{"thresholds": {"CR.pass": 0.9}}', '"CR.pass" has dots; write an object within'),  # it could stand there twice
-    ('{"weights.CR": 1}', '"weights.CR" has dots; write an object within'),  # also where weights are read elsewhere
+    ('{"thresholds.CR.pass": 0.9}', '"thresholds.CR.pass" is not a key; nest it'),
+    ('{"thresholds": {"CR.pass": 0.9}}', '"CR.pass" is not a key; nest it'),  # it could stand there twice
+    ('{"weights.CR": 1}', '"weights.CR" is not a key; nest it'),  # also where weights are read elsewhere
     ('{"thresholds": 5}', "thresholds is not an object; write { … } there"),
     ('{"thresholds": {"CR": 0.8}}', "thresholds.CR is not an object"),
     ('{"thresholds": {"CR": {"pass": true}}}', "thresholds.CR.pass=true is not a number; write a number from 0 to 1"),
@@ -326,7 +326,7 @@ REFUSED_FILES = [
     ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
     (
         '{"thresholds": {"CR": {"review": 0.9}}}',
-        "thresholds.CR.review=0.9 is above CR pass 0.8 (default); lower the first",
+        "the review threshold (thresholds.CR.review=0.9) is above the pass threshold (CR pass 0.8 (default))",
     ),
     ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0; write numbers from 0 up, not all 0"),
     ('{"weights": {"CR": 0, "AH": 0, "AC": 0}}', "weights: the sum of the weights is 0; write numbers from 0 up, not"),
@@ -488,9 +488,15 @@ UNFIT = [
     # (environment, what the sentence says)
     (
         {"CR_REVIEW": "0.9"},
-        "SAFE_V0_CR_REVIEW=0.9 is above CR pass 0.8 (default); lower the first or raise the second",
+        (
+            "the review threshold (SAFE_V0_CR_REVIEW=0.9) is above the pass threshold (CR pass 0.8 (default)); "
+            "lower the one or raise the other"
+        ),
     ),
-    ({"AC_PASS": "0.4"}, "AC review 0.5 (default) is above SAFE_V0_AC_PASS=0.4"),
+    (
+        {"AC_PASS": "0.4"},
+        "the review threshold (AC review 0.5 (default)) is above the pass threshold (SAFE_V0_AC_PASS=0.4)",
+    ),
     ({"INPUT_TOPIC": "t", "DEAD_LETTER_TOPIC": "t"}, "SAFE_V0_DEAD_LETTER_TOPIC=t is the same topic as SAFE_V0_INPUT"),
     ({"RESULT_TOPIC": "safe.v0.state"}, "SAFE_V0_RESULT_TOPIC=safe.v0.state is the same topic as state topic safe."),
     ({"EXPECTATIONS": "topic:safe.v0.state"}, "SAFE_V0_EXPECTATIONS=topic:safe.v0.state is the same topic as state"),

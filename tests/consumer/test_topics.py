@@ -240,14 +240,14 @@ DIFFERENT: list[tuple[str, dict[str, str], str | None]] = [
     (
         "safe.v0.scored",
         {"retention_ms": "3600000"},
-        "safe.v0.scored has retention.ms=3600000, 604800000 is recommended",
+        "safe.v0.scored has retention.ms=3600000; 604800000 is recommended",
     ),
     ("safe.v0.scored", {"retention_ms": "-1"}, None),  # for ever
     ("safe.v0.scored", {"retention_ms": "999999999999"}, None),
-    ("safe.v0.state", {"segment_bytes": "1073741824"}, "segment.bytes=1073741824, 52428800 is recommended"),
-    ("safe.v0.state", {"delete_retention_ms": "1000"}, "delete.retention.ms=1000, 86400000 is recommended"),
-    ("safe.v0.report", {"min_compaction_lag_ms": "0"}, "min.compaction.lag.ms=0, 600000 is recommended"),
-    ("safe.v0.dead-letter", {"max_message_bytes": "1048588"}, "max.message.bytes=1048588, 8388608 is recommended"),
+    ("safe.v0.state", {"segment_bytes": "1073741824"}, "segment.bytes=1073741824; 52428800 is recommended"),
+    ("safe.v0.state", {"delete_retention_ms": "1000"}, "delete.retention.ms=1000; 86400000 is recommended"),
+    ("safe.v0.report", {"min_compaction_lag_ms": "0"}, "min.compaction.lag.ms=0; 600000 is recommended"),
+    ("safe.v0.dead-letter", {"max_message_bytes": "1048588"}, "max.message.bytes=1048588; 8388608 is recommended"),
     ("safe.v0.result", {"max_message_bytes": "99999999"}, None),
 ]
 
@@ -487,10 +487,10 @@ async def test_the_topic_of_test_cases_is_missed_by_whoever_scores(site_with_cas
 OTHER_CASES_TOPICS: list[tuple[int, dict[str, str], str | None]] = [
     (1, {}, None),
     (1, {"max.message.bytes": "99999999"}, None),
-    (1, {"cleanup.policy": "delete"}, "has cleanup.policy=delete, compact is recommended"),
-    (1, {"cleanup.policy": "compact,delete"}, "has cleanup.policy=compact,delete, compact is recommended"),
-    (4, {}, "has 4 partitions, 1 is recommended"),
-    (1, {"max.message.bytes": "1048588"}, "has max.message.bytes=1048588, 8388608 is recommended"),
+    (1, {"cleanup.policy": "delete"}, "has cleanup.policy=delete; compact is recommended"),
+    (1, {"cleanup.policy": "compact,delete"}, "has cleanup.policy=compact,delete; compact is recommended"),
+    (4, {}, "has 4 partitions; 1 is recommended"),
+    (1, {"max.message.bytes": "1048588"}, "has max.message.bytes=1048588; 8388608 is recommended"),
 ]
 
 

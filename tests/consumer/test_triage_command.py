@@ -187,7 +187,7 @@ def test_what_is_there_is_not_replaced(files: tuple[Path, Path], capsys: pytest.
     assert main([*options, str(better)]) == 0, "the same content again"
     (better / "b1.json").write_text("{}", encoding="utf-8")
     assert main([*options, str(better)]) == 3
-    assert "is there already, with other content" in capsys.readouterr().err
+    assert "already exists, with other content" in capsys.readouterr().err
     assert main([*options, str(better), "--force"]) == 0
     assert main([*options, str(outputs)]) == 3
     assert "is not a folder" in capsys.readouterr().err
@@ -223,7 +223,7 @@ def test_an_unknown_batch_is_named(files: tuple[Path, Path], capsys: pytest.Capt
     outputs, cases = files
     for command in ("triage", "review"):
         assert main([command, "-i", str(outputs), "-t", str(cases), "-b", "nope"]) == 3
-        assert f"no batch matches --batch nope in {cases}: it holds b1" in capsys.readouterr().err
+        assert f"no batch matches --batch nope in {cases}; batches there: b1" in capsys.readouterr().err
 
 
 def test_every_format_says_the_same(

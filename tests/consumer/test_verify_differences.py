@@ -137,7 +137,7 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "terms in another order",
         lambda r: r["results"][2]["details"]["AC"]["missing"].reverse(),
-        f'{PHRASES} (another order from [0] on): the report says "a head CT was ordered", recomputed "a GCS of 14"',
+        f'{PHRASES} (the order differs from [0] on): the report says "a head CT was ordered", recomputed "a GCS of 14"',
     ),
     (
         "a count of a common miss",
@@ -162,7 +162,7 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "results in another order",
         lambda r: r["results"].sort(key=lambda result: result["test_id"], reverse=True),
-        f'results (another order from [0] on): the report says "S11-W2-004", recomputed "{FIRST}"',
+        f'results (the order differs from [0] on): the report says "S11-W2-004", recomputed "{FIRST}"',
     ),
     (
         "another case in the place of one: what else it says follows from that",

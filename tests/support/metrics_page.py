@@ -12,7 +12,7 @@ from tests.support.dashboard import dashboard
 from tests.support.promql import GOLDEN_PAGE, RULE_FILES, metrics_in, rules
 
 LABELS: Mapping[str, str] = {
-    "archetype": "the archetype of a case, or `Unknown`; of more than 20 in a batch, the smallest together are `other`",
+    "archetype": "the archetype of a case, or `Unknown`; all but the 20 largest archetypes of a batch count as `other`",
     "batch_id": "the batch, as the input names it",
     "concern_id": "the concern; beyond the first 100 of a process, `other`",
     "fingerprint": "`sha256:` and the hash of the policy: thresholds, weights, overrides",

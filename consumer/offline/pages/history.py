@@ -84,7 +84,7 @@ def _found(term: TermHistory) -> str:
 
 def groups(history: History) -> Table:
     """Give what differs between repeats of one prompt."""
-    shares = ("In every run (pass^k)", "In any (pass@k)", "Changing")
+    shares = ("Pass in every run (pass^k)", "Pass in at least one run (pass@k)", "Pass in some runs only")
     headings = ("Group", "Runs", "Cases", *shares, "Pass rate, low to high")
     rows = [_group(each) for each in history.groups]
     return Table("Repeats of one prompt", headings, rows, texts=1, from_outside=(0,))
@@ -93,7 +93,7 @@ def groups(history: History) -> Table:
 def _group(group: Group) -> tuple[str, ...]:
     low, mean, high = group.rates
     shares = (_share(group, count) for count in (group.every, group.any, len(group.flipping)))
-    rates = f"{percent(low)}, mean {percent(mean)}, {percent(high)}"
+    rates = f"lowest {percent(low)}, mean {percent(mean)}, highest {percent(high)}"
     return group.name, str(len(group.runs)), str(len(group.cases)), *shares, rates
 
 

@@ -106,12 +106,12 @@ def _reason_of_prompt(miss: Miss) -> str:
     if miss.kind == "absent" or not miss.missing_words:
         lacks = f"Nothing like it is in {where}"
     else:
-        lacks = f"What {miss.criterion} reads lacks {_listed(miss.missing_words)}"
+        lacks = f"The text that {miss.criterion} checks does not contain {_listed(miss.missing_words)}"
     if miss.partly_in:
         elsewhere = quotes.element_name(miss.partly_in)
         return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
     has_none = miss.in_narrative == "no_narrative"
-    unsure = " (without a narrative nobody can tell whether it was there)" if has_none else ""
+    unsure = " (without a narrative, SAFE cannot tell whether it was there)" if has_none else ""
     return f"{lacks}: ask for it in the prompt{unsure}."
 
 

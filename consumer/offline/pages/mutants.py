@@ -35,7 +35,9 @@ def _mutant(narrative: str, mutant: Mutant, layout: Layout) -> Iterator[Line]:
     if mutant.suggestion is not None:
         yield from layout.hanging(_FURTHER, f"this phrase would catch it: {quoted(mutant.suggestion)}")
     elif mutant.survived:
-        yield from layout.hanging(_FURTHER, "no phrase added to a list would catch it: the lists are too long for that")
+        yield from layout.hanging(
+            _FURTHER, "no single added phrase would catch it: the lists are so long that a case passes with one miss"
+        )
 
 
 def _quoted(narrative: str, alteration: Alteration) -> Sequence[MarkedText]:

@@ -131,8 +131,8 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     others = [case.test_id for case in run.cases if case.input_matches is False]
     if others:
         yield Sentence(
-            f"Input mismatches: {count_of(len(others), 'case')}, whose output was made from another narrative than the "
-            f"case's own; the scores say nothing about it: {a_few(others, _NAMED)}.",
+            f"Input mismatches: {count_of(len(others), 'case')}, whose output was made from a narrative other than the "
+            f"case's own; their scores say nothing about the prompt: {a_few(others, _NAMED)}.",
             tuple(others[:_NAMED]),
         )
     yield from _doubtful_hits(run)

@@ -23,7 +23,7 @@ _PILES: Final[dict[Verdict, str]] = {
 }
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
-BOUNDS: Final = 'Steps "prompt" and "output" are upper bounds: their missed terms count as found.'
+BOUNDS: Final = 'The numbers of the steps "prompt" and "output" are upper bounds: their missed terms count as found.'
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def headline(triage: Triage) -> str:
     term, *_, last = triage.steps
     return (
         f"{now} of {count_of(total, 'case')} {passes} now; {term.labels['Pass']} with better terms, at most "
-        f"{last.labels['Pass']} with a better prompt and right outputs"
+        f"{last.labels['Pass']} with a better prompt and correct outputs"
     )
 
 
@@ -66,7 +66,7 @@ def piles(triage: Triage) -> Iterator[tuple[str, Sequence[Priced]]]:
 
 def gain(each: Priced) -> str:
     """Say whether a proposal raises a label, and what people decided about it; nothing if neither."""
-    raised = "raises the label" if each.gains_alone else "raises the label, with those before it"
+    raised = "raises the label" if each.gains_alone else "raises the label, together with those above"
     gains = each.gains_alone or each.gains_in_order
     return "; ".join([*([raised] if gains else []), *([each.decided] if each.decided else [])])
 
