@@ -35,7 +35,7 @@ BATCHES = make_batches(SEED, batches=4, cases_a_batch=6)
 CALL_SECONDS = 30.0
 SOON_SECONDS = 20.0
 OUTAGE_SECONDS = 4.0
-RECORDS_A_SECOND = 200
+RECORDS_A_SECOND = 80
 EXIT_UNUSABLE = 3
 
 
@@ -392,7 +392,11 @@ def test_a_broker_that_goes_and_comes_back_costs_time_and_nothing_else(
             for batch in first:
                 published(site, cases, "--batch", batch.batch_id)
             with Feeder(outside, site.topics.input, early, records_a_second=RECORDS_A_SECOND) as feeder:
-                wait_until(lambda: worker.total("safe_records_total") > 200, within_seconds=30, what="traffic flows")
+                wait_until(
+                    lambda: worker.total("safe_records_total") > RECORDS_A_SECOND,
+                    within_seconds=30,
+                    what="traffic flows",
+                )
                 broker.stop(kill=end == "killed")
                 lost_at = time.monotonic()
                 wait_until(

@@ -26,7 +26,7 @@ OUTAGE_SECONDS = float(os.environ.get("SAFE_TEST_OUTAGE_SECONDS", "16"))
 SEED = 31
 BATCHES = make_batches(SEED, batches=4, cases_a_batch=6)
 PARTITIONS = 4
-RECORDS_A_SECOND = 200
+RECORDS_A_SECOND = 80
 NOTICED_SECONDS = 10.0
 WARNED_SECONDS = 10.0
 HEALED_SECONDS = 60.0
@@ -103,7 +103,9 @@ def test_a_broker_that_goes_and_comes_back_costs_time_and_nothing_else(
     with site_on(broker, tmp_path) as site, site.worker() as worker, probed(worker) as health:
         pid, memory = worker.pid, worker.memory_bytes()
         with Feeder(site.outside, site.topics.input, stream, records_a_second=RECORDS_A_SECOND) as feeder:
-            wait_until(lambda: worker.total("safe_records_total") > 200, within_seconds=30, what="traffic flows")
+            wait_until(
+                lambda: worker.total("safe_records_total") > RECORDS_A_SECOND, within_seconds=30, what="traffic flows"
+            )
             lost_at, lines_before = time.monotonic(), len(worker.log_lines())
             broker.stop(kill=end == "killed")
             wait_until(
@@ -148,13 +150,13 @@ def test_a_worker_without_its_broker_still_ends_when_asked(
     own_broker: Callable[..., KafkaBroker], tmp_path: Path
 ) -> None:
     broker = own_broker()
-    stream = list(event_stream(SEED, BATCHES, 4000, partitions=PARTITIONS))
+    stream = list(event_stream(SEED, BATCHES, 1200, partitions=PARTITIONS))
     with site_on(broker, tmp_path, SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS="4") as site:
         patient, hurried, last = (site.spawn(name) for name in ("patient", "hurried", "last"))
         for worker in (patient, hurried, last):
             worker.await_ready()
         wait_until(lambda: len(site.outside.members(site.group)) == 3, within_seconds=30, what="all have joined")
-        with Feeder(site.outside, site.topics.input, stream, records_a_second=1000):
+        with Feeder(site.outside, site.topics.input, stream, records_a_second=300):
             wait_until(lambda: patient.total("safe_records_total") > 0, within_seconds=30, what="traffic flows")
             broker.freeze()  # connections stay open, and nothing answers
             asked_at = time.monotonic()

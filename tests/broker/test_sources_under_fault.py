@@ -22,7 +22,7 @@ pytestmark = pytest.mark.broker
 SEED = 47
 PARTITIONS = 4
 BATCHES = make_batches(SEED, batches=6, cases_a_batch=8)
-RECORDS_A_SECOND = 200
+RECORDS_A_SECOND = 80
 LONGEST_SECONDS = 90
 NOTICED_SECONDS = 15.0
 RECOVERED_SECONDS = 20.0
