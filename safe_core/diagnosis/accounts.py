@@ -14,7 +14,7 @@ _DOCUMENTS: Final = word_set(
     "note notes entry form chart record records report letter log sheet statement clerking card diary referral "
     "register list handover"
 )
-_PEOPLE: Final = word_set(
+PEOPLE: Final = word_set(
     "patient mother father parents wife husband partner son daughter family relative relatives neighbour witness carer "
     "nurse midwife doctor consultant registrar surgeon anaesthetist obstetrician physician pharmacist physiotherapist "
     "therapist assistant porter paramedic paramedics crew police gp flatmate friend colleague teacher brother sister "
@@ -83,7 +83,7 @@ def _is_mark(item: Item) -> bool:
 def _has_source(clause: Sequence[Item]) -> bool:
     words = {item.folded for item in clause}
     is_said = not words.isdisjoint(_SAYING)
-    return not words.isdisjoint(_FURTHER) or (is_said and not words.isdisjoint(_DOCUMENTS | _PEOPLE))
+    return not words.isdisjoint(_FURTHER) or (is_said and not words.isdisjoint(_DOCUMENTS | PEOPLE))
 
 
 def _count_the_same(one: Item, other: Item) -> bool:
@@ -100,5 +100,5 @@ def _has_source_after(at: At) -> bool:
     """Read "72 kg on the form" and "3/5 by the physiotherapist"."""
     items = at.sentence.items
     words = [item.folded for item in takewhile(lambda item: not item.pause, items[at.at + 1 :])]
-    sources = _DOCUMENTS | _PEOPLE if words[:1] == ["by"] else _DOCUMENTS
+    sources = _DOCUMENTS | PEOPLE if words[:1] == ["by"] else _DOCUMENTS
     return bool(words) and words[0] in _IN and not sources.isdisjoint(words[:4])

@@ -1,0 +1,133 @@
+"""Whether a passage with all words of a term may mean something else: "planned" for "done", "from A to B" turned round.
+
+It decides nothing; where it may, a person has to look.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, takewhile
+from typing import Final
+
+from safe_core.diagnosis.accounts import PEOPLE
+from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.told_words import At
+from safe_core.diagnosis.words import by_spelling
+
+_TURNING: Final = by_spelling(
+    {
+        "from": "from",
+        "to": "to into onto",
+        "by": "by",
+        "before": "before",
+        "after": "after",
+        "than": "than",
+        "instead": "instead",
+        "because": "due because owing causing caused",
+    }
+)
+"""The words of which it matters what follows them, by what they say."""
+
+_CHANGING: Final = by_spelling(
+    {
+        "not so": "plan plans planned planning schedule scheduled should would will must tomorrow await awaits "
+        "awaited awaiting pending intend intended intends instead",
+        "as good as": "nearly almost narrowly",
+        "former": "old previous previously former formerly past healed resolved historical longer ex",
+        "another": "family further another",
+        "not taken": "refused refuses declined declines withheld omitted",
+        "prevented": "prevented averted avoided",
+        "for a time": "stopped ceased cancelled paused interrupted",
+        "in part": "partly poorly hardly barely scarcely intermittently occasionally sometimes",
+        "wrong": "wrong wrongly mistakenly accidentally falsely",
+        "proposed": "recommended suggested proposed offered",
+        "off": "off",
+    }
+)
+"""The words that change what a claim says, by what they make of it: one of them on one side only is another claim."""
+_BESIDE: Final = 3  # words on each side of a passage that may change what it says
+
+
+def may_mean_otherwise(pieces: Sequence[Match], told: Sequence[At]) -> bool:
+    """Tell whether the passages that hold a term together may say something else than the narrative with its words."""
+    return _is_changed(pieces, told) or any(
+        _is_turned(match) or _are_people_turned(match) or _is_denied_otherwise(match, told) for match in pieces
+    )
+
+
+def _is_changed(pieces: Sequence[Match], told: Sequence[At]) -> bool:
+    """Tell whether only the term, or only a passage and not the narrative, makes something else of the claim."""
+    if not pieces:
+        return False
+    term = pieces[0].term.items
+    expected = {change for change, _ in _changes(term, range(len(term)))}
+    found = [*chain.from_iterable(_changes(match.items, _near(match)) for match in pieces)]
+    own = {item.folded for at in told[:1] for item in at.sentence.items}
+    is_lost = not expected <= {change for change, _ in found}
+    return is_lost or any(change not in expected and folded not in own for change, folded in found)
+
+
+def _is_turned(match: Match) -> bool:
+    """Tell whether another word of the term follows a word such as "from" or "by"."""
+    kinds = {_TURNING[item.folded] for item in match.term.items if item.folded in _TURNING}
+    return any(_follows_otherwise(match, kind) for kind in kinds)
+
+
+def _follows_otherwise(match: Match, kind: str) -> bool:
+    expected, found = _following(match.term.items, kind), _following(match.window, kind)
+    own = {item.key for item in match.term.items}
+    return bool(found) and expected.isdisjoint(found) and found <= own and expected <= match.keys.keys()
+
+
+def _following(items: Sequence[Item], kind: str) -> set[str]:
+    """Give the next word that tells something after each word of a kind."""
+    places = [at for at, item in enumerate(items) if _TURNING.get(item.folded) == kind]
+    telling = (next((item.key for item in items[at + 1 :] if item.role in {"content", "value"}), "") for at in places)
+    return {key for key in telling if key}
+
+
+def _are_people_turned(match: Match) -> bool:
+    """Tell whether two people changed places, in two clauses that are both active or both passive."""
+    expected, found = _people(match.term.items), _people(match.window)
+    are_both = [any(item.folded == "by" for item in items) for items in (match.term.items, match.window)]
+    return len(expected) == 2 and found == expected[::-1] and are_both[0] == are_both[1]
+
+
+def _people(items: Sequence[Item]) -> list[str]:
+    return [item.key for item in items if item.folded in PEOPLE]
+
+
+def _is_denied_otherwise(match: Match, told: Sequence[At]) -> bool:
+    """Tell whether a passage denies one word that the narrative claims, and claims another one that it denies."""
+    if not (match.sentence.may_deny and any(at.sentence.may_deny for at in told)):
+        return False
+    claims = {at.item.key: at.is_denied() for at in told if at.item.role == "content"}
+    turned = {
+        claims[item.key]
+        for place, item in enumerate(match.window, match.first)
+        if item.key in claims and claims[item.key] != At(match.sentence, place).is_denied()
+    }
+    return len(turned) > 1
+
+
+def _changes(items: Sequence[Item], places: Iterable[int]) -> Iterator[tuple[str, str]]:
+    """Give what the words at some places make of a claim, and how they are written."""
+    for at in places:
+        change = _CHANGING.get(_as_read(items, at))
+        if change:
+            yield change, items[at].folded
+
+
+def _as_read(items: Sequence[Item], at: int) -> str:
+    """Read the "to be" of "to be given" as "will", and nothing in "30 years old" and "had to be"."""
+    folded, before = items[at].folded, [item.folded for item in items[max(0, at - 2) : at]]
+    if folded == "be" and before[-1:] == ["to"] and before[0] != "had":
+        return "will"
+    return "" if folded == "old" and at and items[at - 1].value else folded
+
+
+def _near(match: Match) -> Iterator[int]:
+    """Give the places of a passage and of the words beside it in its clause."""
+    items = match.items
+    before = takewhile(lambda at: not items[at + 1].pause, range(match.first - 1, -1, -1))
+    after = takewhile(lambda at: not items[at].pause, range(match.last + 1, len(items)))
+    return chain(islice(before, _BESIDE), range(match.first, match.last + 1), islice(after, _BESIDE))
