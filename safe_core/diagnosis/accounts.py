@@ -7,12 +7,12 @@ from typing import Final
 from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.synonyms import SYNONYMS
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.told_words import PARTING, At
+from safe_core.diagnosis.told_words import PARTING, At, in_clause, shared
 from safe_core.diagnosis.words import word_set
 
 _DOCUMENTS: Final = word_set(
     "note notes entry form chart record records report letter log sheet statement clerking card diary referral "
-    "register list handover"
+    "register list handover printout screen display monitor label"
 )
 PEOPLE: Final = word_set(
     "patient mother father parents wife husband partner son daughter family relative relatives neighbour witness carer "
@@ -27,6 +27,12 @@ _SAYING: Final = word_set(
     "measured weighed"
 )
 _FURTHER: Final = word_set("another other others second")
+_METHODS: Final = word_set(
+    "laboratory lab gas meter analyser analyzer cuff arterial probe oximeter scales tape ultrasound dates scan monitor "
+    "machine pump syringe dipstick bedside invasive"
+)
+_WE: Final = word_set("i we they he she")
+_REFERRING: Final = word_set("that which this")
 _IN: Final = word_set("in on per by")
 
 
@@ -56,14 +62,21 @@ def _place(at: At) -> tuple[int, int]:
 
 
 def _disagree(one: At, other: At) -> bool:
-    """Tell whether the second value has a source, and between the two is nothing of which the first does not tell."""
+    """Tell whether the second value has a source, and between the two is nothing of which the first does not tell.
+
+    Two methods that measured the same at one time are two sources.
+    """
     items = other.sentence.items
     start = one.at + 1 if one.sentence is other.sentence else 0
     before = items[start : other.at]
     ends = [at for at, item in enumerate(before) if item.pause or item.folded in PARTING]
     clause = before[ends[-1] :] if ends else before
     marks = [at for at, item in enumerate(clause) if _is_mark(item)]
-    if _has_source(clause):
+    if _is_measured_otherwise(one, other, before) or _is_judged_anew(clause):
+        return True
+    if any(item.folded in _REFERRING for item in clause[:2]) and _has_source(before):  # "…, that would be 24 tablets"
+        gap = clause
+    elif _has_source(clause):
         gap = clause[marks[-1] + 1 :]
     elif _has_source_after(other):
         gap = clause
@@ -84,6 +97,23 @@ def _has_source(clause: Sequence[Item]) -> bool:
     words = {item.folded for item in clause}
     is_said = not words.isdisjoint(_SAYING)
     return not words.isdisjoint(_FURTHER) or (is_said and not words.isdisjoint(_DOCUMENTS | PEOPLE))
+
+
+def _is_judged_anew(clause: Sequence[Item]) -> bool:
+    """Read "we make it 12%" and "I timed it at nine minutes", with the value next."""
+    words = [item.folded for item in clause]
+    end = next((at for at in range(len(words) - 1, -1, -1) if words[at] not in {"at", "as"}), -1)
+    return end > 0 and words[end] == "it" and not _WE.isdisjoint(words[:end])
+
+
+def _is_measured_otherwise(one: At, other: At, before: Sequence[Item]) -> bool:
+    """Tell whether two values of one thing are by two methods, and not of two times."""
+    mine, its = one.sentence.items, other.sentence.items
+    methods, others = (_METHODS.intersection(item.folded for item in items) for items in (mine[: one.at], before))
+    if not methods or not others or not methods.isdisjoint(others):
+        return False
+    times = {item.key for item in its if item.value and item.value.type in {"time", "day"}}
+    return times <= {item.key for item in mine} and shared(in_clause(one.around()), in_clause(other.around())) > 0
 
 
 def _count_the_same(one: Item, other: Item) -> bool:

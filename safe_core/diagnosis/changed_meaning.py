@@ -61,9 +61,9 @@ def _is_changed(pieces: Sequence[Match], told: Sequence[At]) -> bool:
     term = pieces[0].term.items
     expected = {change for change, _ in _changes(term, range(len(term)))}
     found = [*chain.from_iterable(_changes(match.items, _near(match)) for match in pieces)]
-    own = {item.folded for at in told[:1] for item in at.sentence.items}
+    own = {item.key for item in (*term, *(item for at in told[:1] for item in at.sentence.items))}
     is_lost = not expected <= {change for change, _ in found}
-    return is_lost or any(change not in expected and folded not in own for change, folded in found)
+    return is_lost or any(change not in expected and key not in own for change, key in found)
 
 
 def _is_turned(match: Match) -> bool:
@@ -110,11 +110,11 @@ def _is_denied_otherwise(match: Match, told: Sequence[At]) -> bool:
 
 
 def _changes(items: Sequence[Item], places: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Give what the words at some places make of a claim, and how they are written."""
+    """Give what the words at some places make of a claim, and their keys."""
     for at in places:
         change = _CHANGING.get(_as_read(items, at))
         if change:
-            yield change, items[at].folded
+            yield change, items[at].key
 
 
 def _as_read(items: Sequence[Item], at: int) -> str:

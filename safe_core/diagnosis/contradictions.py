@@ -190,9 +190,9 @@ class Contradictions:
 
 def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
     """Tell whether a clause of the output is about what a clause of the narrative tells, and not about other ones."""
-    its = in_clause(found.around())
-    common = shared(its, in_clause(told.around()))
-    return common > _most_shared(its, others, in_clause)
+    its = found.clause()
+    common = shared(its, told.clause())
+    return all(common > shared(its, other.clause()) for other in others)
 
 
 def is_rival(one: At, other: At) -> bool:

@@ -42,7 +42,8 @@ _ANTONYMS = {
         "alert awake | drowsy asleep unconscious",
         "soft | hard rigid",
         "dry | wet moist weeping",
-        "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
+        "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased "
+        "held paused suspended",
         "stopped discontinued withdrawn | increased reduced halved doubled",
         "started begun commenced | completed finished ended",
         "inserted placed | removed",

@@ -54,7 +54,7 @@ _BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio", "rate"))
 
 _NUMBERS = {
     "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90, "hundred": 100, "dozen": 12,
+    "eighty": 80, "ninety": 90, "hundred": 100, "dozen": 12, "thousand": 1000,
 }  # fmt: skip
 _NUMBERS |= _numbered(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -111,7 +111,7 @@ _DAYS_BY = {"same": "same", "next": "next", "following": "next", "previous": "pr
 _FIXED = _fixed_values(
     ("day", "near day", "today yesterday tomorrow"),
     ("time", "clock", "12:00=noon,midday 00:00=midnight"),
-    ("time", "part of the day", "morning afternoon evening night=night,nights,overnight"),
+    ("time", "part of the day", "morning afternoon evening night=night,nights,overnight,tonight"),
     ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major trivial"),
     ("grade", "depth", "superficial=superficial,superficially deep=deep,deeply"),
     ("grade", "course", "acute=acute,acutely chronic=chronic,chronically"),
@@ -125,14 +125,16 @@ _FIXED = _fixed_values(
     ("side", "palm or back", "volar=volar,palmar dorsal=dorsal,dorsally"),
     ("side", "above or below", "above below=below,beneath,underneath"),
     ("side", "inside or outside", "inner=inner,internal outer=outer,external"),
-    ("route", "route", "oral=oral,orally,by_mouth,per_os,po intravenous=intravenous,intravenously,iv"),
-    ("route", "route", "intramuscular=intramuscular,intramuscularly,im"),
-    ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc"),
-    ("route", "route", "sublingual=sublingual,sublingually topical=topical,topically"),
-    ("route", "route", "rectal=rectal,rectally inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
+    ("route", "route", "oral=oral,orally,by_mouth,per_os,po topical=topical,topically"),
+    ("route", "route", "intravenous=intravenous,intravenously,iv,into_a_vein,into_the_vein"),
+    ("route", "route", "intramuscular=intramuscular,intramuscularly,im,into_a_muscle,into_the_muscle"),
+    ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc,under_the_skin"),
+    ("route", "route", "sublingual=sublingual,sublingually,under_the_tongue"),
+    ("route", "route", "rectal=rectal,rectally,per_rectum,by_the_back_passage"),
+    ("route", "route", "inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
     ("route", "anaesthesia", "general=ga"),
 )
-_FIXED_FIRST = frozenset(spelling.partition(" ")[0] for spelling in _FIXED)
+_FIXED_LENGTHS = lengths_by_first_word(_FIXED)
 _ANAESTHETICS = word_set("general spinal epidural regional local")
 _SIDE_LETTERS = {"l": _FIXED["left"], "r": _FIXED["right"]}
 _GRADE_NOUNS = word_set(
@@ -542,7 +544,8 @@ def _fixed(spot: Spot) -> Value | None:
         return None
     if first == "both" and "and" in (spot.folded(2), spot.folded(3), spot.folded(4)):
         return None
-    return _FIXED.get(first) or _FIXED.get(f"{first} {spot.folded(1)}")
+    phrases = (" ".join(spot.folded(step) for step in range(length)) for length in _FIXED_LENGTHS[first])
+    return next((_FIXED[phrase] for phrase in phrases if phrase in _FIXED), None)
 
 
 def _lettered(spot: Spot) -> Value | None:
@@ -617,7 +620,7 @@ _OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (
     (_comparison, _COMPARISON_LENGTHS.__contains__),
     (_day, frozenset((*_DAYS, *_DAYS_BY, *_MONTHS)).__contains__),
     (_roman_grade, _is_roman),
-    (_fixed, _FIXED_FIRST.__contains__),
+    (_fixed, _FIXED_LENGTHS.__contains__),
     (_lettered, _LETTERED.__contains__),
     (_anaesthetic, _ANAESTHETICS.__contains__),
     (_side_letter, _SIDE_LETTERS.__contains__),
