@@ -113,7 +113,8 @@ def _is_measured_otherwise(one: At, other: At, before: Sequence[Item]) -> bool:
     if not methods or not others or not methods.isdisjoint(others):
         return False
     times = {item.key for item in its if item.value and item.value.type in {"time", "day"}}
-    return times <= {item.key for item in mine} and shared(in_clause(one.around()), in_clause(other.around())) > 0
+    is_same = shared(in_clause(one.around()), in_clause(other.around())) > 0 or any(item.folded == "it" for item in before)
+    return is_same and times <= {item.key for item in mine}
 
 
 def _count_the_same(one: Item, other: Item) -> bool:

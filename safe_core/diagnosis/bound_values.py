@@ -23,7 +23,9 @@ def otherwise_bound(match: Match) -> tuple[Item, ...]:
         return ()
     found = _bound(match.window, scales)
     differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
-    differing |= {key for scale in scales for key in _turned(match, scale)}
+    turned = [keys for scale in scales if (keys := _turned(match, scale))]
+    if len(turned) < 2:  # two that turned together are clauses in another order
+        differing |= {key for keys in turned for key in keys}
     if len(scales) > 1:
         differing |= _crossed(match)
     return tuple(item for item in term if item.key in differing)
@@ -123,14 +125,23 @@ def _turned(match: Match, scale: str) -> list[str]:
 
 
 def _crossed(match: Match) -> set[str]:
-    """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12"."""
+    """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12".
+
+    So do two that each stand with another partner in the sentence: "right 38 cm" in "right 35 cm, left 38 cm".
+    """
     own = {item.key for item in match.term.items if item.value}
-    expected, found = _partners(match.term.items, own), _partners(match.window, own)
-    return {
-        key
+    expected, found = _partners(match.term.items, own), _partners(match.items, own)
+    parted = {
+        (key, scale): held
         for (key, scale), partners in expected.items()
         if partners.isdisjoint(held := found.get((key, scale), partners))
-        and any(not held.isdisjoint(others) for (_, other), others in expected.items() if other == scale)
+    }
+    lonely = {key for key, _ in parted}
+    return {
+        key
+        for (key, scale), held in parted.items()
+        if not lonely.isdisjoint(expected[key, scale])
+        or any(not held.isdisjoint(others) for (_, other), others in expected.items() if other == scale)
     }
 
 
