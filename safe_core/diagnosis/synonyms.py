@@ -143,6 +143,7 @@ _LINES: Final = (
     "think believe suspect",
     "want wish prefer like intent intention ideation plan thought",
     "live living reside resident",
+    "wish want suicidal suicide",
     "alone own",
     "able can manage",
     "die died death dead suicidal suicide",
