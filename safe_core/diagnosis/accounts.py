@@ -1,6 +1,6 @@
 """Where a narrative has two values of one thing, each from another source: the notes say this, the form says that."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -32,18 +32,27 @@ _METHODS: Final = word_set(
     "machine pump syringe dipstick bedside invasive"
 )
 _WE: Final = word_set("i we they he she")
-_REFERRING: Final = word_set("that which this")
+_REFERRING: Final = word_set("that which this so")
 _IN: Final = word_set("in on per by")
 
 
 def are_two_accounts(told: At, key: str, narrative: Sentences) -> bool:
-    """Tell whether the value with a key stands beside a told one as what somebody else says of the same."""
+    """Tell whether the value with a key stands beside a told one as what somebody else says of the same.
+
+    The told one may stand there again, as in "… on 15 mg. […] The letter lists 20 mg, the patient says 15 mg."
+    """
+    around, others = told.around().keys(), [*_values_at(key, narrative)]
+    return any(
+        abs(other.sentence.number - one.sentence.number) < 2 and _disagree(*sorted((one, other), key=_place))
+        for one in (_values_at(told.item.key, narrative) if others else ())
+        for other in others
+        if one == told or not around.isdisjoint(one.around())
+    )
+
+
+def _values_at(key: str, narrative: Sentences) -> Iterator[At]:
     for sentence in narrative.holding.get(key, ()):
-        if abs(sentence.number - told.sentence.number) < 2:
-            for at, item in enumerate(sentence.items):
-                if item.key == key and _disagree(*sorted((told, At(sentence, at)), key=_place)):
-                    return True
-    return False
+        yield from (At(sentence, at) for at, item in enumerate(sentence.items) if item.key == key)
 
 
 def has_other_account(told: At, narrative: Sentences, said: Sentences) -> bool:

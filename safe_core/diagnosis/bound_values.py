@@ -65,7 +65,7 @@ def _parts(items: Sequence[Item]) -> Iterator[set[str]]:
 @lru_cache(maxsize=1024)
 def _expected(term: Term) -> tuple[Bound, frozenset[str]]:
     """Bind the values of a term, and give their scales, once for all passages that are compared with it."""
-    scales = frozenset(item.value.scale for item in term.items if item.value)
+    scales = frozenset(_scale(item) for item in term.items if item.value)
     return (_bound(term.items, scales), scales) if len(term.items) <= _MOST_BOUND else ({}, frozenset())
 
 
@@ -74,7 +74,7 @@ def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
     bound: Bound = {}
     for clause in clauses(items):
         for scale in scales:
-            places = [at for at, item in enumerate(clause) if item.value and item.value.scale == scale]
+            places = [at for at, item in enumerate(clause) if _is_of(item, scale)]
             words = clause if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
             for word in words:
                 if word.role == "content":
@@ -105,8 +105,16 @@ def clauses(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 def _joins_values(items: Sequence[Item], at: int) -> bool:
     after = at + 1 if items[at].folded in _PARTING else at
-    one, other = items[at - 1].value, items[after].value if after < len(items) else None
-    return one is not None and other is not None and one.type == other.type
+    one, other = items[at - 1], items[after] if after < len(items) else None
+    if other is None or not (one.value and other.value) or one.value.type != other.value.type:
+        return False
+    return one.value.type != "number" or _scale(one) == _scale(other)
+
+
+def _scale(item: Item) -> str:
+    """Give the scale of a value; that of a plain number does not depend on what follows it ("7.28 arterial")."""
+    scale = item.value.scale if item.value else ""
+    return "bare" if scale.startswith("of ") else scale
 
 
 def _turned(match: Match, scale: str) -> list[str]:
@@ -151,10 +159,10 @@ def _partners(items: Sequence[Item], own: Collection[str]) -> Bound:
     for clause in clauses(items):
         values = [item for item in clause if item.value]
         for one, other in product((item for item in values if item.key in own), values):
-            if one is not other and other.value:
-                partners.setdefault((one.key, other.value.scale), set()).add(other.key)
+            if one is not other:
+                partners.setdefault((one.key, _scale(other)), set()).add(other.key)
     return partners
 
 
 def _is_of(item: Item, scale: str) -> bool:
-    return item.value is not None and item.value.scale == scale
+    return item.value is not None and _scale(item) == scale

@@ -118,11 +118,13 @@ def _changes(items: Sequence[Item], places: Iterable[int]) -> Iterator[tuple[str
 
 
 def _as_read(items: Sequence[Item], at: int) -> str:
-    """Read the "to be" of "to be given" as "will", and nothing in "30 years old" and "had to be"."""
+    """Read the "to be" of "to be given" as "will", and nothing in "30 years old", "previously 131", "had to be"."""
     folded, before = items[at].folded, [item.folded for item in items[max(0, at - 2) : at]]
     if folded == "be" and before[-1:] == ["to"] and before[0] != "had":
         return "will"
-    return "" if folded == "old" and at and items[at - 1].value else folded
+    beside = items[at - 1 : at] if folded == "old" else items[at + 1 : at + 2]
+    is_of_value = _CHANGING.get(folded) == "former" and any(item.value for item in beside)
+    return "" if is_of_value else folded
 
 
 def _near(match: Match) -> Iterator[int]:

@@ -123,7 +123,7 @@ _FIXED = _fixed_values(
     ("side", "inner or outer", "medial=medial,medially lateral=lateral,laterally"),
     ("side", "front or back", "anterior=anterior,anteriorly posterior=posterior,posteriorly"),
     ("side", "palm or back", "volar=volar,palmar dorsal=dorsal,dorsally"),
-    ("side", "above or below", "above below=below,beneath,underneath"),
+    ("side", "above or below", "above below=below,beneath,underneath,under_the"),
     ("side", "inside or outside", "inner=inner,internal outer=outer,external"),
     ("route", "route", "oral=oral,orally,by_mouth,per_os,po topical=topical,topically"),
     ("route", "route", "intravenous=intravenous,intravenously,iv,into_a_vein,into_the_vein"),
@@ -153,6 +153,7 @@ _HOURS = word_set("h hr hrs hours")
 _HOURS_LONG = _HOURS | {"hour"}
 _RANGES = word_set("to or and")
 _DASHES = word_set("- \u2011 \u2013 \u2014")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ORDINAL_ENDINGS = word_set("st nd rd th")
 _BEFORE_LEAVING = word_set("he she they who was were had has been be")
@@ -501,6 +502,14 @@ def _month(spot: Spot) -> Value | None:
     return None
 
 
+def _year(spot: Spot) -> Value | None:
+    """Read the year of "in 2015", "since 2015" and "March 2015"."""
+    first, before = spot.folded(), spot.folded(-1)
+    is_year = _YEAR.fullmatch(first) is not None and (before in _BEFORE_MONTH or before in _MONTHS)
+    is_alone = spot.folded(1) not in UNITS and (spot.before(1) or "").strip() not in _DASHES
+    return Value("day", "year", first, 1) if is_year and is_alone else None
+
+
 def _day_of_month(spot: Spot) -> Value | None:
     """Read "12 March", "12th of March" and "twelfth of March"."""
     first = spot.folded()
@@ -576,7 +585,7 @@ def _is_departure(spot: Spot) -> bool:
         return False
     before, after = spot.folded(-1), spot.folded(1)
     is_verb = before in _BEFORE_LEAVING and (after.endswith("ing") or after in _AFTER_LEAVING)
-    return after in {"the", "without", "against", "at", "before"} or is_verb
+    return after in {"the", "without", "against", "at", "before", "open", "alone"} or is_verb
 
 
 def _comparison(spot: Spot) -> Value | None:
@@ -603,6 +612,7 @@ _Reading = Callable[[Spot], Value | None]
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
     *(
         _day_of_month,
+        _year,
         _clock_around_h,
         _clock,
         _clock_in_words,
