@@ -28,7 +28,7 @@ _SAYING: Final = word_set(
 )
 _FURTHER: Final = word_set("another other others second")
 _METHODS: Final = word_set(
-    "laboratory lab gas meter analyser analyzer cuff arterial probe oximeter scales tape ultrasound dates scan monitor "
+    "laboratory lab gas meter analyser analyzer cuff arterial probe oximeter sensor scales tape ultrasound dates scan monitor "
     "machine pump syringe dipstick bedside invasive"
 )
 _WE: Final = word_set("i we they he she")
@@ -87,6 +87,9 @@ def _disagree(one: At, other: At) -> bool:
         gap = clause
     elif _has_source(clause):
         gap = clause[marks[-1] + 1 :]
+    elif _is_read_off(clause):
+        after = takewhile(lambda item: not item.pause and item.folded not in PARTING, items[other.at + 1 :])
+        gap = [*clause[marks[-1] + 1 :], *after]
     elif _has_source_after(other):
         gap = clause
     else:
@@ -122,8 +125,16 @@ def _is_measured_otherwise(one: At, other: At, before: Sequence[Item]) -> bool:
     if not methods or not others or not methods.isdisjoint(others):
         return False
     times = {item.key for item in its if item.value and item.value.type in {"time", "day"}}
-    is_same = shared(in_clause(one.around()), in_clause(other.around())) > 0 or any(item.folded == "it" for item in before)
+    is_named = all(item.folded in _METHODS for item in (*mine[one.at - 1 : one.at], *before[-1:]))  # "meter 3, lab 4"
+    is_same = is_named or any(item.folded == "it" for item in before)
+    is_same = is_same or shared(in_clause(one.around()), in_clause(other.around())) > 0
     return is_same and times <= {item.key for item in mine}
+
+
+def _is_read_off(clause: Sequence[Item]) -> bool:
+    """Read "the pump shows 6 units"."""
+    words = {item.folded for item in clause}
+    return not (words.isdisjoint(_SAYING) or words.isdisjoint(_METHODS))
 
 
 def _count_the_same(one: Item, other: Item) -> bool:

@@ -11,7 +11,7 @@ from safe_core.diagnosis.accounts import PEOPLE
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At
-from safe_core.diagnosis.words import by_spelling
+from safe_core.diagnosis.words import by_spelling, word_set
 
 _TURNING: Final = by_spelling(
     {
@@ -44,6 +44,7 @@ _CHANGING: Final = by_spelling(
     }
 )
 """The words that change what a claim says, by what they make of it: one of them on one side only is another claim."""
+_WAS: Final = word_set("was were had used")
 _BESIDE: Final = 3  # words on each side of a passage that may change what it says
 
 
@@ -62,8 +63,11 @@ def _is_changed(pieces: Sequence[Match], told: Sequence[At]) -> bool:
     expected = {change for change, _ in _changes(term, range(len(term)))}
     found = [*chain.from_iterable(_changes(match.items, _near(match)) for match in pieces)]
     own = {item.key for item in (*term, *(item for at in told[:1] for item in at.sentence.items))}
-    is_lost = not expected <= {change for change, _ in found}
-    return is_lost or any(change not in expected and key not in own for change, key in found)
+    if not expected <= {change for change, _ in found}:
+        return True
+    if any(item.folded in _WAS for item in term):
+        expected.add("former")
+    return any(change not in expected and key not in own for change, key in found)
 
 
 def _is_turned(match: Match) -> bool:

@@ -264,9 +264,8 @@ def _says_little(item: Item) -> bool:
 
 
 def _claims(found: At, *, denied: bool) -> bool:
-    """Tell whether a word is claimed, or denied, in a sentence that denies nothing else."""
-    denies = any(item.role == "negation" for item in found.sentence.items)
-    return found.is_denied() if denied else not denies
+    """Tell whether a word is claimed, or denied, in a clause that denies nothing else."""
+    return found.is_denied() if denied else not (found.is_denied() or found.is_beside_denial())
 
 
 def _values(where: Sentences) -> Values:
