@@ -28,8 +28,8 @@ _SAYING: Final = word_set(
 )
 _FURTHER: Final = word_set("another other others second")
 _METHODS: Final = word_set(
-    "laboratory lab gas meter analyser analyzer cuff arterial probe oximeter sensor scales tape ultrasound dates scan monitor "
-    "machine pump syringe dipstick bedside invasive"
+    "laboratory lab gas meter analyser analyzer cuff arterial probe oximeter sensor scales tape ultrasound dates scan "
+    "monitor machine pump syringe dipstick bedside invasive"
 )
 _WE: Final = word_set("i we they he she")
 _REFERRING: Final = word_set("that which this so")

@@ -120,7 +120,9 @@ class Contradictions:
         around, denied = told.around(), told.is_denied()
         least = _most_shared(around, self._places(self.said, told.item.key))
         others = [at for at in clause if at.at != told.at and not at.item.value]
-        others_told = [at for key in against & self._narrative.holding.keys() for at in self._places(self._narrative, key)]
+        others_told = [
+            at for key in against & self._narrative.holding.keys() for at in self._places(self._narrative, key)
+        ]
         for found in (at for key in opposites for at in self._places(self.said, key)):
             common = _shared_there(around, found, in_sentence=True)
             told_too = _most_shared(found.around(), others_told)

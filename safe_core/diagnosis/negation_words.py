@@ -46,14 +46,10 @@ def is_negation(cut: Sequence[Word], at: int) -> bool:
     "Not … until" says when something was, "not without" that there was some, "not only" that there was more, "no. 4"
     which one it was: none of them is a negation. What is "out of reach" is not within reach.
     """
-    folded = cut[at].folded
-    if folded == "out":
-        return _is_outside(cut, at) and not (at and _folded(cut, at - 1) in NOT_WORDS)
-    if folded in _RULED:
-        return _folded(cut, at + 1) == "out"
+    folded, after = cut[at].folded, _folded(cut, at + 1)
     if folded not in NEGATIONS:
-        return False
-    after = _folded(cut, at + 1)
+        is_outside = _is_outside(cut, at) and not (at and _folded(cut, at - 1) in NOT_WORDS)
+        return is_outside or (folded in _RULED and after == "out")
     if folded == "no":
         return not (after[:1].isdecimal() and _folded(cut, at + 2) not in UNITS)
     if folded in DENIALS and at and _folded(cut, at - 1) in NOT_WORDS:

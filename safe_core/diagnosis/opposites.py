@@ -42,14 +42,13 @@ _ANTONYMS = {
         "alert awake | drowsy asleep unconscious",
         "soft | hard rigid",
         "dry | wet moist weeping",
-        "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased "
-        "held paused suspended",
+        "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
+        "started begun commenced resumed restarted | held paused suspended",
         "stopped discontinued withdrawn | increased reduced halved doubled",
         "started begun commenced | completed finished ended",
         "inserted placed | removed",
         "divided severed | preserved spared",
-        "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken "
-        "cracked",
+        "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken cracked",
         "gained gain | lost loss",
         "rose risen increased | fell fallen dropped",
         "flexion | extension",

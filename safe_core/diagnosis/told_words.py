@@ -59,7 +59,7 @@ class At(NamedTuple):
         return {item.key for item, counts in near if counts == _SAME_CLAUSE}
 
     def clause(self) -> Around:
-        """Give the words of the clause alone; "164 on admission" is the creatinine of "88 in June and 164 on …", too."""
+        """Give the words of the clause alone; "164 on …" is the creatinine of "88 in June and 164 on …", too."""
         near = (*self._outwards(-1, _PARTING_CLAUSES), *self._outwards(1, _PARTING_CLAUSES))
         items = [item for item, counts in near if counts == _SAME_CLAUSE]
         return {root(item): _SAME_CLAUSE for item in (*items, *self._head())}
