@@ -26,6 +26,7 @@ _SAYING: Final = word_set(
     "claims claimed recall recalls recalled read reads wrote has shows according found finds counted counts saw "
     "measured weighed"
 )
+_STATING: Final = word_set("say says said state states stated claim claims claimed recall recalls recalled read reads")
 _FURTHER: Final = word_set("another other others second")
 _METHODS: Final = word_set(
     "laboratory lab gas meter analyser analyzer cuff arterial probe oximeter sensor scales tape ultrasound dates scan "
@@ -108,7 +109,7 @@ def _is_mark(item: Item) -> bool:
 def _has_source(clause: Sequence[Item]) -> bool:
     words = {item.folded for item in clause}
     is_said = not words.isdisjoint(_SAYING)
-    return not words.isdisjoint(_FURTHER) or (is_said and not words.isdisjoint(_DOCUMENTS | PEOPLE))
+    return not words.isdisjoint(_FURTHER | _STATING) or (is_said and not words.isdisjoint(_DOCUMENTS | PEOPLE))
 
 
 def _is_judged_anew(clause: Sequence[Item]) -> bool:

@@ -70,15 +70,20 @@ def _expected(term: Term) -> tuple[Bound, frozenset[str]]:
 
 
 def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
-    """Bind words of content to the values in their clauses: to the one of a scale those beside it, to several all."""
+    """Bind words of content to the values in their clauses: to the one of a scale those beside it, to several all.
+
+    A clause without such words is about those of the one before: "reflux on the left for 5 years, on the right for 2".
+    """
     bound: Bound = {}
+    head: list[Item] = []
     for clause in clauses(items):
+        own = [item for item in clause if item.role == "content"]
         for scale in scales:
             places = [at for at, item in enumerate(clause) if _is_of(item, scale)]
-            words = clause if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
-            for word in words:
-                if word.role == "content":
-                    bound.setdefault((word.key, scale), set()).update(clause[at].key for at in places)
+            words = own if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
+            for word in words if own else head:
+                bound.setdefault((word.key, scale), set()).update(clause[at].key for at in places)
+        head = own or head
     return bound
 
 

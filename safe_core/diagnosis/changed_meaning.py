@@ -21,11 +21,12 @@ _TURNING: Final = by_spelling(
         "before": "before",
         "after": "after",
         "than": "than",
-        "instead": "instead",
         "because": "due because owing causing caused",
     }
 )
 """The words of which it matters what follows them, by what they say."""
+
+_AGAINST: Final = {"from": "to", "to": "from"}
 
 _CHANGING: Final = by_spelling(
     {
@@ -34,11 +35,8 @@ _CHANGING: Final = by_spelling(
         "as good as": "nearly almost narrowly",
         "former": "old previous previously former formerly past healed resolved historical longer ex",
         "another": "family further another",
-        "not taken": "refused refuses declined declines withheld omitted",
         "prevented": "prevented averted avoided",
-        "for a time": "stopped ceased cancelled paused interrupted",
         "in part": "partly poorly hardly barely scarcely intermittently occasionally sometimes",
-        "wrong": "wrong wrongly mistakenly accidentally falsely",
         "proposed": "recommended suggested proposed offered",
         "off": "off",
     }
@@ -78,6 +76,8 @@ def _is_turned(match: Match) -> bool:
 
 def _follows_otherwise(match: Match, kind: str) -> bool:
     expected, found = _following(match.term.items, kind), _following(match.window, kind)
+    if expected & _following(match.window, _AGAINST.get(kind, "")) and expected.isdisjoint(found):
+        return True
     own = {item.key for item in match.term.items}
     return bool(found) and expected.isdisjoint(found) and found <= own and expected <= match.keys.keys()
 
@@ -85,8 +85,13 @@ def _follows_otherwise(match: Match, kind: str) -> bool:
 def _following(items: Sequence[Item], kind: str) -> set[str]:
     """Give the next word that tells something after each word of a kind."""
     places = [at for at, item in enumerate(items) if _TURNING.get(item.folded) == kind]
-    telling = (next((item.key for item in items[at + 1 :] if item.role in {"content", "value"}), "") for at in places)
-    return {key for key in telling if key}
+    following = (next(filter(_names, items[at + 1 :]), None) for at in places)
+    return {item.key for item in following if item}
+
+
+def _names(item: Item) -> bool:
+    """Tell whether a word tells something by itself, unlike the "left" of "the left leg"."""
+    return item.role == "content" or (item.value is not None and item.value.type != "side")
 
 
 def _are_people_turned(match: Match) -> bool:

@@ -44,7 +44,7 @@ _CARRIERS = word_set(
 )
 """The words after which a preposition leads on to what is denied: "no evidence of", "not consistent with"."""
 _PSEUDO = word_set(
-    "further increase increased change changes necessarily cause caused drain doubt longer reduction decrease "
+    "further increase increased change changes necessarily cause caused drain doubt reduction decrease "
     "improvement exclude excluding eliminate rule document record recognise recognize notice mention address explain "
     "clarify treat communicate miss overlook"
 )
