@@ -1,7 +1,7 @@
 """Where a narrative has two values of one thing, each from another source: the notes say this, the form says that."""
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final
 
 from safe_core.diagnosis.sentences import ROOT, Sentences
@@ -34,6 +34,7 @@ _METHODS: Final = word_set(
 )
 _WE: Final = word_set("i we they he she")
 _REFERRING: Final = word_set("that which this so")
+_MOST_PLACES: Final = 16  # of the same value in a narrative
 _IN: Final = word_set("in on per by")
 
 
@@ -42,18 +43,17 @@ def are_two_accounts(told: At, key: str, narrative: Sentences) -> bool:
 
     The told one may stand there again, as in "… on 15 mg. […] The letter lists 20 mg, the patient says 15 mg."
     """
-    around, others = told.around().keys(), [*_values_at(key, narrative)]
-    return any(
-        abs(other.sentence.number - one.sentence.number) < 2 and _disagree(*sorted((one, other), key=_place))
-        for one in (_values_at(told.item.key, narrative) if others else ())
-        for other in others
-        if one == told or not around.isdisjoint(one.around())
-    )
+    if any(_disagree(told, other) for other in _values_at(key, narrative)):
+        return True
+    around = told.around().keys()
+    again = (at for at in _values_at(told.item.key, narrative) if not around.isdisjoint(at.around()))
+    return any(_disagree(at, other) for at in again for other in _values_at(key, narrative))
 
 
 def _values_at(key: str, narrative: Sentences) -> Iterator[At]:
-    for sentence in narrative.holding.get(key, ()):
-        yield from (At(sentence, at) for at, item in enumerate(sentence.items) if item.key == key)
+    sentences = narrative.holding.get(key, ())
+    places = (At(each, at) for each in sentences for at, item in enumerate(each.items) if item.key == key)
+    return islice(places, _MOST_PLACES)
 
 
 def has_other_account(told: At, narrative: Sentences, said: Sentences) -> bool:
@@ -71,11 +71,14 @@ def _place(at: At) -> tuple[int, int]:
     return at.sentence.number, at.at
 
 
-def _disagree(one: At, other: At) -> bool:
-    """Tell whether the second value has a source, and between the two is nothing of which the first does not tell.
+def _disagree(told: At, found: At) -> bool:
+    """Tell whether the second of two near values has a source, and all between them is about what the first tells.
 
     Two methods that measured the same at one time are two sources.
     """
+    if abs(told.sentence.number - found.sentence.number) > 1:
+        return False
+    one, other = sorted((told, found), key=_place)
     items = other.sentence.items
     start = one.at + 1 if one.sentence is other.sentence else 0
     before = items[start : other.at]
@@ -97,8 +100,8 @@ def _disagree(one: At, other: At) -> bool:
         return False
     if _count_the_same(one.item, other.item):
         return True
-    told = [item.key for item in one.sentence.items if item.role == "content"]
-    meant = {key[:ROOT] for word in told for key in (word, *SYNONYMS.get(word, ()))}
+    words = [item.key for item in one.sentence.items if item.role == "content"]
+    meant = {key[:ROOT] for word in words for key in (word, *SYNONYMS.get(word, ()))}
     return all(item.key[:ROOT] in meant for item in gap if item.role == "content")
 
 

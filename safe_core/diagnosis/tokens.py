@@ -87,7 +87,7 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     shouts = text.isupper()
     folded_words = [word.folded for word in cut]
     if has_number_words(folded_words):
-        cut = [*with_numbers(text, cut)]
+        cut = with_numbers(text, cut)
     if not _SPELLED_OUT.keys().isdisjoint(folded_words):
         spelled = ((word, _SPELLED_OUT.get(word.folded, (word.folded,))) for word in cut)
         cut = [word._replace(folded=folded) for word, full in spelled for folded in full]

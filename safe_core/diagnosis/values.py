@@ -277,13 +277,14 @@ def _clock_in_words(spot: Spot) -> Value | None:
     if after != "past" and not (after == "to" and "at" in {spot.folded(-1), spot.folded(-2)}):
         return None
     first = spot.folded()
-    minute, hour = _PARTS_OF_HOUR.get(first, _whole_number(first)), _whole_number(spot.folded(2))
+    minute, hour = _PARTS_OF_HOUR.get(first, whole_number(first)), whole_number(spot.folded(2))
     if not (minute and minute < 60 and hour and hour < 24):
         return None
     return _time(hour, minute, 3) if after == "past" else _time(hour - 1, 60 - minute, 3)
 
 
-def _whole_number(folded: str) -> int | None:
+def whole_number(folded: str) -> int | None:
+    """Give the number that a word is, in digits or in letters."""
     return _NUMBERS.get(folded, int(folded[:9]) if folded.isdecimal() else None)
 
 
@@ -308,7 +309,7 @@ def _ordinal(spot: Spot) -> Value | None:
 
 def _numbered_day(spot: Spot) -> Value | None:
     """Read the 2 of "day 2" and "POD 2"."""
-    number = _whole_number(spot.folded())
+    number = whole_number(spot.folded())
     if spot.folded(-1) not in {"day", "pod"} or number is None or spot.folded(1) in UNITS:
         return None
     return Value("day", "numbered day", str(number), 1)
@@ -323,7 +324,7 @@ def _out_of(spot: Spot) -> Value | None:
         length = 3
     else:
         return None
-    numbers = _whole_number(spot.folded()), _whole_number(spot.folded(length - 1))
+    numbers = whole_number(spot.folded()), whole_number(spot.folded(length - 1))
     return None if None in numbers else Value("number", "ratio", f"{numbers[0]}/{numbers[1]}", length)
 
 
@@ -332,7 +333,7 @@ def _grade_number(spot: Spot) -> Value | None:
     first, letter = spot.folded(), spot.folded(1)
     if not _follows_grade_noun(spot) or letter in UNITS:
         return None
-    number = _whole_number(first)
+    number = whole_number(first)
     if number is None:
         return Value("grade", "grade", first[:40], 1)
     if len(letter) == 1 and letter in "abcd" and spot.before(1) == "":
@@ -351,7 +352,7 @@ def _times(spot: Spot) -> Value | None:
     """Read how often something is: "twice daily", "three times a week"."""
     if spot.folded(1) not in _AFTER_TIMES:  # as most
         return None
-    number, length = _whole_number(spot.folded()), 1
+    number, length = whole_number(spot.folded()), 1
     length += spot.folded(length) == "times"
     if length == 1 and spot.folded() not in _COUNTS:  # "15 a day" are fifteen of something
         return None
