@@ -48,8 +48,9 @@ def is_negation(cut: Sequence[Word], at: int) -> bool:
     """
     folded, after = cut[at].folded, _folded(cut, at + 1)
     if folded not in NEGATIONS:
-        is_outside = _is_outside(cut, at) and not (at and _folded(cut, at - 1) in NOT_WORDS)
-        return is_outside or (folded in _RULED and after == "out")
+        if folded in _RULED:
+            return after == "out"
+        return _is_outside(cut, at) and not (at and _folded(cut, at - 1) in NOT_WORDS)
     if folded == "no":
         return not (after[:1].isdecimal() and _folded(cut, at + 2) not in UNITS)
     if folded in DENIALS and at and _folded(cut, at - 1) in NOT_WORDS:
@@ -61,8 +62,9 @@ def is_negation(cut: Sequence[Word], at: int) -> bool:
 
 def _is_outside(cut: Sequence[Word], at: int) -> bool:
     """Tell whether a word begins "out of reach" or the like, perhaps "out of the reach"."""
-    leads = _folded(cut, at) == "out" and _folded(cut, at + 1) == "of"
-    return leads and not _OUTSIDE.isdisjoint((_folded(cut, at + 2), _folded(cut, at + 3)))
+    if _folded(cut, at) != "out" or _folded(cut, at + 1) != "of":
+        return False
+    return not _OUTSIDE.isdisjoint((_folded(cut, at + 2), _folded(cut, at + 3)))
 
 
 _MAY_CLAIM = frozenset(("early", *_SIGNS, *_CHANGES, *CERTAINTY_CLASSES))

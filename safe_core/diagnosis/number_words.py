@@ -35,11 +35,13 @@ def _multiply(text: str, read: list[Word]) -> None:
     """Read the last two words, such as "4 thousand" and the "4000" and "200" of "four thousand two hundred", as one."""
     if len(read) < 2 or text[read[-2].end : read[-1].start] != " ":
         return
-    before, last = (whole_number(word.folded) for word in read[-2:])
     multiple = _MULTIPLES.get(read[-1].folded)
+    if not multiple and " " not in text[read[-2].start : read[-2].end]:  # as most
+        return
+    before, last = whole_number(read[-2].folded), whole_number(read[-1].folded)
     if multiple and before and before <= _MOST:
         number = before * multiple
-    elif before and last and before in _THOUSANDS and last <= _MOST and " " in text[read[-2].start : read[-2].end]:
+    elif before and last and before in _THOUSANDS and last <= _MOST:
         number = before + last
     else:
         return

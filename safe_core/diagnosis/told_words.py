@@ -70,7 +70,8 @@ class At(NamedTuple):
         if any(item.role == "content" for item in items[start : self.at]):
             return []
         before = next((at for at in range(start - 1, max(-1, start - 1 - _NEAR), -1) if items[at].value), None)
-        return [] if before is None else [*filter(_tells, items[self._clause_start(before) : before])]
+        told = [] if before is None else items[self._clause_start(before) : before]
+        return [item for item in told if item.role in TELLING]
 
     def _clause_start(self, at: int) -> int:
         items = self.sentence.items
@@ -85,7 +86,7 @@ class At(NamedTuple):
             item = items[place]
             if item.folded in parting or items[place if step > 0 else place + 1].pause:
                 counts = _SAME_SENTENCE
-            if _tells(item):
+            if item.role in TELLING and item.folded not in REFUSALS:
                 yield item, counts
                 left -= 1
             if not left:
@@ -138,10 +139,6 @@ class At(NamedTuple):
             if items[place].folded in PARTING or items[place if step > 0 else place + 1].pause:
                 return
             yield items[place]
-
-
-def _tells(item: Item) -> bool:
-    return item.role in TELLING and item.folded not in REFUSALS
 
 
 def root(item: Item) -> str:

@@ -505,10 +505,13 @@ def _month(spot: Spot) -> Value | None:
 
 def _year(spot: Spot) -> Value | None:
     """Read the year of "in 2015", "since 2015" and "March 2015"."""
-    first, before = spot.folded(), spot.folded(-1)
-    is_year = _YEAR.fullmatch(first) is not None and (before in _BEFORE_MONTH or before in _MONTHS)
+    first = spot.folded()
+    if len(first) != 4 or not _YEAR.fullmatch(first):  # as most
+        return None
+    before = spot.folded(-1)
+    is_dated = before in _BEFORE_MONTH or before in _MONTHS
     is_alone = spot.folded(1) not in UNITS and (spot.before(1) or "").strip() not in _DASHES
-    return Value("day", "year", first, 1) if is_year and is_alone else None
+    return Value("day", "year", first, 1) if is_dated and is_alone else None
 
 
 def _day_of_month(spot: Spot) -> Value | None:

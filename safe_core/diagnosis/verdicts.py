@@ -69,11 +69,13 @@ class Judge:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
         if also_in:
             return Judgement("prompt")
+        if kind in _SAYS_IT and in_narrative != "yes":
+            return Judgement("term")
         told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
         if kind in _SAYS_IT:
             said = wording(evidence, ())
             is_unsure = self._is_reworded(said) or _may_mean_otherwise(evidence, said, told)
-            return Judgement("look" if in_narrative == "yes" and is_unsure else "term")
+            return Judgement("look" if is_unsure else "term")
         if contradicting := self._contradicting(evidence, told):
             return contradicting
         if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):

@@ -134,9 +134,10 @@ def _denied_otherwise(match: Match, lacking: Sequence[Item]) -> set[Item]:
     "Not displaced" is "undisplaced"; so is it that way.
     """
     term, sentence = match.term, match.sentence
+    may_deny = any(item.role == "negation" for item in term.items)
     held: set[Item] = set()
     for item in lacking:
-        if item.role == "content" and is_denied_at(_place(term.text, term.items, term.items.index(item))):
+        if item.role == "content" and may_deny and is_denied_at(_place(term.text, term.items, term.items.index(item))):
             forms = (part for other in match.items for part in denied_parts(other.folded))
             held |= {item for part in forms if is_same_word(item.folded, part)}
         elif item.role == "content" and sentence.may_deny and (parts := denied_parts(item.folded)):
