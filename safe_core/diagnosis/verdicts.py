@@ -69,13 +69,9 @@ class Judge:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
         if also_in:
             return Judgement("prompt")
-        if kind in _SAYS_IT and in_narrative != "yes":
-            return Judgement("term")
-        told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
         if kind in _SAYS_IT:
-            said = wording(evidence, ())
-            is_unsure = self._is_reworded(said) or _may_mean_otherwise(evidence, said, told)
-            return Judgement("look" if is_unsure else "term")
+            return Judgement("look" if in_narrative == "yes" and self._is_unsure(evidence) else "term")
+        told = self._told(evidence)
         if contradicting := self._contradicting(evidence, told):
             return contradicting
         if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):
@@ -85,6 +81,14 @@ class Judge:
         is_settled = _is_rule(evidence.term.items) or self._has_told(finding, told)
         is_doubtful = BY_KIND[kind] == "look" and not is_settled
         return Judgement("look" if is_doubtful else self._of_wording(evidence, told))
+
+    def _told(self, evidence: Evidence) -> list[At]:
+        return [] if self._narrative is None else told_words(evidence.term, self._narrative)
+
+    def _is_unsure(self, evidence: Evidence) -> bool:
+        """Tell whether a passage that has all of a term may say it with another verb, or something else."""
+        said = wording(evidence, ())
+        return self._is_reworded(said) or _may_mean_otherwise(evidence, said, self._told(evidence))
 
     def _has_told(self, finding: Finding, told: Sequence[At]) -> bool:
         """Tell whether the value that stands for that of a term is another one of the narrative."""
