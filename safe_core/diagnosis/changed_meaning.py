@@ -60,11 +60,11 @@ def _is_changed(pieces: Sequence[Match], told: Sequence[At]) -> bool:
     term = pieces[0].term.items
     expected = {change for change, _ in _changes(term, range(len(term)))}
     found = [*chain.from_iterable(_changes(match.items, _near(match)) for match in pieces)]
-    own = {item.key for item in (*term, *(item for at in told[:1] for item in at.sentence.items))}
     if not expected <= {change for change, _ in found}:
         return True
     if any(item.folded in _WAS for item in term):
         expected.add("former")
+    own = {item.key for item in (*term, *(item for at in told[:1] for item in at.sentence.items))} if found else set()
     return any(change not in expected and key not in own for change, key in found)
 
 
@@ -121,19 +121,21 @@ def _is_denied_otherwise(match: Match, told: Sequence[At]) -> bool:
 def _changes(items: Sequence[Item], places: Iterable[int]) -> Iterator[tuple[str, str]]:
     """Give what the words at some places make of a claim, and their keys."""
     for at in places:
-        change = _CHANGING.get(_as_read(items, at))
-        if change:
+        if change := _change(items, at):
             yield change, items[at].key
 
 
-def _as_read(items: Sequence[Item], at: int) -> str:
-    """Read the "to be" of "to be given" as "will", and nothing in "30 years old", "previously 131", "had to be"."""
-    folded, before = items[at].folded, [item.folded for item in items[max(0, at - 2) : at]]
-    if folded == "be" and before[-1:] == ["to"] and before[0] != "had":
-        return "will"
+def _change(items: Sequence[Item], at: int) -> str | None:
+    """Say what a word makes of a claim; "had to be", "30 years old" and "previously 131" change nothing."""
+    folded = items[at].folded
+    if folded == "be":  # "to be given"
+        is_due = at > 0 and items[at - 1].folded == "to" and (at == 1 or items[at - 2].folded != "had")
+        return "not so" if is_due else None
+    change = _CHANGING.get(folded)
+    if change != "former":
+        return change
     beside = items[at - 1 : at] if folded == "old" else items[at + 1 : at + 2]
-    is_of_value = _CHANGING.get(folded) == "former" and any(item.value for item in beside)
-    return "" if is_of_value else folded
+    return None if any(item.value for item in beside) else change
 
 
 def _near(match: Match) -> Iterator[int]:

@@ -557,8 +557,11 @@ def _fixed(spot: Spot) -> Value | None:
         return None
     if first == "both" and "and" in (spot.folded(2), spot.folded(3), spot.folded(4)):
         return None
-    phrases = (" ".join(spot.folded(step) for step in range(length)) for length in _FIXED_LENGTHS[first])
-    return next((_FIXED[phrase] for phrase in phrases if phrase in _FIXED), None)
+    for length in _FIXED_LENGTHS[first]:
+        phrase = first if length == 1 else " ".join([spot.folded(step) for step in range(length)])
+        if value := _FIXED.get(phrase):
+            return value
+    return None
 
 
 def _lettered(spot: Spot) -> Value | None:
@@ -616,7 +619,6 @@ _Reading = Callable[[Spot], Value | None]
 _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
     *(
         _day_of_month,
-        _year,
         _clock_around_h,
         _clock,
         _clock_in_words,
@@ -628,7 +630,7 @@ _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
         _quantity,
     ),
 )
-_OF_DIGITS = (_date, *_OF_NUMBER_WORDS)
+_OF_DIGITS = (_date, _year, *_OF_NUMBER_WORDS)
 # Each with the test of the first word, without which it gives nothing.
 _OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (
     (_comparison, _COMPARISON_LENGTHS.__contains__),
