@@ -80,6 +80,8 @@ def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
         own = [item for item in clause if item.role == "content"]
         for scale in scales:
             places = [at for at, item in enumerate(clause) if _is_of(item, scale)]
+            if not places:
+                continue
             words = own if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
             for word in words if own else head:
                 bound.setdefault((word.key, scale), set()).update(clause[at].key for at in places)

@@ -50,7 +50,7 @@ def _numbered(names: str, start: int) -> dict[str, int]:
 
 
 _DEGREES = word_set("degree degrees")
-_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio", "rate"))
+_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio", "rate", "year"))
 
 _NUMBERS = {
     "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
@@ -511,7 +511,7 @@ def _year(spot: Spot) -> Value | None:
     before = spot.folded(-1)
     is_dated = before in _BEFORE_MONTH or before in _MONTHS
     is_alone = spot.folded(1) not in UNITS and (spot.before(1) or "").strip() not in _DASHES
-    return Value("day", "year", first, 1) if is_dated and is_alone else None
+    return Value("number", "year", first, 1) if is_dated and is_alone else None
 
 
 def _day_of_month(spot: Spot) -> Value | None:
