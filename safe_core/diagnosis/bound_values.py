@@ -23,7 +23,9 @@ def otherwise_bound(match: Match) -> tuple[Item, ...]:
         return ()
     found = _bound(match.window, scales)
     differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
-    differing |= {key for scale in scales for key in _turned(match, scale)}
+    turned = [keys for scale in scales if (keys := _turned(match, scale))]
+    if len(turned) < 2:  # two that turned together are clauses in another order
+        differing |= {key for keys in turned for key in keys}
     if len(scales) > 1:
         differing |= _crossed(match)
     return tuple(item for item in term if item.key in differing)
@@ -63,20 +65,27 @@ def _parts(items: Sequence[Item]) -> Iterator[set[str]]:
 @lru_cache(maxsize=1024)
 def _expected(term: Term) -> tuple[Bound, frozenset[str]]:
     """Bind the values of a term, and give their scales, once for all passages that are compared with it."""
-    scales = frozenset(item.value.scale for item in term.items if item.value)
+    scales = frozenset(_scale(item) for item in term.items if item.value)
     return (_bound(term.items, scales), scales) if len(term.items) <= _MOST_BOUND else ({}, frozenset())
 
 
 def _bound(items: Sequence[Item], scales: Collection[str]) -> Bound:
-    """Bind words of content to the values in their clauses: to the one of a scale those beside it, to several all."""
+    """Bind words of content to the values in their clauses: to the one of a scale those beside it, to several all.
+
+    A clause without such words is about those of the one before: "reflux on the left for 5 years, on the right for 2".
+    """
     bound: Bound = {}
+    head: list[Item] = []
     for clause in clauses(items):
+        own = [item for item in clause if item.role == "content"]
         for scale in scales:
-            places = [at for at, item in enumerate(clause) if item.value and item.value.scale == scale]
-            words = clause if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
-            for word in words:
-                if word.role == "content":
-                    bound.setdefault((word.key, scale), set()).update(clause[at].key for at in places)
+            places = [at for at, item in enumerate(clause) if _is_of(item, scale)]
+            if not places:
+                continue
+            words = own if len(places) > 1 else [word for at in places for word in _beside(clause, at)]
+            for word in words if own else head:
+                bound.setdefault((word.key, scale), set()).update(clause[at].key for at in places)
+        head = own or head
     return bound
 
 
@@ -103,8 +112,16 @@ def clauses(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 def _joins_values(items: Sequence[Item], at: int) -> bool:
     after = at + 1 if items[at].folded in _PARTING else at
-    one, other = items[at - 1].value, items[after].value if after < len(items) else None
-    return one is not None and other is not None and one.type == other.type
+    one, other = items[at - 1], items[after] if after < len(items) else None
+    if other is None or not (one.value and other.value) or one.value.type != other.value.type:
+        return False
+    return one.value.type != "number" or _scale(one) == _scale(other)
+
+
+def _scale(item: Item) -> str:
+    """Give the scale of a value; that of a plain number does not depend on what follows it ("7.28 arterial")."""
+    scale = item.value.scale if item.value else ""
+    return "bare" if scale.startswith("of ") else scale
 
 
 def _turned(match: Match, scale: str) -> list[str]:
@@ -123,14 +140,23 @@ def _turned(match: Match, scale: str) -> list[str]:
 
 
 def _crossed(match: Match) -> set[str]:
-    """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12"."""
+    """Give the values of a term that stand with each other's partners: "110 at 8, 84 at 12", "84 at 8, 110 at 12".
+
+    So do two that each stand with another partner in the sentence: "right 38 cm" in "right 35 cm, left 38 cm".
+    """
     own = {item.key for item in match.term.items if item.value}
-    expected, found = _partners(match.term.items, own), _partners(match.window, own)
-    return {
-        key
+    expected, found = _partners(match.term.items, own), _partners(match.items, own)
+    parted = {
+        (key, scale): held
         for (key, scale), partners in expected.items()
         if partners.isdisjoint(held := found.get((key, scale), partners))
-        and any(not held.isdisjoint(others) for (_, other), others in expected.items() if other == scale)
+    }
+    lonely = {key for key, _ in parted}
+    return {
+        key
+        for (key, scale), held in parted.items()
+        if not lonely.isdisjoint(expected[key, scale])
+        or any(not held.isdisjoint(others) for (_, other), others in expected.items() if other == scale)
     }
 
 
@@ -140,10 +166,10 @@ def _partners(items: Sequence[Item], own: Collection[str]) -> Bound:
     for clause in clauses(items):
         values = [item for item in clause if item.value]
         for one, other in product((item for item in values if item.key in own), values):
-            if one is not other and other.value:
-                partners.setdefault((one.key, other.value.scale), set()).add(other.key)
+            if one is not other:
+                partners.setdefault((one.key, _scale(other)), set()).add(other.key)
     return partners
 
 
 def _is_of(item: Item, scale: str) -> bool:
-    return item.value is not None and item.value.scale == scale
+    return item.value is not None and _scale(item) == scale

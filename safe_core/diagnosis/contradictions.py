@@ -120,13 +120,16 @@ class Contradictions:
         around, denied = told.around(), told.is_denied()
         least = _most_shared(around, self._places(self.said, told.item.key))
         others = [at for at in clause if at.at != told.at and not at.item.value]
+        others_told = [
+            at for key in against & self._narrative.holding.keys() for at in self._places(self._narrative, key)
+        ]
         for found in (at for key in opposites for at in self._places(self.said, key)):
             common = _shared_there(around, found, in_sentence=True)
-            told_too = _most_shared(found.around(), self._places(self._narrative, found.item.key))
+            told_too = _most_shared(found.around(), others_told)
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
             is_about = _is_about(found, others) or _is_within(found, others)
             is_other = is_claimed and is_about and not self._is_told_as(found)
-            if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told)):
+            if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told, others_told)):
                 return found
         return None
 
@@ -149,12 +152,12 @@ class Contradictions:
         its = found.company() - _LITTLE
         return bool(its) and any(its <= at.company() for at in self._places(self._narrative, found.item.key))
 
-    def _is_in_place_of(self, found: At, told: At) -> bool:
+    def _is_in_place_of(self, found: At, told: At, others: Sequence[At]) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
         clause, its = in_clause(told.around()), in_clause(found.around())
         common = shared(clause, its)
         least = _most_shared(clause, self._places(self.said, told.item.key), in_clause)
-        return common > max(least, _most_shared(its, self._places(self._narrative, found.item.key), in_clause))
+        return common > max(least, _most_shared(its, others, in_clause))
 
     def _places(self, where: Sentences, key: str) -> list[At]:
         held = islice(where.holding.get(key, ()), self._most)
@@ -190,9 +193,9 @@ class Contradictions:
 
 def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
     """Tell whether a clause of the output is about what a clause of the narrative tells, and not about other ones."""
-    its = in_clause(found.around())
-    common = shared(its, in_clause(told.around()))
-    return common > _most_shared(its, others, in_clause)
+    its = found.clause()
+    common = shared(its, told.clause())
+    return all(common > shared(its, other.clause()) for other in others)
 
 
 def is_rival(one: At, other: At) -> bool:
@@ -263,9 +266,8 @@ def _says_little(item: Item) -> bool:
 
 
 def _claims(found: At, *, denied: bool) -> bool:
-    """Tell whether a word is claimed, or denied, in a sentence that denies nothing else."""
-    denies = any(item.role == "negation" for item in found.sentence.items)
-    return found.is_denied() if denied else not denies
+    """Tell whether a word is claimed, or denied, in a clause that denies nothing else."""
+    return found.is_denied() if denied else not (found.is_denied() or found.is_beside_denial())
 
 
 def _values(where: Sentences) -> Values:

@@ -44,7 +44,7 @@ _CARRIERS = word_set(
 )
 """The words after which a preposition leads on to what is denied: "no evidence of", "not consistent with"."""
 _PSEUDO = word_set(
-    "further increase increased change changes necessarily cause caused drain doubt longer reduction decrease "
+    "further increase increased change changes necessarily cause caused drain doubt reduction decrease "
     "improvement exclude excluding eliminate rule document record recognise recognize notice mention address explain "
     "clarify treat communicate miss overlook"
 )
@@ -303,6 +303,8 @@ def _takes_back(place: Place, at: int, *, is_predicate: bool) -> bool:
     if folded in _TAKING_BACK:
         is_whole = folded != "ruled" or place.folded(at + 1) == "out"
         return is_whole and (is_predicate or _closes(place, at))
+    if folded == "no":  # "breathless no longer"
+        return place.folded(at + 1) == "longer" and _closes(place, at + 1)
     if folded not in NOT_WORDS and folded != "never":
         return False
     following = takewhile(lambda after: not place.items[after].pause, range(at + 1, len(place.items)))

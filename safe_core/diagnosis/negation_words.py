@@ -26,12 +26,13 @@ _CONCERNS = word_set("concern concerns")
 _MODALS = word_set("may might")
 _WORRIED = word_set("expressed voiced family parent parents mother father patient relatives")
 _RULED = word_set("rule rules ruled ruling")
+_OUTSIDE = word_set("reach range date sight view stock use service control danger proportion")
 _UNTIL_WITHIN = 10  # words between "not" and the "until" that takes it back
 
 
 def may_negate(folded: str) -> bool:
     """Tell whether a word negates among some neighbours."""
-    return folded in _RULED or folded in NEGATIONS
+    return folded in _RULED or folded in NEGATIONS or folded == "out"
 
 
 def may_claim(folded: str) -> bool:
@@ -43,21 +44,27 @@ def is_negation(cut: Sequence[Word], at: int) -> bool:
     """Tell whether a word negates.
 
     "Not … until" says when something was, "not without" that there was some, "not only" that there was more, "no. 4"
-    which one it was: none of them is a negation.
+    which one it was: none of them is a negation. What is "out of reach" is not within reach.
     """
-    folded = cut[at].folded
-    if folded in _RULED:
-        return _folded(cut, at + 1) == "out"
+    folded, after = cut[at].folded, _folded(cut, at + 1)
     if folded not in NEGATIONS:
-        return False
-    after = _folded(cut, at + 1)
+        if folded in _RULED:
+            return after == "out"
+        return _is_outside(cut, at) and not (at and _folded(cut, at - 1) in NOT_WORDS)
     if folded == "no":
         return not (after[:1].isdecimal() and _folded(cut, at + 2) not in UNITS)
     if folded in DENIALS and at and _folded(cut, at - 1) in NOT_WORDS:
         return False
-    if folded in NOT_WORDS and (after in DENIALS or after == "only"):
+    if folded in NOT_WORDS and (after in DENIALS or after == "only" or _is_outside(cut, at + 1)):
         return False
     return folded not in NOT_WORDS or not _until_follows(cut, at)
+
+
+def _is_outside(cut: Sequence[Word], at: int) -> bool:
+    """Tell whether a word begins "out of reach" or the like, perhaps "out of the reach"."""
+    if _folded(cut, at) != "out" or _folded(cut, at + 1) != "of":
+        return False
+    return not _OUTSIDE.isdisjoint((_folded(cut, at + 2), _folded(cut, at + 3)))
 
 
 _MAY_CLAIM = frozenset(("early", *_SIGNS, *_CHANGES, *CERTAINTY_CLASSES))

@@ -43,11 +43,12 @@ _ANTONYMS = {
         "soft | hard rigid",
         "dry | wet moist weeping",
         "started begun commenced continued resumed restarted | stopped discontinued withdrawn withheld ceased",
+        "started begun commenced resumed restarted | held paused suspended",
         "stopped discontinued withdrawn | increased reduced halved doubled",
         "started begun commenced | completed finished ended",
         "inserted placed | removed",
         "divided severed | preserved spared",
-        "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken",
+        "intact undamaged uninjured | injured injury damaged damage torn tear ruptured rupture broken cracked",
         "gained gain | lost loss",
         "rose risen increased | fell fallen dropped",
         "flexion | extension",
@@ -188,7 +189,7 @@ def denied_parts(word: str) -> tuple[str, ...]:
     if word.startswith(_NO_DENIALS) or not word.startswith(_DENYING_PREFIXES):
         return ()
     parts = ((prefix, word.removeprefix(prefix)) for prefix in _DENYING_PREFIXES if word.startswith(prefix))
-    return tuple(part for prefix, part in parts if len(part) > _SHORTEST and _may_deny(prefix, part))
+    return tuple(part for prefix, part in parts if len(part) + (prefix == "un") > _SHORTEST and _may_deny(prefix, part))
 
 
 def _are_turned(one: str, other: str) -> bool:

@@ -20,6 +20,7 @@ from safe_core.diagnosis.lexicon import (
     STOPPED,
 )
 from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
+from safe_core.diagnosis.number_words import has_number_words, with_numbers
 from safe_core.diagnosis.values import Value, may_begin_value, value_at
 from safe_core.diagnosis.words import Word, lengths_by_first_word, stem
 
@@ -84,7 +85,10 @@ def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[I
     """Give the items of a text, or of its words from `start` on, sentence by sentence."""
     sentence: list[Item] = []
     shouts = text.isupper()
-    if not _SPELLED_OUT.keys().isdisjoint([word.folded for word in cut]):
+    folded_words = [word.folded for word in cut]
+    if has_number_words(folded_words):
+        cut = with_numbers(text, cut)
+    if not _SPELLED_OUT.keys().isdisjoint(folded_words):
         spelled = ((word, _SPELLED_OUT.get(word.folded, (word.folded,))) for word in cut)
         cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
     at, end = 0, start

@@ -1,6 +1,6 @@
 """The words of a narrative that a term asks for, and what stands around a word."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
@@ -16,6 +16,7 @@ TELLING: Final = frozenset(("content", "value"))
 PARTING: Final = word_set("and but while whereas then")
 _PARTING_CONTEXTS: Final = PARTING | word_set("or nor because as")
 """What is listed with a word, or why it is so, says little of it: "no rash or fever", "not given because …"."""
+_PARTING_CLAUSES: Final = _PARTING_CONTEXTS | {"with"}  # "bulging with the uvula pushed to the left"
 _COPULAS: Final = word_set("is are was were been")
 _NO_ONE: Final = word_set("no neither none nobody nothing")
 _HARDLY: Final = word_set(
@@ -57,12 +58,33 @@ class At(NamedTuple):
         near = (*self._outwards(-1), *self._outwards(1))
         return {item.key for item, counts in near if counts == _SAME_CLAUSE}
 
-    def _outwards(self, step: int) -> Iterator[tuple[Item, int]]:
+    def clause(self) -> Around:
+        """Give the words of the clause alone; "164 on …" is the creatinine of "88 in June and 164 on …", too."""
+        near = (*self._outwards(-1, _PARTING_CLAUSES), *self._outwards(1, _PARTING_CLAUSES))
+        items = [item for item, counts in near if counts == _SAME_CLAUSE]
+        return {root(item): _SAME_CLAUSE for item in (*items, *self._head())}
+
+    def _head(self) -> list[Item]:
+        """Give what stands before the value of the clause before, if nothing stands before this one in its own."""
+        items, start = self.sentence.items, self._clause_start(self.at)
+        if any(item.role == "content" for item in items[start : self.at]):
+            return []
+        before = next((at for at in range(start - 1, max(-1, start - 1 - _NEAR), -1) if items[at].value), None)
+        told = [] if before is None else items[self._clause_start(before) : before]
+        return [item for item in told if item.role in TELLING]
+
+    def _clause_start(self, at: int) -> int:
+        items = self.sentence.items
+        while at and not items[at].pause and items[at - 1].folded not in PARTING:
+            at -= 1
+        return at
+
+    def _outwards(self, step: int, parting: Collection[str] = _PARTING_CONTEXTS) -> Iterator[tuple[Item, int]]:
         items, counts, left = self.sentence.items, _SAME_CLAUSE, _NEAR
         places = range(self.at + 1, len(items)) if step > 0 else range(self.at - 1, -1, -1)
         for place in places:
             item = items[place]
-            if item.folded in _PARTING_CONTEXTS or items[place if step > 0 else place + 1].pause:
+            if item.folded in parting or items[place if step > 0 else place + 1].pause:
                 counts = _SAME_SENTENCE
             if item.role in TELLING and item.folded not in REFUSALS:
                 yield item, counts

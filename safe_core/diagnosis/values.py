@@ -50,11 +50,11 @@ def _numbered(names: str, start: int) -> dict[str, int]:
 
 
 _DEGREES = word_set("degree degrees")
-_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio", "rate"))
+_BARE = frozenset(("bare", "ordinal", "grade", "numbered day", "ratio", "rate", "year"))
 
 _NUMBERS = {
     "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90, "hundred": 100, "dozen": 12,
+    "eighty": 80, "ninety": 90, "hundred": 100, "dozen": 12, "thousand": 1000,
 }  # fmt: skip
 _NUMBERS |= _numbered(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -111,7 +111,7 @@ _DAYS_BY = {"same": "same", "next": "next", "following": "next", "previous": "pr
 _FIXED = _fixed_values(
     ("day", "near day", "today yesterday tomorrow"),
     ("time", "clock", "12:00=noon,midday 00:00=midnight"),
-    ("time", "part of the day", "morning afternoon evening night=night,nights,overnight"),
+    ("time", "part of the day", "morning afternoon evening night=night,nights,overnight,tonight"),
     ("grade", "severity", "mild=mild,mildly moderate=moderate,moderately severe=severe,severely minor major trivial"),
     ("grade", "depth", "superficial=superficial,superficially deep=deep,deeply"),
     ("grade", "course", "acute=acute,acutely chronic=chronic,chronically"),
@@ -123,16 +123,18 @@ _FIXED = _fixed_values(
     ("side", "inner or outer", "medial=medial,medially lateral=lateral,laterally"),
     ("side", "front or back", "anterior=anterior,anteriorly posterior=posterior,posteriorly"),
     ("side", "palm or back", "volar=volar,palmar dorsal=dorsal,dorsally"),
-    ("side", "above or below", "above below=below,beneath,underneath"),
+    ("side", "above or below", "above below=below,beneath,underneath,under_the"),
     ("side", "inside or outside", "inner=inner,internal outer=outer,external"),
-    ("route", "route", "oral=oral,orally,by_mouth,per_os,po intravenous=intravenous,intravenously,iv"),
-    ("route", "route", "intramuscular=intramuscular,intramuscularly,im"),
-    ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc"),
-    ("route", "route", "sublingual=sublingual,sublingually topical=topical,topically"),
-    ("route", "route", "rectal=rectal,rectally inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
+    ("route", "route", "oral=oral,orally,by_mouth,per_os,po topical=topical,topically"),
+    ("route", "route", "intravenous=intravenous,intravenously,iv,into_a_vein,into_the_vein"),
+    ("route", "route", "intramuscular=intramuscular,intramuscularly,im,into_a_muscle,into_the_muscle"),
+    ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc,under_the_skin"),
+    ("route", "route", "sublingual=sublingual,sublingually,under_the_tongue"),
+    ("route", "route", "rectal=rectal,rectally,per_rectum,by_the_back_passage"),
+    ("route", "route", "inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
     ("route", "anaesthesia", "general=ga"),
 )
-_FIXED_FIRST = frozenset(spelling.partition(" ")[0] for spelling in _FIXED)
+_FIXED_LENGTHS = lengths_by_first_word(_FIXED)
 _ANAESTHETICS = word_set("general spinal epidural regional local")
 _SIDE_LETTERS = {"l": _FIXED["left"], "r": _FIXED["right"]}
 _GRADE_NOUNS = word_set(
@@ -151,6 +153,7 @@ _HOURS = word_set("h hr hrs hours")
 _HOURS_LONG = _HOURS | {"hour"}
 _RANGES = word_set("to or and")
 _DASHES = word_set("- \u2011 \u2013 \u2014")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ORDINAL_ENDINGS = word_set("st nd rd th")
 _BEFORE_LEAVING = word_set("he she they who was were had has been be")
@@ -274,13 +277,14 @@ def _clock_in_words(spot: Spot) -> Value | None:
     if after != "past" and not (after == "to" and "at" in {spot.folded(-1), spot.folded(-2)}):
         return None
     first = spot.folded()
-    minute, hour = _PARTS_OF_HOUR.get(first, _whole_number(first)), _whole_number(spot.folded(2))
+    minute, hour = _PARTS_OF_HOUR.get(first, whole_number(first)), whole_number(spot.folded(2))
     if not (minute and minute < 60 and hour and hour < 24):
         return None
     return _time(hour, minute, 3) if after == "past" else _time(hour - 1, 60 - minute, 3)
 
 
-def _whole_number(folded: str) -> int | None:
+def whole_number(folded: str) -> int | None:
+    """Give the number that a word is, in digits or in letters."""
     return _NUMBERS.get(folded, int(folded[:9]) if folded.isdecimal() else None)
 
 
@@ -305,7 +309,7 @@ def _ordinal(spot: Spot) -> Value | None:
 
 def _numbered_day(spot: Spot) -> Value | None:
     """Read the 2 of "day 2" and "POD 2"."""
-    number = _whole_number(spot.folded())
+    number = whole_number(spot.folded())
     if spot.folded(-1) not in {"day", "pod"} or number is None or spot.folded(1) in UNITS:
         return None
     return Value("day", "numbered day", str(number), 1)
@@ -320,7 +324,7 @@ def _out_of(spot: Spot) -> Value | None:
         length = 3
     else:
         return None
-    numbers = _whole_number(spot.folded()), _whole_number(spot.folded(length - 1))
+    numbers = whole_number(spot.folded()), whole_number(spot.folded(length - 1))
     return None if None in numbers else Value("number", "ratio", f"{numbers[0]}/{numbers[1]}", length)
 
 
@@ -329,7 +333,7 @@ def _grade_number(spot: Spot) -> Value | None:
     first, letter = spot.folded(), spot.folded(1)
     if not _follows_grade_noun(spot) or letter in UNITS:
         return None
-    number = _whole_number(first)
+    number = whole_number(first)
     if number is None:
         return Value("grade", "grade", first[:40], 1)
     if len(letter) == 1 and letter in "abcd" and spot.before(1) == "":
@@ -348,7 +352,7 @@ def _times(spot: Spot) -> Value | None:
     """Read how often something is: "twice daily", "three times a week"."""
     if spot.folded(1) not in _AFTER_TIMES:  # as most
         return None
-    number, length = _whole_number(spot.folded()), 1
+    number, length = whole_number(spot.folded()), 1
     length += spot.folded(length) == "times"
     if length == 1 and spot.folded() not in _COUNTS:  # "15 a day" are fifteen of something
         return None
@@ -499,6 +503,17 @@ def _month(spot: Spot) -> Value | None:
     return None
 
 
+def _year(spot: Spot) -> Value | None:
+    """Read the year of "in 2015", "since 2015" and "March 2015"."""
+    first = spot.folded()
+    if len(first) != 4 or not _YEAR.fullmatch(first):  # as most
+        return None
+    before = spot.folded(-1)
+    is_dated = before in _BEFORE_MONTH or before in _MONTHS
+    is_alone = spot.folded(1) not in UNITS and (spot.before(1) or "").strip() not in _DASHES
+    return Value("number", "year", first, 1) if is_dated and is_alone else None
+
+
 def _day_of_month(spot: Spot) -> Value | None:
     """Read "12 March", "12th of March" and "twelfth of March"."""
     first = spot.folded()
@@ -542,7 +557,11 @@ def _fixed(spot: Spot) -> Value | None:
         return None
     if first == "both" and "and" in (spot.folded(2), spot.folded(3), spot.folded(4)):
         return None
-    return _FIXED.get(first) or _FIXED.get(f"{first} {spot.folded(1)}")
+    for length in _FIXED_LENGTHS[first]:
+        phrase = first if length == 1 else " ".join([spot.folded(step) for step in range(length)])
+        if value := _FIXED.get(phrase):
+            return value
+    return None
 
 
 def _lettered(spot: Spot) -> Value | None:
@@ -573,7 +592,7 @@ def _is_departure(spot: Spot) -> bool:
         return False
     before, after = spot.folded(-1), spot.folded(1)
     is_verb = before in _BEFORE_LEAVING and (after.endswith("ing") or after in _AFTER_LEAVING)
-    return after in {"the", "without", "against", "at", "before"} or is_verb
+    return after in {"the", "without", "against", "at", "before", "open", "alone"} or is_verb
 
 
 def _comparison(spot: Spot) -> Value | None:
@@ -611,13 +630,13 @@ _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
         _quantity,
     ),
 )
-_OF_DIGITS = (_date, *_OF_NUMBER_WORDS)
+_OF_DIGITS = (_date, _year, *_OF_NUMBER_WORDS)
 # Each with the test of the first word, without which it gives nothing.
 _OF_WORDS: tuple[tuple[_Reading, Callable[[str], bool]], ...] = (
     (_comparison, _COMPARISON_LENGTHS.__contains__),
     (_day, frozenset((*_DAYS, *_DAYS_BY, *_MONTHS)).__contains__),
     (_roman_grade, _is_roman),
-    (_fixed, _FIXED_FIRST.__contains__),
+    (_fixed, _FIXED_LENGTHS.__contains__),
     (_lettered, _LETTERED.__contains__),
     (_anaesthetic, _ANAESTHETICS.__contains__),
     (_side_letter, _SIDE_LETTERS.__contains__),

@@ -8,6 +8,7 @@ from typing import Final
 from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
 from safe_core.diagnosis.bound_values import otherwise_bound
 from safe_core.diagnosis.certainty_changes import changed_certainty
+from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
@@ -69,9 +70,8 @@ class Judge:
         if also_in:
             return Judgement("prompt")
         if kind in _SAYS_IT:
-            said = wording(evidence, ())
-            return Judgement("look" if in_narrative == "yes" and self._is_reworded(said) else "term")
-        told = [] if self._narrative is None else told_words(evidence.term, self._narrative)
+            return Judgement("look" if in_narrative == "yes" and self._is_unsure(evidence) else "term")
+        told = self._told(evidence)
         if contradicting := self._contradicting(evidence, told):
             return contradicting
         if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):
@@ -81,6 +81,14 @@ class Judge:
         is_settled = _is_rule(evidence.term.items) or self._has_told(finding, told)
         is_doubtful = BY_KIND[kind] == "look" and not is_settled
         return Judgement("look" if is_doubtful else self._of_wording(evidence, told))
+
+    def _told(self, evidence: Evidence) -> list[At]:
+        return [] if self._narrative is None else told_words(evidence.term, self._narrative)
+
+    def _is_unsure(self, evidence: Evidence) -> bool:
+        """Tell whether a passage that has all of a term may say it with another verb, or something else."""
+        said = wording(evidence, ())
+        return self._is_reworded(said) or _may_mean_otherwise(evidence, said, self._told(evidence))
 
     def _has_told(self, finding: Finding, told: Sequence[At]) -> bool:
         """Tell whether the value that stands for that of a term is another one of the narrative."""
@@ -104,7 +112,7 @@ class Judge:
         if self._is_reworded(said):
             return "look"
         if said.is_whole:
-            return "term"
+            return "look" if _may_mean_otherwise(evidence, said, told) else "term"
         return "look" if is_paraphrased(evidence.term, evidence.read, evidence.most_sentences) else "prompt"
 
     def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Judgement | None:
@@ -157,6 +165,14 @@ class Judge:
             return False
         foreign = len(foreign_words(match, self._narrative))
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
+
+
+def _may_mean_otherwise(evidence: Evidence, said: Wording, told: Sequence[At]) -> bool:
+    """Tell whether each passage that has all of a term may mean something else."""
+    whole = [match for match in evidence.matches[:MOST_TRIED] if match.term.core <= match.keys]
+    if whole:
+        return all(may_mean_otherwise([match], told) for match in whole)
+    return may_mean_otherwise(said.pieces, told)
 
 
 def _is_rule(items: Sequence[Item]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
@@ -11,21 +11,26 @@ from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.kinds import Evidence
 from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
 from safe_core.diagnosis.measures import measure_of
+from safe_core.diagnosis.opposites import denied_parts
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word
 from safe_core.diagnosis.sentences import ROOT
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value
-from safe_core.diagnosis.words import word_set
+from safe_core.diagnosis.words import stem, word_set
 
 _MOST_PIECES: Final = 3
 _MOST_COMPARED: Final = 32  # words of a term that are looked for in another form
 _WANTED: Final = frozenset(("content", "value", "certainty", "affirmation"))
 
+_FALLS: Final = frozenset(("lowest", "nadir", "minimum", "fell to", "dropped to", "dipped to", "down to"))
+_RISES: Final = frozenset(("highest", "peak", "peaked", "maximum", "rose to", "climbed to", "reached"))
 _SAID_BY: Final = {
     "above or below above": word_set("over"),
     "above or below below": word_set("under"),
     "grow": word_set("culture cultures swab swabs"),
+    **dict.fromkeys(map(stem, word_set("lowest nadir minimum")), _FALLS),
+    **dict.fromkeys(map(stem, word_set("highest peak maximum")), _RISES),
 }
 """The key of a word of a term → the words of which one says it: "E. coli in blood cultures" grew there."""
 
@@ -99,7 +104,7 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
     """Give those of the wanted items that a passage has, in whatever form."""
     classes = {WEAK_WORDS[item.key] for item in match.items if item.key in WEAK_WORDS}
     is_found = any(item.folded in FOUND_WORDS for item in match.items)
-    words = {item.folded for item in match.items}
+    told = _words_and_pairs(match.items) if any(item.key in _SAID_BY for item in wanted) else set()
     measured = {measure_of(item.key) for item in match.items} - {None} if _has_number(match) else set()
     spare = [item.value for item in match.items if item.value and item.key not in match.term.needed]
     held = frozenset(
@@ -108,12 +113,45 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
         if item.key in match.keys
         or WEAK_WORDS.get(item.key) in classes
         or (item.role == "affirmation" and is_found)
-        or not words.isdisjoint(_SAID_BY.get(item.key, ()))
+        or not told.isdisjoint(_SAID_BY.get(item.key, ()))
         or measure_of(item.key) in measured
         or (item.value and any(_is_without_unit(item.value, other) for other in spare))
     )
     others = [item for item in wanted if item not in held][:_MOST_COMPARED]
-    return held | held_in_other_form(match.term, others, match.sentence) if others else held
+    if not others:
+        return held
+    return held | held_in_other_form(match.term, others, match.sentence) | _denied_otherwise(match, others)
+
+
+def _words_and_pairs(items: Sequence[Item]) -> set[str]:
+    words = [item.folded for item in items]
+    return {*words, *map(" ".join, pairwise(words))}
+
+
+def _denied_otherwise(match: Match, lacking: Sequence[Item]) -> set[Item]:
+    """Give the words that the term denies and the passage has with a prefix that does, or the other way round.
+
+    "Not displaced" is "undisplaced"; so is it that way.
+    """
+    term, sentence = match.term, match.sentence
+    may_deny = any(item.role == "negation" for item in term.items)
+    held: set[Item] = set()
+    for item in lacking:
+        if item.role == "content" and may_deny and is_denied_at(_place(term.text, term.items, term.items.index(item))):
+            forms = (part for other in match.items for part in denied_parts(other.folded))
+            held |= {item for part in forms if is_same_word(item.folded, part)}
+        elif item.role == "content" and sentence.may_deny and (parts := denied_parts(item.folded)):
+            forms = (
+                other.folded
+                for at, other in enumerate(match.items)
+                if is_denied_at(_place(sentence.element.text, match.items, at))
+            )
+            held |= {item for form in forms for part in parts if is_same_word(form, part)}
+    return held
+
+
+def _place(text: str, items: Sequence[Item], at: int) -> Place:
+    return Place(text, items, at, at)
 
 
 def _has_number(match: Match) -> bool:
@@ -146,11 +184,13 @@ def _agrees(match: Match) -> bool:
     term = match.term
     if not any(item.role == "negation" for item in (*term.items, *match.items)):
         return True
-    places = {item.key: at for at, item in enumerate(match.items) if item.role == "content"}
+    places = {
+        item.key: at for at, item in enumerate(match.items) if item.role == "content" and item.key not in WEAK_WORDS
+    }
     found = ((at, places.get(item.key, _place_in_other_form(item, places))) for at, item in enumerate(term.items))
     return all(
-        is_denied_at(Place(term.text, term.items, at, at))
-        == is_denied_at(Place(match.sentence.element.text, match.items, place, place))
+        is_denied_at(_place(term.text, term.items, at))
+        == is_denied_at(_place(match.sentence.element.text, match.items, place))
         for at, place in found
         if place is not None
     )

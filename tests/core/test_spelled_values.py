@@ -39,3 +39,22 @@ def test_a_spelled_value_is_the_written_one(spelled: str, written: str) -> None:
 def test_what_looks_like_a_spelled_value_stays(text: str) -> None:
     assert plain(text) == text
     assert not [*spelled_in(text)]
+
+
+@pytest.mark.parametrize(
+    ("spelled", "written"),
+    [
+        *SPELLINGS[:6],
+        ("four thousand pounds", "4000 pounds"),
+        ("three thousand two hundred grams", "3200 g"),
+        ("a hundred and ten thousand", "110000"),
+        ("5 thousand units", "5000 units"),
+        ("two dozen ticks", "24 ticks"),
+        ("5000 two times", "5000 2 times"),
+        ("100 two hours later", "100 2 hours later"),
+        ("twenty one-litre bags", "20 1-litre bags"),
+    ],
+)
+def test_a_diagnosis_reads_a_spelled_number_as_the_written_one(spelled: str, written: str) -> None:
+    found, expected = ([item.key for item in Term(text).items if item.value] for text in (spelled, written))
+    assert found == expected
