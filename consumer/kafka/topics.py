@@ -243,11 +243,11 @@ def _differences_of_cases(spec: TopicSpec, topic: TopicDescription) -> list[str]
     policy = topic.settings.get("cleanup.policy", "compact")
     if policy != "compact":
         found.append(
-            f"{spec.name} has cleanup.policy={policy}, compact is recommended: otherwise retention deletes test cases"
+            f"{spec.name} has cleanup.policy={policy}; compact is recommended: otherwise retention deletes test cases"
         )
     if topic.partitions != CASES_PARTITIONS:
         found.append(
-            f"{spec.name} has {count_of(topic.partitions, 'partition')}, {CASES_PARTITIONS} is recommended: "
+            f"{spec.name} has {count_of(topic.partitions, 'partition')}; {CASES_PARTITIONS} is recommended: "
             "otherwise readers may see part of a batch while it is published"
         )
     return found

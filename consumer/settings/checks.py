@@ -45,7 +45,7 @@ def _inverted_thresholds(settings: Settings, given: Layer) -> Iterator[str]:
         if getattr(settings, review) > getattr(settings, enough):
             low = _named(review, settings, given, default=f"{criterion} review")
             high = _named(enough, settings, given, default=f"{criterion} pass")
-            yield f"the review threshold ({low}) is above the pass threshold ({high}); lower the one or raise the other"
+            yield f"{low}: this review threshold is above the pass threshold, {high}; lower the one or raise the other"
 
 
 def _repeated_topics(settings: Settings, given: Layer) -> Iterator[str]:

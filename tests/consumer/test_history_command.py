@@ -235,7 +235,9 @@ def test_what_a_folder_has_besides_reports_is_named(tmp_path: Path, capsys: pyte
     report(tmp_path / "run.json", {"T1": "Pass"})
     (tmp_path / "broken.json").write_text('{"report_ty', encoding="utf-8")
     assert main(["history", str(tmp_path)]) == 0
-    assert f"1 file skipped, because it is no report of safe score: {tmp_path}/broken.json" in capsys.readouterr().err
+    assert (
+        f"1 file skipped, because it is not a report of safe score: {tmp_path}/broken.json" in capsys.readouterr().err
+    )
 
 
 def test_the_console_keeps_to_80_columns_and_cuts_names_in_the_middle(

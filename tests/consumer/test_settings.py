@@ -326,7 +326,7 @@ REFUSED_FILES = [
     ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
     (
         '{"thresholds": {"CR": {"review": 0.9}}}',
-        "the review threshold (thresholds.CR.review=0.9) is above the pass threshold (CR pass 0.8 (default))",
+        "safe.config.json: thresholds.CR.review=0.9: this review threshold is above the pass threshold, CR pass 0.8",
     ),
     ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0; write numbers from 0 up, not all 0"),
     ('{"weights": {"CR": 0, "AH": 0, "AC": 0}}', "weights: the sum of the weights is 0; write numbers from 0 up, not"),
@@ -489,13 +489,13 @@ UNFIT = [
     (
         {"CR_REVIEW": "0.9"},
         (
-            "the review threshold (SAFE_V0_CR_REVIEW=0.9) is above the pass threshold (CR pass 0.8 (default)); "
+            "SAFE_V0_CR_REVIEW=0.9: this review threshold is above the pass threshold, CR pass 0.8 (default); "
             "lower the one or raise the other"
         ),
     ),
     (
         {"AC_PASS": "0.4"},
-        "the review threshold (AC review 0.5 (default)) is above the pass threshold (SAFE_V0_AC_PASS=0.4)",
+        "AC review 0.5 (default): this review threshold is above the pass threshold, SAFE_V0_AC_PASS=0.4",
     ),
     ({"INPUT_TOPIC": "t", "DEAD_LETTER_TOPIC": "t"}, "SAFE_V0_DEAD_LETTER_TOPIC=t is the same topic as SAFE_V0_INPUT"),
     ({"RESULT_TOPIC": "safe.v0.state"}, "SAFE_V0_RESULT_TOPIC=safe.v0.state is the same topic as state topic safe."),

@@ -123,7 +123,7 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
             NARRATIVE,
             "The narrative says this word for word",
         ),
-        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "No words of the narrative say the same"),
+        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "No phrase of the narrative can replace"),
     ],
 )
 def test_look_says_why_the_term_was_not_replaced(
@@ -187,7 +187,7 @@ def test_what_is_there_is_not_replaced(files: tuple[Path, Path], capsys: pytest.
     assert main([*options, str(better)]) == 0, "the same content again"
     (better / "b1.json").write_text("{}", encoding="utf-8")
     assert main([*options, str(better)]) == 3
-    assert "already exists, with other content" in capsys.readouterr().err
+    assert "already exists, with different content" in capsys.readouterr().err
     assert main([*options, str(better), "--force"]) == 0
     assert main([*options, str(outputs)]) == 3
     assert "is not a folder" in capsys.readouterr().err
