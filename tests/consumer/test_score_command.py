@@ -122,7 +122,7 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("no outputs in the folder", safe_score(outputs="nothing"), {}, "nothing holds neither reports (.json) nor events"),
     ("a test_id twice", safe_score(outputs="twice.json"), {}, "more than one output for 1 test_id; choose with --on-"),
     ("expectations absent", safe_score(batch="broken"), {}, "A-9: cases/broken.json, test_cases[0]: expectations are"),
-    ("review above pass", safe_score(), {"SAFE_V0_CR_REVIEW": "0.9"}, "SAFE_V0_CR_REVIEW=0.9: this review threshold is above"),
+    ("review above pass", safe_score(), {"SAFE_V0_CR_REVIEW": "0.9"}, "SAFE_V0_CR_REVIEW=0.9: this review threshold"),
     ("weights all zero", safe_score("--config", "zero.json"), {}, "zero.json: weights: the sum of the weights is 0"),
     ("NaN in the environment", safe_score(), {"SAFE_V0_AC_PASS": "nan"}, "SAFE_V0_AC_PASS=nan cannot be used"),
     ("NaN in the file", safe_score("--config", "nan.json"), {}, "NaN is not a number of JSON"),
