@@ -395,7 +395,7 @@ def test_whoever_may_describe_configurations_is_warned_of_them(cluster: Cluster,
     cluster.outside.set_topic_config(TOPICS.scored, "retention.ms", "604800000")
 
     assert "retention.ms" not in blind
-    assert f"{TOPICS.scored} has retention.ms=3600000, 604800000 is recommended" in seeing
+    assert f"{TOPICS.scored} has retention.ms=3600000; 604800000 is recommended" in seeing
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

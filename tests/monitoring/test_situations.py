@@ -125,7 +125,9 @@ SITUATIONS: Mapping[str, Series] = {
     "an incomplete batch is bad: one of a thousand cases became a dead letter": batch(
         failed=700, passed=299, complete=0
     ),
-    "a batch is bad whose size the service of test cases does not tell": batch(failed=700, passed=300, complete=None),
+    "a batch is bad, and its size is unknown because its test cases come from a service": batch(
+        failed=700, passed=300, complete=None
+    ),
     "a backlog of a million is worked off within hours": lag(f"1000000-5000x{MINUTES}") | latency(3_000, 1),
     "the lag swings between 990,000 and 1,000,000 for hours": lag(in_turns(1_000_000, 990_000)) | latency(3_000, 1),
     "one result in five takes longer than half a minute": latency(3_000, 0.2),
@@ -135,7 +137,9 @@ SITUATIONS: Mapping[str, Series] = {
         "b", **{of_worker("b", "safe_restore_failures_total"): "0x59 0+4x120"}
     ),
     "a partition is not served": waiting("b"),
-    "the source of test cases is away": {name: values for worker in WORKERS for name, values in waiting(worker).items()}
+    "the source of test cases is unavailable": {
+        name: values for worker in WORKERS for name, values in waiting(worker).items()
+    }
     | traffic(0)
     | latency(0, 0)
     | lag("0x59 0+3000x120"),
