@@ -33,9 +33,10 @@ from consumer.offline.proposals import Proposal
 from consumer.offline.scored_run import CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage
 from consumer.offline.whole_files import write_whole
-from consumer.text import named, natural_order
+from consumer.text import named, natural_order, quoted
 from safe_core import LABELS, Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
 from safe_core.diagnosis import Passage
+from safe_core.matching_rule import normalise
 from safe_core.narrative_digests import digest_of_narrative
 
 
@@ -127,6 +128,16 @@ class ReviewedCase:
     def decided(self) -> int:
         """How many of its items are decided."""
         return sum(item.decision is not None and item.decision.decides for item in self.items)
+
+    def decision_in_words(self, item: Item) -> str:
+        """Say what was decided, and which of a person's own terms the narrative lacks; "" if nothing was."""
+        if item.decision is None:
+            return ""
+        told = normalise(self.explanation.narrative or "")
+        own = item.decision.replacement if told and item.decision.choice == "edited" else ()
+        foreign = [quoted(term) for term in own if normalise(term) not in told]
+        warning = f"; not in the narrative: {', '.join(foreign)}" if foreign else ""
+        return item.decision.in_words() + warning
 
     @cached_property
     def texts(self) -> SideBySide:

@@ -175,8 +175,9 @@ class _Server:
                 number, sent.item, sent.choice, by=self._by, at=self._now(), seen=sent.seen,
                 comment=sent.comment.strip(), replacement=sent.replacement,
             )  # fmt: skip
-        decision = self._review.cases[number].items[sent.item].decision
-        seen, words = ("", "") if decision is None else (decision.at, decision.in_words())
+        case = self._review.cases[number]
+        item = case.items[sent.item]
+        seen, words = "" if item.decision is None else item.decision.at, case.decision_in_words(item)
         return web.json_response({"seen": seen, "words": words, "to_apply": self._review.to_apply})
 
     async def _decide_case(self, request: web.Request) -> web.Response:

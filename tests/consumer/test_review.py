@@ -117,6 +117,8 @@ def test_an_edit_says_to_what(review: Review) -> None:
     decision = review.cases[0].items[0].decision
     assert decision is not None
     assert decision.in_words() == 'edited to "arrived", "at "18:00"" by ann, 2026-01-02'
+    told = review.cases[0].decision_in_words(review.cases[0].items[0])
+    assert told == f'{decision.in_words()}; not in the narrative: "at "18:00""', "a person may, but is told"
 
 
 def test_each_term_is_shown_once_with_what_can_be_done_about_it(tmp_path: Path) -> None:

@@ -87,6 +87,48 @@ async def test_j_and_k_lead_through_terms_and_cases(chrome: Browser, review: Rev
         await tab.until("document.querySelector('h1').textContent.includes('T1')")
 
 
+async def test_n_leads_to_the_terms_that_nobody_has_decided_on(chrome: Browser, review: Review) -> None:
+    async with served(review, by="ann") as address, chrome.tab() as tab:
+        is_at = "document.readyState === 'complete' && document.querySelector('.item.current')?.dataset.item === '{}'"
+        await tab.open(address)
+        await tab.press("n")
+        await tab.until(is_at.format(0))
+        await tab.press("j", "r")
+        await decided(tab, 1, "rejected")
+        await tab.open(f"{address}case/1")
+        await tab.press("n")
+        await tab.until("document.getElementById('nothing-left').textContent === 'No later term is undecided.'")
+        await tab.open(f"{address}case/0")
+        await tab.press("a")
+        await decided(tab, 0, "accepted")
+        await tab.press("j", "w")
+        await decided(tab, 1, "nothing is decided")
+        await tab.open(address)
+        await tab.press("n")
+        await tab.until(is_at.format(1))
+
+
+async def test_a_comment_goes_with_its_decision_and_keys_work_again_when_a_field_is_left(
+    chrome: Browser, review: Review
+) -> None:
+    async with served(review, by="ann") as address, chrome.tab() as tab:
+        await tab.open(f"{address}case/0")
+        await tab.press("r", "c")
+        await tab.write("too long")
+        await tab.press("Enter", "w")
+        await decided(tab, 0, "nothing is decided")
+        await tab.press("r")
+        await decided(tab, 0, "rejected")
+        await tab.press("u", "y")
+        await tab.write("white hand")
+        await tab.press("Enter", "?")
+        await tab.until("document.querySelector('#verdict .decided').textContent.includes('unsafe by ann')")
+        assert await tab.evaluate("document.activeElement.id") == "keys"
+    [term], [case] = kept(review)["terms"], kept(review)["cases"]
+    assert "comment" not in term
+    assert case["comment"] == "white hand"
+
+
 async def test_an_edit_is_saved_and_applied_to_the_batch_file(chrome: Browser, review: Review) -> None:
     async with served(review, by="ann") as address, chrome.tab() as tab:
         await tab.open(f"{address}case/0")
@@ -99,6 +141,7 @@ async def test_an_edit_is_saved_and_applied_to_the_batch_file(chrome: Browser, r
         assert await tab.text("#to-apply") == "1 accepted term change"
         await tab.evaluate("document.getElementById('apply').click()")
         await tab.until("document.getElementById('status').textContent.startsWith('Written: b1.json')")
+        assert await tab.text("#to-apply") == "0 accepted term changes"
     [first, _] = json.loads((review.folder / "b1.json").read_text(encoding="utf-8"))["test_cases"]
     signals = first["expectations"]["signal_generation"]["must_find_signals"]
     assert signals == ["arrived at the clinic", "at 18:00 on Sunday"]

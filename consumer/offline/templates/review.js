@@ -60,15 +60,20 @@
       });
       item.dataset.seen = said.seen;
       if (choice !== "commented") form.querySelector(".editor").hidden = true;
+      if (choice === "withdrawn") form.elements.comment.value = "";
+      if (choice !== "commented") item.toggleAttribute("data-undecided", choice === "withdrawn");
       item.querySelector('[data-choice="withdrawn"]').hidden = said.seen === "";
       tell(output, said.words || "withdrawn: nothing is decided", false);
+      output.scrollIntoView({ block: "nearest" });
     });
   };
 
   const edit = (item) => {
     const editor = item.querySelector(".editor");
     editor.hidden = false;
-    editor.querySelector("textarea").focus();
+    const text = editor.querySelector("textarea");
+    text.focus();
+    text.setSelectionRange(text.value.length, text.value.length);
   };
 
   const judge = (verdict) => {
@@ -79,6 +84,7 @@
       const said = await send(`${number}/verdict`, { verdict, seen: form.dataset.seen, test_id: testId, comment });
       form.dataset.seen = said.seen;
       form.dataset.verdict = said.seen ? verdict : "";
+      if (verdict === "withdrawn") form.elements.comment.value = "";
       form.querySelector('button[data-verdict="withdrawn"]').hidden = said.seen === "";
       tell(output, said.words || "withdrawn: there is no verdict", false);
     });
@@ -95,6 +101,25 @@
     if (place >= 0 && place < items.length) select(place);
     else if (step > 0) sent.then(() => document.getElementById("next")?.click());
     else if (step < 0 && current <= 0) sent.then(() => document.getElementById("previous")?.click());
+  };
+
+  // The next term that nobody has decided on: on this page, or on the next page that has one.
+  const undecided = "#undecided";
+  const moveToUndecided = () => {
+    const place = items.findIndex((item, at) => at > current && item.hasAttribute("data-undecided"));
+    if (place >= 0) select(place);
+    else if (testId) sent.then(() => openNext(document.getElementById("next")));
+    else openNext(document.querySelector("[data-undecided] a"));
+  };
+  const openNext = (link) => {
+    if (link) location.assign(link.href + undecided);
+    else tell(document.getElementById("nothing-left"), "No later term is undecided.", false);
+  };
+
+  const help = () => {
+    const keysHelp = document.getElementById("keys");
+    keysHelp.focus();
+    keysHelp.scrollIntoView({ block: "nearest" });
   };
 
   const nothing = {
@@ -123,7 +148,11 @@
     s: () => judge("safe"),
     u: () => judge("unsafe"),
     v: () => document.querySelector('button[data-verdict="withdrawn"]:not([hidden])')?.click(),
+    y: () => document.getElementById("verdict").elements.comment.focus(),
+    n: moveToUndecided,
+    "?": help,
   };
+  const keysOfTheList = new Set(["n", "?"]);
 
   for (const item of items) {
     item.addEventListener("click", (event) => {
@@ -155,12 +184,16 @@
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.matches("input, textarea")) {
-      if (event.key === "Escape") (items[current] ?? event.target).focus();
-      else if (event.key === "Enter" && event.target.matches("input")) event.target.blur();
+      const isDone = event.key === "Escape" || (event.key === "Enter" && event.target.matches("input"));
+      if (!isDone) return;
+      event.target.blur(); // which keeps a comment
+      const editor = event.target.closest(".editor");
+      if (editor) editor.hidden = true;
+      items[current]?.focus();
       return;
     }
     const action = keys[event.key];
-    if (!action || !testId) return;
+    if (!action || !(testId || keysOfTheList.has(event.key))) return;
     event.preventDefault();
     action();
   });
@@ -171,12 +204,21 @@
     apply.disabled = true;
     return attempt(status, async () => {
       const { written } = await send("apply", {});
-      tell(status, `Written: ${written.join(", ")}. The cases were scored again.`, false);
-      document.getElementById("to-apply").textContent = "0 accepted term changes";
+      sessionStorage.setItem("written", `Written: ${written.join(", ")}. The cases were scored again.`);
+      location.reload(); // labels and counts are others now
     }).finally(() => {
       if (status.classList.contains("problem")) apply.disabled = false;
     });
   });
+  const written = apply && sessionStorage.getItem("written");
+  if (written) {
+    sessionStorage.removeItem("written");
+    tell(document.getElementById("status"), written, false);
+  }
 
-  if (items.length) select(0);
+  if (location.hash === undecided && testId) {
+    history.replaceState(null, "", location.pathname); // a page that is loaded again begins at its first term
+    moveToUndecided();
+  }
+  if (items.length && current < 0) select(0);
 })();
