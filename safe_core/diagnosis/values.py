@@ -150,7 +150,9 @@ _COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])[.]?([0-5]\d)")
 _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
-_HOURS_LONG = _HOURS | {"hour"}
+_WEEKS = word_set("week weeks wk wks")
+_SMALLER = {UNITS[unit]: UNITS[part] for unit, part in (("hour", "minute"), ("week", "day"), ("year", "month"))}
+_LATE = 20  # weeks of gestation that nobody takes for something else
 _RANGES = word_set("to or and")
 _DASHES = word_set("- \u2011 \u2013 \u2014")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -414,7 +416,7 @@ def _quantity(spot: Spot) -> Value | None:
         return Value("number", "rate", f"{number:g}", length)
     if after in UNITS and spot.before(1) != "/":
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
-        return _and_minutes(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
+        return _and_smaller(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
     return _range_begin(spot, number) or _counted(spot, number)
 
 
@@ -442,13 +444,26 @@ def _half(spot: Spot) -> Value | None:
     return _measured(0.5, spot.folded(length - 1), length) if spot.folded(length - 1) in UNITS else None
 
 
-def _and_minutes(spot: Spot, hours: float) -> Value | None:
-    """Read "1 h 50 min" and "1 hour and 50 minutes"."""
+def _and_smaller(spot: Spot, number: float) -> Value | None:
+    """Read "1 h 50 min", "1 hour and 50 minutes" and "41 weeks and 3 days"."""
     at = 3 if spot.folded(2) == "and" else 2
-    minutes, unit = spot.folded(at), UNITS.get(spot.folded(at + 1))
-    if spot.folded(1) not in _HOURS_LONG or not minutes.isdecimal() or unit != UNITS["minutes"]:
+    larger, further, name = UNITS[spot.folded(1)], whole_number(spot.folded(at)), spot.folded(at + 1)
+    smaller = _SMALLER.get(larger)
+    if smaller is None or further is None or UNITS.get(name) != smaller:
         return None
-    return _measured(60 * hours + int(minutes[:9]), "minutes", at + 2)
+    return _measured(number * larger.size / smaller.size + further, name, at + 2)
+
+
+def _plus(spot: Spot) -> Value | None:
+    """Read the "3+" of a dipstick, and the weeks and days of "41+3" and "9+5 weeks"; "3+ hours" is a duration."""
+    first, days, sign = spot.folded(), spot.folded(1), (spot.before(1) or "").strip()
+    if not first.isdecimal() or len(first) > 2:
+        return None
+    if sign == "+" and len(days) == 1 and "0" <= days <= "6":
+        has_unit = spot.folded(2) in _WEEKS
+        return _measured(7 * int(first) + int(days), "days", 2 + has_unit) if has_unit or int(first) >= _LATE else None
+    is_sign = spot.text[spot.words[spot.at].end :][:1] == "+" and days not in UNITS and not days[:1].isdecimal()
+    return Value("grade", "plus", first, 1) if is_sign else None
 
 
 def _is_number(folded: str) -> bool:
@@ -565,12 +580,14 @@ def _fixed(spot: Spot) -> Value | None:
 
 
 def _lettered(spot: Spot) -> Value | None:
-    """Read "group B" and "hepatitis C"."""
-    letter = spot.folded(1)
-    if len(letter) != 1 or letter in "ivx" or spot.before(1) != " " or not spot.at_step(1).is_capitalised:
+    """Read "group B", "group was AB" and "hepatitis C"."""
+    at = 2 if spot.folded(1) in {"is", "was"} else 1
+    letter = spot.folded(at)
+    is_one = len(letter) == 1 or letter == "ab"
+    if not is_one or letter in "ivx" or spot.before(at) != " " or not spot.at_step(at).is_capitalised:
         return None  # "stage I" is a number
-    is_alone = letter.isalpha() and (spot.before(2) != "" or not spot.folded(2)[:1].isdecimal())  # "vitamin B12"
-    return Value("grade", f"{spot.folded()} letter", letter, 2) if is_alone else None
+    is_alone = letter.isalpha() and (spot.before(at + 1) != "" or not spot.folded(at + 1)[:1].isdecimal())  # "B12"
+    return Value("grade", f"{spot.folded()} letter", letter, at + 1) if is_alone else None
 
 
 def _anaesthetic(spot: Spot) -> Value | None:
@@ -625,6 +642,7 @@ _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
         _times,
         _ordinal,
         _numbered_day,
+        _plus,
         _out_of,
         _grade_number,
         _quantity,
