@@ -61,9 +61,10 @@ def has_other_account(told: At, narrative: Sentences, said: Sentences) -> bool:
     mine = told.item.value
     if mine is None or told.item.key in said.holding:
         return False
-    first = max(0, told.sentence.number - 1)
-    near = (item for sentence in narrative.sentences[first : first + 3] for item in sentence.items)
-    rivals = {item.key for item in near if item.value and mine.is_alternative(item.value) and item.key in said.holding}
+    numbers = {told.sentence.number, *(sentence.number for sentence in narrative.holding.get(told.item.key, ()))}
+    near = {number + step for number in numbers for step in (-1, 0, 1)} & {*range(len(narrative.sentences))}
+    items = (item for number in sorted(near) for item in narrative.sentences[number].items)
+    rivals = {item.key for item in items if item.value and mine.is_alternative(item.value) and item.key in said.holding}
     return any(are_two_accounts(told, key, narrative) for key in rivals)
 
 
