@@ -37,7 +37,7 @@ _WORDS: Final = {
     "vaccination": "jab jabs immunisation immunisations immunization immunizations vaccine vaccines",
     "clot": "thrombus thrombi",
     "stones": "calculus calculi",
-    "tumour": "neoplasm neoplasms tumor tumors",
+    "tumour": "neoplasm neoplasms",
     "normal": "unremarkable",
     "periods": "menses menstruation",
     # parts of the body

@@ -29,6 +29,7 @@ _SAID_BY: Final = {
     "above or below above": word_set("over"),
     "above or below below": word_set("under"),
     "grow": word_set("culture cultures swab swabs"),
+    "down": frozenset(("fell from", "dropped from", "decreased from", "reduced from")),  # "92, down from 121"
     **dict.fromkeys(map(stem, word_set("lowest nadir minimum")), _FALLS),
     **dict.fromkeys(map(stem, word_set("highest peak maximum")), _RISES),
 }
