@@ -131,7 +131,8 @@ _FIXED = _fixed_values(
     ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc,under_the_skin"),
     ("route", "route", "sublingual=sublingual,sublingually,under_the_tongue"),
     ("route", "route", "rectal=rectal,rectally,per_rectum,by_the_back_passage"),
-    ("route", "route", "inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
+    ("route", "route", "inhaled=inhaled,inhalation nebulised=nebulised,nebulized vaginal=vaginally,per_vaginam"),
+    ("route", "route", "intranasal=intranasal,intranasally intrathecal=intrathecal,intrathecally"),
     ("route", "anaesthesia", "general=ga"),
 )
 _FIXED_LENGTHS = lengths_by_first_word(_FIXED)
@@ -456,13 +457,16 @@ def _and_smaller(spot: Spot, number: float) -> Value | None:
 
 def _plus(spot: Spot) -> Value | None:
     """Read the "3+" of a dipstick, and the weeks and days of "41+3" and "9+5 weeks"; "3+ hours" is a duration."""
-    first, days, sign = spot.folded(), spot.folded(1), (spot.before(1) or "").strip()
+    end = spot.words[spot.at].end
+    if "+" not in spot.text[end : end + 2]:  # as most
+        return None
+    first, days = spot.folded(), spot.folded(1)
     if not first.isdecimal() or len(first) > 2:
         return None
-    if sign == "+" and len(days) == 1 and "0" <= days <= "6":
+    if (spot.before(1) or "").strip() == "+" and len(days) == 1 and "0" <= days <= "6":
         has_unit = spot.folded(2) in _WEEKS
         return _measured(7 * int(first) + int(days), "days", 2 + has_unit) if has_unit or int(first) >= _LATE else None
-    is_sign = spot.text[spot.words[spot.at].end :][:1] == "+" and days not in UNITS and not days[:1].isdecimal()
+    is_sign = spot.text[end] == "+" and days not in UNITS and not days[:1].isdecimal()
     return Value("grade", "plus", first, 1) if is_sign else None
 
 
