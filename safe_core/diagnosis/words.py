@@ -211,7 +211,7 @@ def _bare(word: str) -> str:
         word = word[:-2] + "r"
     if len(word) > 5 and word.endswith("at"):  # evaluate, evaluation
         word = word[:-2]
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiousl":
+    if len(word) > 3 and word[-1] == word[-2] and (word[-1] not in "aeiousl" or (len(word) > 5 and word[-1] == "l")):
         word = word[:-1]
     return word[:-1] + "i" if word[-1] == "y" and len(word) > 3 else word
 
