@@ -104,7 +104,7 @@ _ANTONYMS = {
         "clear | cloudy turbid",
         "sensitive susceptible | resistant",
         "normal unremarkable | reduced impaired diminished raised enlarged swollen rose risen increased elevated",
-        "normal unremarkable | fell fallen dropped decreased deranged",
+        "normal unremarkable | fell fallen dropped decreased deranged high low",
         "typical | atypical",
         "symmetrical symmetric | asymmetrical asymmetric",
         "ischaemic | haemorrhagic",
