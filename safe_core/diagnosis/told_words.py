@@ -74,7 +74,9 @@ class At(NamedTuple):
     def _head(self) -> list[Item]:
         """Give what stands before the value of the clause before, if nothing stands before this one in its own."""
         items, start = self.sentence.items, self._clause_start(self.at)
-        if any(item.role == "content" and item.key not in WEAK_WORDS for item in items[start : self.at]):
+        own = items[start : self.at]
+        has_subject = any(item.role == "content" and item.key not in WEAK_WORDS for item in own)
+        if has_subject and own[0].folded not in _COPULAS:  # "and was uploaded on 3 March" has none
             return []
         before = next((at for at in range(start - 1, max(-1, start - 1 - _NEAR), -1) if items[at].value), None)
         told = [] if before is None else items[self._clause_start(before) : before]
