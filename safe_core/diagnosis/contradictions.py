@@ -204,14 +204,16 @@ def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
 
     There, another sentence has all of its clause, or it has the verb that the told value does not have ("reported").
     """
-    company, clause = found.company(), in_clause(found.around()).keys()
-    if any(not company.isdisjoint(opposites_of(key)) for key in told.company()):  # "normal before", "fell after"
-        return True
-    elsewhere = (at for at in places if at.sentence is not told.sentence)
-    if clause and any(clause <= at.around().keys() for at in elsewhere):
-        return True
-    verbs = found.verbs() - told.verbs()
-    return any(not verbs.isdisjoint(at.verbs()) for at in places)
+    if places:
+        clause = in_clause(found.around()).keys()
+        elsewhere = (at for at in places if at.sentence is not told.sentence)
+        if clause and any(clause <= at.around().keys() for at in elsewhere):
+            return True
+        verbs = found.verbs() - told.verbs()
+        if any(not verbs.isdisjoint(at.verbs()) for at in places):
+            return True
+    company = found.company()  # "normal before", "fell after"
+    return any(not company.isdisjoint(opposites_of(key)) for key in told.company())
 
 
 def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
