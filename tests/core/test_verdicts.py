@@ -67,12 +67,12 @@ MADE = json.loads((LABELS / "made_verdicts.json").read_text(encoding="utf-8"))
 When M12 to M31 were first tried, 26 of their 40 were met. Since then all of them have been tuned on.
 """
 DEVELOPED = json.loads((LABELS / "developed_verdicts.json").read_text(encoding="utf-8"))
-"""1,130 further misses, labelled by the one who wrote the rules, before any was tried; some labels allow two verdicts.
+"""1,207 further misses, labelled by the one who wrote the rules, before any was tried; some labels allow two verdicts.
 
 The groups were tried one after the other, and the rules were changed by what one showed before the next was tried: all
 but D12 and D17 have been tuned on. D01 to D05 were written before any rule was changed. D13 and D16 have a sentence or
 two for each rule that set E below asked for, D18 several for each that F asked for, and all three sentences that the
-rules must leave alone; D14, D15 and D17 are whole narratives.
+rules must leave alone; D14, D15, D17 and a part of D18 are whole narratives.
 """
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
 """625 misses in six sets, written and labelled by six people who had seen neither the rules nor each other's labels.
@@ -109,7 +109,7 @@ GROUPS = {
     "D15": (65, 47, 52, 59),
     "D16": (100, 57, 87, 93),
     "D17": (38, 31, 34, 34),
-    "D18": (154, 103, 137, 142),
+    "D18": (231, 156, 206, 214),
 }
 _DECIDED = {"term", "output"}
 
@@ -172,5 +172,6 @@ def test_few_verdicts_decide_wrongly_and_few_leave_it_to_a_person() -> None:
         "D07-05c",  # "four weeks later" and "after four weeks": the label leaves it to a person
         "D07-12b",  # "no harm came to" and "was not harmed", likewise
         "D08-11a",  # the signals say it rightly, the summary wrongly
+        "D18-168",  # "attended the sleep clinic" and "severe sleep apnoea" have one word in common, and each a date
     }
     assert sum(each.said == "look" for each in verdicts) <= 0.15 * len(verdicts)
