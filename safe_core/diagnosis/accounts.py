@@ -61,9 +61,10 @@ def has_other_account(told: At, narrative: Sentences, said: Sentences) -> bool:
     mine = told.item.value
     if mine is None or told.item.key in said.holding:
         return False
-    numbers = {told.sentence.number, *(sentence.number for sentence in narrative.holding.get(told.item.key, ()))}
-    near = {number + step for number in numbers for step in (-1, 0, 1)} & {*range(len(narrative.sentences))}
-    items = (item for number in sorted(near) for item in narrative.sentences[number].items)
+    again = islice(narrative.holding.get(told.item.key, ()), _MOST_PLACES)
+    numbers = {told.sentence.number, *(sentence.number for sentence in again)}
+    near = {at for number in numbers for at in range(max(0, number - 1), min(number + 2, len(narrative.sentences)))}
+    items = (item for at in near for item in narrative.sentences[at].items)
     rivals = {item.key for item in items if item.value and mine.is_alternative(item.value) and item.key in said.holding}
     return any(are_two_accounts(told, key, narrative) for key in rivals)
 
