@@ -152,7 +152,12 @@ _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
 _WEEKS = word_set("week weeks wk wks")
-_SMALLER = {UNITS[unit]: UNITS[part] for unit, part in (("hour", "minute"), ("week", "day"), ("year", "month"))}
+_SMALLER = {
+    name: UNITS[smaller]
+    for larger, smaller in (("hour", "minute"), ("week", "day"), ("year", "month"))
+    for name, unit in UNITS.items()
+    if unit == UNITS[larger]
+}
 _LATE = 20  # weeks of gestation that nobody takes for something else
 _RANGES = word_set("to or and")
 _DASHES = word_set("- \u2011 \u2013 \u2014")
@@ -447,12 +452,14 @@ def _half(spot: Spot) -> Value | None:
 
 def _and_smaller(spot: Spot, number: float) -> Value | None:
     """Read "1 h 50 min", "1 hour and 50 minutes" and "41 weeks and 3 days"."""
-    at = 3 if spot.folded(2) == "and" else 2
-    larger, further, name = UNITS[spot.folded(1)], whole_number(spot.folded(at)), spot.folded(at + 1)
-    smaller = _SMALLER.get(larger)
-    if smaller is None or further is None or UNITS.get(name) != smaller:
+    smaller = _SMALLER.get(spot.folded(1))
+    if smaller is None:  # as most
         return None
-    return _measured(number * larger.size / smaller.size + further, name, at + 2)
+    at = 3 if spot.folded(2) == "and" else 2
+    further, name = whole_number(spot.folded(at)), spot.folded(at + 1)
+    if further is None or UNITS.get(name) != smaller:
+        return None
+    return _measured(number * UNITS[spot.folded(1)].size / smaller.size + further, name, at + 2)
 
 
 def _plus(spot: Spot) -> Value | None:
