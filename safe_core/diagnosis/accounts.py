@@ -61,9 +61,11 @@ def has_other_account(told: At, narrative: Sentences, said: Sentences) -> bool:
     mine = told.item.value
     if mine is None or told.item.key in said.holding:
         return False
-    first = max(0, told.sentence.number - 1)
-    near = (item for sentence in narrative.sentences[first : first + 3] for item in sentence.items)
-    rivals = {item.key for item in near if item.value and mine.is_alternative(item.value) and item.key in said.holding}
+    again = islice(narrative.holding.get(told.item.key, ()), _MOST_PLACES)
+    numbers = {told.sentence.number, *(sentence.number for sentence in again)}
+    near = {at for number in numbers for at in range(max(0, number - 1), min(number + 2, len(narrative.sentences)))}
+    items = (item for at in near for item in narrative.sentences[at].items)
+    rivals = {item.key for item in items if item.value and mine.is_alternative(item.value) and item.key in said.holding}
     return any(are_two_accounts(told, key, narrative) for key in rivals)
 
 

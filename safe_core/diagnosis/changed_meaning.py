@@ -39,6 +39,7 @@ _CHANGING: Final = by_spelling(
         "in part": "partly poorly hardly barely scarcely intermittently occasionally sometimes",
         "proposed": "recommended suggested proposed offered",
         "off": "off",
+        "on record": "documented recorded",
     }
 )
 """The words that change what a claim says, by what they make of it: one of them on one side only is another claim."""
@@ -132,6 +133,8 @@ def _change(items: Sequence[Item], at: int) -> str | None:
         is_due = at > 0 and items[at - 1].folded == "to" and (at == 1 or items[at - 2].folded != "had")
         return "not so" if is_due else None
     change = _CHANGING.get(folded)
+    if change == "on record":  # what is not recorded may still be so
+        return change if any(item.role == "negation" for item in items) else None
     if change != "former":
         return change
     beside = items[at - 1 : at] if folded == "old" else items[at + 1 : at + 2]

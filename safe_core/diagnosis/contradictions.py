@@ -85,6 +85,8 @@ class Contradictions:
         places = [at for key in keys for at in self._places(self._narrative, key)]
         if _most_shared(around, places) >= common and not _is_nearer(found, told, places):
             return True
+        if _is_another_claim(found, told, places):
+            return True
         said = {told.item.key, *(item.key for item in found.sentence.items)}
         others = (at for at in self._rivals(self._values_told, found) if at.item.key not in said)
         return _most_shared(around, others) > common
@@ -128,7 +130,7 @@ class Contradictions:
             told_too = _most_shared(found.around(), others_told)
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
             is_about = _is_about(found, others) or _is_within(found, others)
-            is_other = is_claimed and is_about and not self._is_told_as(found)
+            is_other = is_claimed and is_about and not self._is_told_as(found, told)
             if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told, others_told)):
                 return found
         return None
@@ -147,10 +149,16 @@ class Contradictions:
                 denied.setdefault(part[:ROOT], []).append((part, key))
         return denied
 
-    def _is_told_as(self, found: At) -> bool:
-        """Tell whether the narrative has a word, too, of all that its clause is about: "a metal stent was placed"."""
+    def _is_told_as(self, found: At, told: At) -> bool:
+        """Tell whether the narrative has a word, too, of all that its clause is about: "a metal stent was placed".
+
+        Of "fractures of the radius and of the ulna", the ulna has one as well.
+        """
         its = found.company() - _LITTLE
-        return bool(its) and any(its <= at.company() for at in self._places(self._narrative, found.item.key))
+        rivals = RIVALS.get(told.item.key, frozenset())
+        places = self._places(self._narrative, found.item.key)
+        companies = (at.company() | (told.company() if at.goes_on_from(told, rivals) else set()) for at in places)
+        return bool(its) and any(its <= company for company in companies)
 
     def _is_in_place_of(self, found: At, told: At, others: Sequence[At]) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
@@ -189,6 +197,23 @@ class Contradictions:
     @cached_property
     def _values_told(self) -> Values:
         return _values(self._narrative)
+
+
+def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
+    """Tell whether a value is said of something else: of an opposite, or as the narrative has it at one of its places.
+
+    There, another sentence has all of its clause, or it has the verb that the told value does not have ("reported").
+    """
+    if places:
+        clause = in_clause(found.around()).keys()
+        elsewhere = (at for at in places if at.sentence is not told.sentence)
+        if clause and any(clause <= at.around().keys() for at in elsewhere):
+            return True
+        verbs = found.verbs() - told.verbs()
+        if any(not verbs.isdisjoint(at.verbs()) for at in places):
+            return True
+    company = found.company()  # "normal before", "fell after"
+    return any(not company.isdisjoint(opposites_of(key)) for key in told.company())
 
 
 def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
@@ -245,7 +270,9 @@ def _clauses(told: Sequence[At]) -> Iterator[list[At]]:
 
 def _is_about(found: At, clause: Sequence[At]) -> bool:
     """Tell whether a sentence has at least half of what a clause tells."""
-    told = {root(at.item) for at in clause if at.item.role in TELLING and not _says_little(at.item)}
+    telling = [at.item for at in clause if at.item.role in TELLING]
+    told = {root(item) for item in telling if not _says_little(item)}
+    told = told or {root(item) for item in telling if item.key not in WEAK_WORDS}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
 

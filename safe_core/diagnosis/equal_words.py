@@ -37,7 +37,7 @@ _WORDS: Final = {
     "vaccination": "jab jabs immunisation immunisations immunization immunizations vaccine vaccines",
     "clot": "thrombus thrombi",
     "stones": "calculus calculi",
-    "tumour": "neoplasm neoplasms tumor tumors",
+    "tumour": "neoplasm neoplasms",
     "normal": "unremarkable",
     "periods": "menses menstruation",
     # parts of the body
@@ -108,6 +108,9 @@ _PHRASES: Final = {
     "ringfinger": "ring finger",
     "littlefinger": "little finger",
     "littletoe": "little toe",
+    "ascendingcolon": "ascending colon",
+    "transversecolon": "transverse colon",
+    "descendingcolon": "descending colon",
     "uptodate": "up to date",
     "permanently": "for good|for ever|forever",
     "ON": "switched on|turned on",

@@ -57,7 +57,7 @@ WEAK_WORDS = {
         "old aged age",
         *("then", "also", "now", "still", "already", "again", "well", "very", "subsequently", "total"),
         "room side level count condition reading value result",
-        "last persist continue stay",
+        "last persist continue stay throughout",
         *("fall drop", "rise"),
     )
     for word in words.split()
@@ -166,10 +166,12 @@ SHORT_FORMS: dict[str, tuple[str, ...]] = {
         ("chloride", "cl"),
         ("sodium", "na"),
         ("blood cultures", "bcx"),
+        ("catheterisation", "cath"),
         ("consultant", "cons"),
         ("diagnosis", "dx"),
         ("fracture", "fx"),
         ("history", "hx"),
+        ("laboratory", "lab"),
         ("lumbar puncture", "lp"),
         ("moderate", "mod"),
         ("myocardial infarction", "mi"),

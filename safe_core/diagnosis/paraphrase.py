@@ -34,5 +34,6 @@ def _says_most(telling: list[Item], sentence: Sentence) -> bool:
 
 
 def is_exact(item: Item) -> bool:
-    """Tell whether an item is a number, a time or a day, which no other word can mean; "tomorrow" is none."""
-    return item.value is not None and item.value.type in _EXACT and item.value.scale != "near day"
+    """Tell whether an item is a number, time, day or numbered grade, which no word can mean; "tomorrow" is none."""
+    value = item.value
+    return value is not None and (value.type in _EXACT or value.scale == "grade") and value.scale != "near day"

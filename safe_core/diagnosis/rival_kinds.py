@@ -41,7 +41,7 @@ _LINES: Final = (
     "atrial | ventricular",
     (
         "oesophagus oesophageal | stomach duodenum duodenal | jejunum jejunal | ileum ileal | caecum caecal | "
-        "sigmoid | rectum rectal"
+        "ascendingcolon | transversecolon | descendingcolon | sigmoid | rectum rectal"
     ),
     "kidney | liver | spleen splenic | pancreas pancreatic | lung",
     "eye | ear | nose",

@@ -5,6 +5,7 @@ from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
+from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentences import CALLED_OFF, ROOT, Sentence, Sentences
@@ -20,7 +21,8 @@ _PARTING_CLAUSES: Final = _PARTING_CONTEXTS | {"with"}  # "bulging with the uvul
 _COPULAS: Final = word_set("is are was were been")
 _NO_ONE: Final = word_set("no neither none nobody nothing")
 _HARDLY: Final = word_set(
-    "poor poorly little less few hardly barely scarcely rarely reduced disturbed disturbs disturb trouble difficulty"
+    "poor poorly little less few hardly barely scarcely rarely reduced disturbed disturbs disturb trouble difficulty "
+    "missing omitted"
 )
 _NEAR: Final = 5  # words on each side of another that say what it is about
 _SAME_CLAUSE, _SAME_SENTENCE = 2, 1  # how much such a word counts
@@ -62,12 +64,19 @@ class At(NamedTuple):
         """Give the words of the clause alone; "164 on …" is the creatinine of "88 in June and 164 on …", too."""
         near = (*self._outwards(-1, _PARTING_CLAUSES), *self._outwards(1, _PARTING_CLAUSES))
         items = [item for item, counts in near if counts == _SAME_CLAUSE]
-        return {root(item): _SAME_CLAUSE for item in (*items, *self._head())}
+        keys = (*map(root, (*items, *self._head())), *self.verbs())
+        return dict.fromkeys(keys, _SAME_CLAUSE)
+
+    def verbs(self) -> set[str]:
+        """Give the keys of the clause's words such as "reported": what happened, and what was said of it, are two."""
+        return {item.key for step in (-1, 1) for item in self._clause(step) if item.role == "lead-in"}
 
     def _head(self) -> list[Item]:
         """Give what stands before the value of the clause before, if nothing stands before this one in its own."""
         items, start = self.sentence.items, self._clause_start(self.at)
-        if any(item.role == "content" for item in items[start : self.at]):
+        own = items[start : self.at]
+        has_subject = any(item.role == "content" and item.key not in WEAK_WORDS for item in own)
+        if has_subject and own[0].folded not in _COPULAS:  # "and was uploaded on 3 March" has none
             return []
         before = next((at for at in range(start - 1, max(-1, start - 1 - _NEAR), -1) if items[at].value), None)
         told = [] if before is None else items[self._clause_start(before) : before]
@@ -91,6 +100,18 @@ class At(NamedTuple):
                 left -= 1
             if not left:
                 return
+
+    def goes_on_from(self, other: "At", listed: Collection[str]) -> bool:
+        """Tell whether a word is said of what an earlier one is said of: "of the radius and of the ulna", "… and fell".
+
+        Further words of their list may stand between.
+        """
+        if self.sentence is not other.sentence or self.at <= other.at:
+            return False
+        between = self.sentence.items[other.at + 1 : self.at]
+        if all(item.role == "connective" or item.key in listed for item in between):
+            return True
+        return not listed and between[-1].folded in PARTING
 
     def is_denied(self) -> bool:
         """Tell whether the sentence denies the word; with "no bed until 21:00" there was one.
@@ -123,7 +144,8 @@ class At(NamedTuple):
     def is_plain(self) -> bool:
         """Tell whether the word is claimed itself: not what may be or is refused, nor the "pain" of "pain relief"."""
         after = next(self._clause(1), None)
-        is_attribute = after is not None and after.role == "content" and not after.folded.endswith("ed")
+        is_done = after is not None and (after.folded.endswith("ed") or after.folded in {"given", "taken"})
+        is_attribute = after is not None and after.role == "content" and not is_done
         unsure = any(item.role == "certainty" or item.folded in REFUSALS for item in self._clause(-1))
         return not (is_attribute or unsure)
 

@@ -131,7 +131,8 @@ _FIXED = _fixed_values(
     ("route", "route", "subcutaneous=subcutaneous,subcutaneously,subcut,sc,under_the_skin"),
     ("route", "route", "sublingual=sublingual,sublingually,under_the_tongue"),
     ("route", "route", "rectal=rectal,rectally,per_rectum,by_the_back_passage"),
-    ("route", "route", "inhaled=inhaled,inhalation nebulised=nebulised,nebulized"),
+    ("route", "route", "inhaled=inhaled,inhalation nebulised=nebulised,nebulized vaginal=vaginally,per_vaginam"),
+    ("route", "route", "intranasal=intranasal,intranasally intrathecal=intrathecal,intrathecally"),
     ("route", "anaesthesia", "general=ga"),
 )
 _FIXED_LENGTHS = lengths_by_first_word(_FIXED)
@@ -150,7 +151,14 @@ _COMPACT_CLOCK = re.compile(r"([01]\d|2[0-3])[.]?([0-5]\d)")
 _HALF_CLOCK = re.compile(r"(\d\d?)(?:[.:](\d\d)?)?")
 _HALVES = {"am": 0, "pm": 12}
 _HOURS = word_set("h hr hrs hours")
-_HOURS_LONG = _HOURS | {"hour"}
+_WEEKS = word_set("week weeks wk wks")
+_SMALLER = {
+    name: UNITS[smaller]
+    for larger, smaller in (("hour", "minute"), ("week", "day"), ("year", "month"))
+    for name, unit in UNITS.items()
+    if unit == UNITS[larger]
+}
+_LATE = 20  # weeks of gestation that nobody takes for something else
 _RANGES = word_set("to or and")
 _DASHES = word_set("- \u2011 \u2013 \u2014")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -414,7 +422,7 @@ def _quantity(spot: Spot) -> Value | None:
         return Value("number", "rate", f"{number:g}", length)
     if after in UNITS and spot.before(1) != "/":
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
-        return _and_minutes(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
+        return _and_smaller(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
     return _range_begin(spot, number) or _counted(spot, number)
 
 
@@ -442,13 +450,31 @@ def _half(spot: Spot) -> Value | None:
     return _measured(0.5, spot.folded(length - 1), length) if spot.folded(length - 1) in UNITS else None
 
 
-def _and_minutes(spot: Spot, hours: float) -> Value | None:
-    """Read "1 h 50 min" and "1 hour and 50 minutes"."""
-    at = 3 if spot.folded(2) == "and" else 2
-    minutes, unit = spot.folded(at), UNITS.get(spot.folded(at + 1))
-    if spot.folded(1) not in _HOURS_LONG or not minutes.isdecimal() or unit != UNITS["minutes"]:
+def _and_smaller(spot: Spot, number: float) -> Value | None:
+    """Read "1 h 50 min", "1 hour and 50 minutes" and "41 weeks and 3 days"."""
+    smaller = _SMALLER.get(spot.folded(1))
+    if smaller is None:  # as most
         return None
-    return _measured(60 * hours + int(minutes[:9]), "minutes", at + 2)
+    at = 3 if spot.folded(2) == "and" else 2
+    further, name = whole_number(spot.folded(at)), spot.folded(at + 1)
+    if further is None or UNITS.get(name) != smaller:
+        return None
+    return _measured(number * UNITS[spot.folded(1)].size / smaller.size + further, name, at + 2)
+
+
+def _plus(spot: Spot) -> Value | None:
+    """Read the "3+" of a dipstick, and the weeks and days of "41+3" and "9+5 weeks"; "3+ hours" is a duration."""
+    end = spot.words[spot.at].end
+    if "+" not in spot.text[end : end + 2]:  # as most
+        return None
+    first, days = spot.folded(), spot.folded(1)
+    if not first.isdecimal() or len(first) > 2:
+        return None
+    if (spot.before(1) or "").strip() == "+" and len(days) == 1 and "0" <= days <= "6":
+        has_unit = spot.folded(2) in _WEEKS
+        return _measured(7 * int(first) + int(days), "days", 2 + has_unit) if has_unit or int(first) >= _LATE else None
+    is_sign = spot.text[end] == "+" and days not in UNITS and not days[:1].isdecimal()
+    return Value("grade", "plus", first, 1) if is_sign else None
 
 
 def _is_number(folded: str) -> bool:
@@ -565,12 +591,14 @@ def _fixed(spot: Spot) -> Value | None:
 
 
 def _lettered(spot: Spot) -> Value | None:
-    """Read "group B" and "hepatitis C"."""
-    letter = spot.folded(1)
-    if len(letter) != 1 or letter in "ivx" or spot.before(1) != " " or not spot.at_step(1).is_capitalised:
+    """Read "group B", "group was AB" and "hepatitis C"."""
+    at = 2 if spot.folded(1) in {"is", "was"} else 1
+    letter = spot.folded(at)
+    is_one = len(letter) == 1 or letter == "ab"
+    if not is_one or letter in "ivx" or spot.before(at) != " " or not spot.at_step(at).is_capitalised:
         return None  # "stage I" is a number
-    is_alone = letter.isalpha() and (spot.before(2) != "" or not spot.folded(2)[:1].isdecimal())  # "vitamin B12"
-    return Value("grade", f"{spot.folded()} letter", letter, 2) if is_alone else None
+    is_alone = letter.isalpha() and (spot.before(at + 1) != "" or not spot.folded(at + 1)[:1].isdecimal())  # "B12"
+    return Value("grade", f"{spot.folded()} letter", letter, at + 1) if is_alone else None
 
 
 def _anaesthetic(spot: Spot) -> Value | None:
@@ -625,6 +653,7 @@ _OF_NUMBER_WORDS: tuple[_Reading, ...] = (
         _times,
         _ordinal,
         _numbered_day,
+        _plus,
         _out_of,
         _grade_number,
         _quantity,

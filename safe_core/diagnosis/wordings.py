@@ -29,10 +29,14 @@ _SAID_BY: Final = {
     "above or below above": word_set("over"),
     "above or below below": word_set("under"),
     "grow": word_set("culture cultures swab swabs"),
+    "down": frozenset(("fell from", "dropped from", "decreased from", "reduced from")),  # "92, down from 121"
     **dict.fromkeys(map(stem, word_set("lowest nadir minimum")), _FALLS),
     **dict.fromkeys(map(stem, word_set("highest peak maximum")), _RISES),
 }
 """The key of a word of a term → the words of which one says it: "E. coli in blood cultures" grew there."""
+
+_REACHING: Final = frozenset(map(stem, word_set("reach amount")))
+"""They only link a number to what has it: "blood loss reached 2 litres" is a blood loss of 2 litres."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
         or (item.role == "affirmation" and is_found)
         or not told.isdisjoint(_SAID_BY.get(item.key, ()))
         or measure_of(item.key) in measured
+        or (item.key in _REACHING and _has_number(match))
         or (item.value and any(_is_without_unit(item.value, other) for other in spare))
     )
     others = [item for item in wanted if item not in held][:_MOST_COMPARED]

@@ -182,6 +182,7 @@ _ENDINGS = tuple(
     )
     for ending in endings.split()
 )
+_AMERICAN = ("iz", "yz")  # mobilized, paralyzed
 _KEPT = ("ss", "us", "is", "ous")  # endings whose last s is no plural
 
 
@@ -199,14 +200,18 @@ def stem(folded: str) -> str:
 
 
 def _bare(word: str) -> str:
-    """Drop a final e and the second of two consonants ("referred", "refer"); y and i, and ae, oe and e, are one."""
+    """Drop a final e and the second of two consonants ("referred", "refer"); y and i, and two spellings, are one."""
     if len(word) > 4:  # oedema, edema
         word = word.replace("ae", "e").replace("oe", "e")
     if len(word) > 3 and word[-1] == "e":
         word = word[:-1]
+    if len(word) > 4 and word.endswith(_AMERICAN):
+        word = word[:-1] + "s"
+    if len(word) > 4 and word.endswith("our"):  # labour, labor
+        word = word[:-2] + "r"
     if len(word) > 5 and word.endswith("at"):  # evaluate, evaluation
         word = word[:-2]
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiousl":
+    if len(word) > 3 and word[-1] == word[-2] and (word[-1] not in "aeiousl" or (len(word) > 5 and word[-1] == "l")):
         word = word[:-1]
     return word[:-1] + "i" if word[-1] == "y" and len(word) > 3 else word
 
