@@ -113,16 +113,23 @@ async def test_a_comment_goes_with_its_decision_and_keys_work_again_when_a_field
 ) -> None:
     async with served(review, by="ann") as address, chrome.tab() as tab:
         await tab.open(f"{address}case/0")
-        await tab.press("r", "c")
+        await tab.press("r")
+        await decided(tab, 0, "rejected")
+        await tab.press("c")
         await tab.write("too long")
-        await tab.press("Enter", "w")
+        await tab.press("Enter")
+        await decided(tab, 0, "too long")
+        await tab.press("w")
         await decided(tab, 0, "nothing is decided")
         await tab.press("r")
         await decided(tab, 0, "rejected")
-        await tab.press("u", "y")
+        await tab.press("u")
+        await tab.until("document.querySelector('#verdict .decided').textContent.includes('unsafe by ann')")
+        before = await tab.evaluate("document.getElementById('verdict').dataset.seen")
+        await tab.press("y")
         await tab.write("white hand")
         await tab.press("Enter", "?")
-        await tab.until("document.querySelector('#verdict .decided').textContent.includes('unsafe by ann')")
+        await tab.until(f"document.getElementById('verdict').dataset.seen !== {json.dumps(before)}")
         assert await tab.evaluate("document.activeElement.id") == "keys"
     [term], [case] = kept(review)["terms"], kept(review)["cases"]
     assert "comment" not in term

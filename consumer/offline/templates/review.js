@@ -92,8 +92,10 @@
 
   const giveReason = () => {
     const form = document.getElementById("verdict");
-    if (form.dataset.verdict) judge(form.dataset.verdict);
-    else tell(form.querySelector(".decided"), "not kept yet: choose Safe or Unsafe", true);
+    sent.then(() => { // a verdict that is under way counts
+      if (form.dataset.verdict) judge(form.dataset.verdict);
+      else tell(form.querySelector(".decided"), "not kept yet: choose Safe or Unsafe", true);
+    });
   };
 
   const move = (step) => {
