@@ -87,7 +87,7 @@ def _disagree(told: At, found: At) -> bool:
     ends = [at for at, item in enumerate(before) if item.pause or item.folded in PARTING]
     clause = before[ends[-1] :] if ends else before
     marks = [at for at, item in enumerate(clause) if _is_mark(item)]
-    if _is_measured_otherwise(one, other, before) or _is_judged_anew(clause):
+    if _is_measured_otherwise(one, other, before) or _is_judged_again(clause):
         return True
     if any(item.folded in _REFERRING for item in clause[:2]) and _has_source(before):  # "…, that would be 24 tablets"
         gap = clause
@@ -117,7 +117,7 @@ def _has_source(clause: Sequence[Item]) -> bool:
     return not words.isdisjoint(_FURTHER | _STATING) or (is_said and not words.isdisjoint(_DOCUMENTS | PEOPLE))
 
 
-def _is_judged_anew(clause: Sequence[Item]) -> bool:
+def _is_judged_again(clause: Sequence[Item]) -> bool:
     """Read "we make it 12%" and "I timed it at nine minutes", with the value next."""
     words = [item.folded for item in clause]
     end = next((at for at in range(len(words) - 1, -1, -1) if words[at] not in {"at", "as"}), -1)

@@ -24,7 +24,7 @@ _TURNING: Final = by_spelling(
         "because": "due because owing causing caused",
     }
 )
-"""The words of which it matters what follows them, by what they say."""
+"""Words whose meaning depends on what follows them, by what they say."""
 
 _AGAINST: Final = {"from": "to", "to": "from"}
 

@@ -102,7 +102,7 @@ def _reason_of_prompt(miss: Miss) -> str:
         return f"It is word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
     if miss.kind == "other_field" and miss.passage:
         place = quotes.element_name(miss.passage)
-        return f"Its content is only where {miss.criterion} does not read, such as in {place}: ask for it in {where}."
+        return f"Only fields that {miss.criterion} does not read have its content ({place}): ask for it in {where}."
     if miss.kind == "absent" or not miss.missing_words:
         lacks = f"Nothing like it is in {where}"
     else:
