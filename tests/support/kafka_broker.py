@@ -1,13 +1,14 @@
 """A real Apache Kafka for the tests: one KRaft node on loopback, from published jars, started and stopped at will."""
 
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 
@@ -24,6 +25,7 @@ CACHE = PROJECT / ".cache" / f"kafka-{KAFKA_VERSION}"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 DOWNLOAD_SECONDS = 600.0
+SERVER_PORTS = (10_000, 32_768)  # Linux gives those above to outgoing connections
 
 # What makes one small node quick to start and its housekeeping quick enough to be tested.
 SETTINGS = {
@@ -64,11 +66,16 @@ class BrokerUnavailableError(Exception):
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a loopback port that nobody listens on at the moment.
+
+    It is not one of those that the system gives to outgoing connections: one of them could take it before its server
+    has started.
+    """
+    while True:
+        port = random.SystemRandom().randrange(*SERVER_PORTS)  # whatever a test has seeded
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def kafka_libs() -> Path:
