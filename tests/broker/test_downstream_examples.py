@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from jsonschema import Draft202012Validator
 
 from consumer.wire.event_schemas import event_schema
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.cloud_events import decoded
+from tests.support.json_schema import draft_2020_12
 from tests.support.node import node_project, run
 from tests.support.outside import Outgoing, Outside, Record, Topics
 from tests.support.site import Site
@@ -133,12 +133,12 @@ def test_every_published_output_is_read_as_an_event_with_its_trace(finished: Sit
     for record in published:
         event = decoded(record.key, record.value, record.headers)
         assert (event.type, event.source) == ("factory:generation:output", "/factory-cli")
-        Draft202012Validator(event_schema("input")).validate(event.payload)
+        draft_2020_12()(event_schema("input")).validate(event.payload)
 
 
 @pytest.mark.parametrize("kind", ["result", "report"])
 def test_somebody_elses_decoder_reads_every_event_and_its_schema_fits(finished: Site, kind: str) -> None:
-    schema = Draft202012Validator(event_schema(kind))
+    schema = draft_2020_12()(event_schema(kind))
     records = _events(finished, kind)
     assert len(records) >= len(BATCHES)
     for record in records:

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from jsonschema import Draft7Validator
 
 from consumer.cli.options import EventName
 from consumer.settings import Settings
@@ -14,6 +13,7 @@ from consumer.wire.event_schemas import event_schema
 from consumer.wire.headers import REPORT_TYPE, RESULT_TYPE
 from tests.support.cases import event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of, with_headers
+from tests.support.json_schema import draft_7
 from tests.support.node import node_project, run
 
 PROJECT = Path(__file__).parents[2]
@@ -106,8 +106,8 @@ def test_every_example_fits_its_message(document: Json) -> None:
         assert each["examples"], each["id"]
         for example in each["examples"]:
             assert example["payload"] is not None
-            Draft7Validator(each["payload"]).validate(example["payload"])
-            Draft7Validator(each["headers"]).validate(example["headers"] or {})
+            draft_7()(each["payload"]).validate(example["payload"])
+            draft_7()(each["headers"]).validate(example["headers"] or {})
 
 
 @pytest.fixture
@@ -126,11 +126,11 @@ def test_what_safe_writes_fits_its_message(document: Json, records: list[Written
     assert written
     for record in written:
         headers = {header: (content or b"").decode() for header, content in record.headers}
-        Draft7Validator(described["headers"]).validate(headers)
+        draft_7()(described["headers"]).validate(headers)
         if name != "deadLetter":
-            Draft7Validator(described["payload"]).validate(json.loads(record.value or b""))
+            draft_7()(described["payload"]).validate(json.loads(record.value or b""))
             key = DOCUMENT["components"]["schemas"]["batchKey"]
-            Draft7Validator(key).validate((record.key or b"").decode())
+            draft_7()(key).validate((record.key or b"").decode())
 
 
 @pytest.mark.parametrize("name", ["result", "report"])
@@ -138,10 +138,8 @@ def test_a_header_of_another_form_does_not_fit(document: Json, name: str) -> Non
     described = message(document, name)
     headers = described["examples"][0]["headers"]
     for header in headers.keys() - {"traceparent"}:
-        assert not Draft7Validator(described["headers"]).is_valid({**headers, header: None})
-        assert not Draft7Validator(described["headers"]).is_valid(
-            {key: headers[key] for key in headers.keys() - {header}}
-        )
+        assert not draft_7()(described["headers"]).is_valid({**headers, header: None})
+        assert not draft_7()(described["headers"]).is_valid({key: headers[key] for key in headers.keys() - {header}})
 
 
 def test_payloads_are_the_committed_schemas(document: Json) -> None:

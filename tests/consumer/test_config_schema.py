@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
@@ -14,12 +14,17 @@ from consumer.settings import FILE_KEYS, Loaded, Settings, load
 from consumer.settings.file import FILE_NAME, without_comments
 from consumer.settings.schema import configuration_schema
 from safe_core import DEFAULT_POLICY
+from tests.support.json_schema import draft_2020_12
 
 CONFIG = Path(__file__).parents[2] / "config"
 SCHEMA = configuration_schema()
-VALIDATOR = Draft202012Validator(SCHEMA)
 
 REGENERATE = "safe config schema > config/safe.config.schema.json"
+
+
+@cache
+def validator() -> Any:
+    return draft_2020_12()(SCHEMA)
 
 
 def loaded(document: object, folder: Path) -> Loaded:
@@ -43,8 +48,8 @@ def test_the_committed_schema_is_what_the_command_prints(capsys: pytest.CaptureF
 
 
 def test_the_schema_is_one_of_its_draft() -> None:
-    assert SCHEMA["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
-    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == draft_2020_12().META_SCHEMA["$id"]
+    draft_2020_12().check_schema(SCHEMA)
 
 
 def test_every_key_has_a_description() -> None:
@@ -74,7 +79,7 @@ def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
 def test_the_defaults_that_it_shows_are_those_of_the_settings(tmp_path: Path) -> None:
     document = defaults(SCHEMA)
     assert set(document) == set(SCHEMA["properties"]) - {"$schema"}
-    VALIDATOR.validate(document)
+    validator().validate(document)
     written_out = loaded(document, tmp_path)
     assert written_out.settings == Settings()
     assert written_out.policy.fingerprint == DEFAULT_POLICY.fingerprint
@@ -86,7 +91,7 @@ def test_an_override_has_no_defaults_since_what_it_leaves_out_is_as_outside() ->
 
 def test_the_configuration_file_in_the_repository_fits_and_names_the_schema() -> None:
     document = json.loads(without_comments((CONFIG / FILE_NAME).read_text(encoding="utf-8")))
-    VALIDATOR.validate(document)
+    validator().validate(document)
     assert (CONFIG / document["$schema"]).samefile(CONFIG / "safe.config.schema.json")
     load({"config": CONFIG / FILE_NAME}, {})
 
@@ -111,7 +116,7 @@ OF_THE_SPECIFICATION = """
 
 
 def test_the_sample_of_the_specification_fits_and_loads(tmp_path: Path) -> None:
-    VALIDATOR.validate(json.loads(without_comments(OF_THE_SPECIFICATION)))
+    validator().validate(json.loads(without_comments(OF_THE_SPECIFICATION)))
     (tmp_path / FILE_NAME).write_text(OF_THE_SPECIFICATION, encoding="utf-8")
     assert load({}, {}, tmp_path).policy.default.weights.AH == 1.5
 
@@ -143,7 +148,7 @@ TAKEN: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("document", TAKEN, ids=lambda document: json.dumps(document)[:60])
 def test_a_right_document_is_taken_by_schema_and_loader(tmp_path: Path, document: dict[str, Any]) -> None:
-    VALIDATOR.validate(document)
+    validator().validate(document)
     loaded(document, tmp_path)
 
 
@@ -197,7 +202,7 @@ REFUSED: list[Any] = [
 
 @pytest.mark.parametrize("document", REFUSED, ids=lambda document: json.dumps(document)[:60])
 def test_a_wrong_document_is_refused_by_schema_and_loader(tmp_path: Path, document: object) -> None:
-    assert not VALIDATOR.is_valid(document)
+    assert not validator().is_valid(document)
     with pytest.raises(ConfigurationError):
         loaded(document, tmp_path)
 
@@ -221,7 +226,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("text", "problem"), BEYOND)
 def test_some_rules_only_the_loader_knows(tmp_path: Path, text: str, problem: str) -> None:
-    VALIDATOR.validate(json.loads(text))
+    validator().validate(json.loads(text))
     (tmp_path / FILE_NAME).write_text(text)
     with pytest.raises(ConfigurationError, match=problem):
         load({}, {}, tmp_path)
@@ -243,5 +248,5 @@ WRITTEN_OTHERWISE: list[dict[str, Any]] = [
 def test_what_is_written_otherwise_than_editors_advise_is_taken_all_the_same(
     tmp_path: Path, document: dict[str, Any]
 ) -> None:
-    assert not VALIDATOR.is_valid(document)
+    assert not validator().is_valid(document)
     loaded(document, tmp_path)

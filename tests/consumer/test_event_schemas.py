@@ -3,12 +3,12 @@
 import copy
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 import pytest
-from jsonschema import Draft7Validator, Draft202012Validator
 
 from consumer.cli.main import main
 from consumer.cli.options import EventName
@@ -21,6 +21,7 @@ from consumer.worker.report_size import STEPS
 from safe_core import DEFAULT_POLICY, MAX_ID_LENGTH, Policy
 from tests.support.cases import event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of
+from tests.support.json_schema import draft_7, draft_2020_12
 
 SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 EVENTS = get_args(EventName)
@@ -54,9 +55,9 @@ def test_nothing_else_is_committed_there() -> None:
 @pytest.mark.parametrize("name", EVENTS)
 def test_a_schema_is_one_of_its_draft_and_means_the_same_in_the_older_one_of_asyncapi(name: str) -> None:
     schema = event_schema(name)
-    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
-    Draft202012Validator.check_schema(schema)
-    Draft7Validator.check_schema(schema)
+    assert schema["$schema"] == draft_2020_12().META_SCHEMA["$id"]
+    draft_2020_12().check_schema(schema)
+    draft_7().check_schema(schema)
     of_both_drafts = {
         "$schema", "title", "description", "examples", "type", "enum", "const", "properties", "required", "items",
         "additionalProperties", "$id", "minimum", "maximum", "minLength", "maxLength", "maxItems", "pattern", "format",
@@ -71,7 +72,7 @@ def test_every_field_has_a_description_and_the_example_fits(name: str) -> None:
     assert fields
     assert not [key for key, inner in fields if not inner["description"].endswith((".", "total_cases."))]
     (example,) = schema["examples"]
-    Draft202012Validator(closed(schema)).validate(example)
+    draft_2020_12()(closed(schema)).validate(example)
 
 
 def plain(schema: Schema, components: Mapping[str, Schema]) -> Schema:
@@ -184,7 +185,7 @@ async def records() -> list[Written]:
 @pytest.mark.parametrize("name", ["result", "report"])
 async def test_what_safe_writes_fits_and_has_every_field_and_no_other(name: str, records: list[Written]) -> None:
     schema = event_schema(name)
-    fits = Draft202012Validator(closed(schema))
+    fits = draft_2020_12()(closed(schema))
     documents = values(records, name)
     assert len(documents) >= len(BATCHES)
     for document in documents:
@@ -199,7 +200,7 @@ def test_all_steps_of_shortening_a_report_are_in_the_schema(records: list[Writte
 
 
 def test_the_headers_of_dead_letters_fit(records: list[Written]) -> None:
-    fits = Draft202012Validator(event_schema("dead-letter"))
+    fits = draft_2020_12()(event_schema("dead-letter"))
     letters = [record for record in records if record.topic == "dead-letter"]
     assert letters
     for letter in letters:
@@ -207,7 +208,7 @@ def test_the_headers_of_dead_letters_fit(records: list[Written]) -> None:
 
 
 async def test_a_report_of_another_configuration_has_none() -> None:
-    fits = Draft202012Validator(event_schema("report"))
+    fits = draft_2020_12()(event_schema("report"))
     report = copy.deepcopy(values(await written(), "report")[0])
     fits.validate(report | {"configuration": None})
 
@@ -231,7 +232,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "edit"), BROKEN)
 def test_a_changed_event_does_not_fit(name: str, edit: dict[str, Any]) -> None:
     schema = event_schema(name)
-    assert not Draft202012Validator(schema).is_valid(schema["examples"][0] | edit)
+    assert not draft_2020_12()(schema).is_valid(schema["examples"][0] | edit)
 
 
 EXACT = ["summary", "result.scores", "result.details", "result.details.CR", "result.details.AH", "result.details.AC"]
@@ -245,17 +246,20 @@ def test_summary_scores_and_details_have_exactly_their_fields(path: str) -> None
     for name in path.split("."):
         target = target[name]
     target["more"] = 1
-    assert not Draft202012Validator(schema).is_valid(document)
+    assert not draft_2020_12()(schema).is_valid(document)
 
 
 def test_elsewhere_a_later_version_may_add_fields() -> None:
     schema = event_schema("result")
-    Draft202012Validator(schema).validate(schema["examples"][0] | {"more": 1})
+    draft_2020_12()(schema).validate(schema["examples"][0] | {"more": 1})
 
 
 # --- what it takes ----------------------------------------------------------------------------------------------------
 
-INPUT = Draft202012Validator(event_schema("input"))
+
+@cache
+def of_inputs() -> Any:
+    return draft_2020_12()(event_schema("input"))
 
 
 def event(**changes: Any) -> dict[str, Any]:
@@ -317,13 +321,13 @@ REFUSED = [
 
 @pytest.mark.parametrize("document", TAKEN, ids=lambda document: json.dumps(document)[:60])
 def test_what_fits_is_taken(document: object) -> None:
-    INPUT.validate(document)
+    of_inputs().validate(document)
     assert is_taken(document)
 
 
 @pytest.mark.parametrize("document", REFUSED, ids=lambda document: json.dumps(document)[:60])
 def test_what_does_not_fit_is_refused(document: object) -> None:
-    assert not INPUT.is_valid(document)
+    assert not of_inputs().is_valid(document)
     assert not is_taken(document)
 
 
@@ -337,7 +341,7 @@ BEYOND: list[bytes] = [
 
 @pytest.mark.parametrize("value", BEYOND)
 def test_some_rules_no_schema_can_tell(value: bytes) -> None:
-    INPUT.validate(json.loads(value))
+    of_inputs().validate(json.loads(value))
     assert not is_taken(value)
 
 

@@ -55,6 +55,9 @@ SETTINGS = {
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
     "controlled.shutdown.enable": "true",
+    # Half of what an idle broker works: records that say nothing, twice a second.
+    "metadata.max.idle.interval.ms": "0",
+    "broker.heartbeat.interval.ms": "3000",
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
