@@ -63,7 +63,11 @@ BROKER = {
     "log.cleaner.dedupe.buffer.size": "8388608",
 }
 # With the defaults a dead broker is missed after nine seconds; a short test cannot wait for that again and again.
-QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+QUICK = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "500",
+    "metadata.max.idle.interval.ms": "0",  # a controller that has nothing to say writes nothing
+}
 BROKER_HEAP = ["-Xms128m", "-Xmx400m"]
 CONTROLLER_HEAP = ["-Xms64m", "-Xmx256m"]
 
