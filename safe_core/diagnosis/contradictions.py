@@ -6,6 +6,7 @@ output contradicts it if it says otherwise among some of the same words, and if 
 or the output gives 80 mg among more of them.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
+_BOTH: Final = 2  # sides of a word that say which was first
 _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 _REQUESTS: Final = frozenset(map(stem, word_set("ask request arrange book order")))  # what was not may still be
@@ -61,7 +63,7 @@ class Contradictions:
                     instead = self._other_value(word) or (self._turned(word, clause) if _is_named(word) else None)
                 elif word.item.role in {"content", "lead-in", "affirmation"}:
                     instead = self._turned(word, clause) or self._opposite(word, clause)
-                if instead:
+                if instead := instead or self._crossed(word):
                     yield Contradiction(word, instead)
 
     def _other_value(self, told: At) -> At | None:
@@ -75,8 +77,30 @@ class Contradictions:
         found = sorted((pair for pair in common if pair[0] > least), key=lambda pair: -pair[0])
         return next((at for count, at in found if not self._is_explained(at, told, count)), None)
 
+    def _crossed(self, told: At) -> At | None:
+        """Find where what the narrative has on the two sides of "before", "than" or "from … to" has changed sides."""
+        mine = told.sides()
+        if mine is None:
+            return None
+        sentences = (sentence for key in sorted(mine.after) for sentence in self.said.holding.get(key, ()))
+        found: At | None = None
+        for sentence in islice(sentences, self._most):
+            for at in (At(sentence, at) for at in range(len(sentence.items))):
+                is_same = _is_same_pivot(told.item, at.item)
+                if not (is_same or _is_other_order(told.item, at.item)) or (its := at.sides()) is None:
+                    continue
+                straight, crossed = mine.in_common(its) if is_same else mine.in_common(its)[::-1]
+                if straight == _BOTH > crossed:
+                    return None  # it says so here
+                if crossed == _BOTH > straight and not _has_changed(at, told):
+                    found = at
+        return found
+
     def _is_explained(self, found: At, told: At, common: int) -> bool:
         """Tell whether the narrative has the same value there, or the place is about another value of it."""
+        mine, its = (told.sides(), found.sides()) if told.item.role == "relation" else (None, None)
+        if mine and its and operator.lt(*mine.in_common(its)):
+            return True  # "no tablets before the test" is "tablets only after the test"
         is_in_both = found.item.key in self._narrative.holding and told.item.key in self.said.holding
         if is_in_both and common < _MUCH:
             return True
@@ -96,7 +120,8 @@ class Contradictions:
         places = self._forms(self.said, told.item)
         denied = told.is_denied() if places else False
         turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
-        turned = [at for at in turned if not (at if denied else told).is_beside_denial()]  # of the one that is claimed
+        claims = [(at, at if denied else told) for at in turned]
+        turned = [at for at, claim in claims if not (claim.is_beside_denial() or claim.is_lost_or_ended())]
         if not turned:
             return None
         around = told.around()
@@ -199,6 +224,14 @@ class Contradictions:
         return _values(self._narrative)
 
 
+def _is_same_pivot(one: Item, other: Item) -> bool:
+    return one.role == other.role and one.key == other.key
+
+
+def _is_other_order(one: Item, other: Item) -> bool:
+    return one.role == other.role == "relation" and are_opposites(one.folded, other.folded)
+
+
 def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
     """Tell whether a value is said of something else: of an opposite, or as the narrative has it at one of its places.
 
@@ -212,7 +245,12 @@ def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
         verbs = found.verbs() - told.verbs()
         if any(not verbs.isdisjoint(at.verbs()) for at in places):
             return True
-    company = found.company()  # "normal before", "fell after"
+    return _has_changed(found, told)
+
+
+def _has_changed(found: At, told: At) -> bool:
+    """Tell whether what is said of a value is the opposite: "normal before", "fell after"."""
+    company = found.company()
     return any(not company.isdisjoint(opposites_of(key)) for key in told.company())
 
 

@@ -119,9 +119,5 @@ def _length_spelled(acronym: str, items: Sequence[Item]) -> int:
 
 
 def _without_inner(rest: str, letters: str, following: str) -> str:
-    """Take the letters of an acronym away that stand within a word, up to the one with which the next word begins."""
-    for letter in letters:
-        if rest[:1] == following:
-            break
-        rest = rest[letter == rest[:1] :]
-    return rest
+    """Take one letter of an acronym away that stands within a word, unless the next word begins with it."""
+    return rest[1:] if rest and rest[0] != following and rest[0] in letters else rest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
-from safe_core.diagnosis.bound_values import otherwise_bound
+from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
@@ -112,7 +112,7 @@ class Judge:
         if self._is_reworded(said):
             return "look"
         if said.is_whole:
-            return "look" if _may_mean_otherwise(evidence, said, told) else "term"
+            return "look" if said.lacks_denied or _may_mean_otherwise(evidence, said, told) else "term"
         return "look" if is_paraphrased(evidence.term, evidence.read, evidence.most_sentences) else "prompt"
 
     def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Judgement | None:
@@ -125,7 +125,7 @@ class Judge:
             is_read = contradictions.said is evidence.read
             matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
             if swapped := self._swapped(matches):
-                return Judgement("output", Finding(swapped.passage, otherwise_bound(swapped)))
+                return Judgement("output", Finding(swapped.passage, _bound_or_told_otherwise(swapped)))
             if match := changed_certainty(told, matches, self._narrative):
                 certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
                 return Judgement("output", Finding(match.passage, certainties or evidence.term.essential))
@@ -150,10 +150,10 @@ class Judge:
     def _swapped(self, matches: Sequence[Match]) -> Match | None:
         """Find the passage that has all of a term, with its values at other words, if no place has them at these."""
         whole = [match for match in matches[:MOST_TRIED] if {item.key for item in match.absent} <= WEAK_WORDS.keys()]
-        if not whole or not all(map(otherwise_bound, whole)) or self._narrative is None:
+        if not whole or not all(map(_bound_or_told_otherwise, whole)) or self._narrative is None:
             return None
         told = nearest(whole[0].term, self._narrative, MOST_TRIED)
-        return None if any(map(otherwise_bound, told)) else whole[0]
+        return None if any(map(_bound_or_told_otherwise, told)) else whole[0]
 
     def _is_reworded(self, said: Wording) -> bool:
         """Tell whether the nearest passage may say in words foreign to the narrative what it lacks of a term."""
@@ -165,6 +165,11 @@ class Judge:
             return False
         foreign = len(foreign_words(match, self._narrative))
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
+
+
+def _bound_or_told_otherwise(match: Match) -> tuple[Item, ...]:
+    """Give the values and words of a term that a passage has at each other's places."""
+    return otherwise_bound(match) or otherwise_told(match)
 
 
 def _may_mean_otherwise(evidence: Evidence, said: Wording, told: Sequence[At]) -> bool:

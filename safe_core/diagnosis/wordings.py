@@ -6,7 +6,7 @@ from itertools import chain, islice, pairwise
 from typing import Final
 
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
-from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
+from safe_core.diagnosis.comparison import MOST_TRIED, may_deny, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.kinds import Evidence
 from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
@@ -50,6 +50,16 @@ class Wording:
     def lost(self) -> tuple[Item, ...]:
         """What they lack, but for words that say little by themselves."""
         return tuple(item for item in self.lacking if item.key not in WEAK_WORDS)
+
+    @property
+    def lacks_denied(self) -> bool:
+        """Tell whether they lack all that the term denies, though it says little: "taken but not read"."""
+        term = self.pieces[0].term
+        if not self.lacking or not any(item.role == "negation" for item in term.items):
+            return False
+        told = (at for at, item in enumerate(term.items) if item.role in {"content", "lead-in", "value"})
+        denied = {term.items[at] for at in told if is_denied_at(_place(term.text, term.items, at))}
+        return bool(denied) and denied <= {*self.lacking}
 
     @property
     def lacks_something(self) -> bool:
@@ -187,7 +197,8 @@ def _agrees(match: Match) -> bool:
     if otherwise_bound(match) or otherwise_told(match):
         return False
     term = match.term
-    if not any(item.role == "negation" for item in (*term.items, *match.items)):
+    denies = any(item.role == "negation" for item in term.items)
+    if not (denies or any(item.role == "negation" for item in match.items)) or (denies and may_deny(match)):
         return True
     places = {
         item.key: at for at, item in enumerate(match.items) if item.role == "content" and item.key not in WEAK_WORDS
