@@ -100,9 +100,10 @@ def _names(item: Item) -> bool:
 
 def _is_parted(match: Match) -> bool:
     """Tell whether a passage says a part of a term of one thing, and the rest of another: "… while his wife …"."""
-    if all(item.key in WEAK_WORDS for item in match.added):
-        return False
     own = {item.folded for item in match.term.items}
+    near = [match.items[at] for at in _near(match)]
+    if all(item.role != "content" or item.key in WEAK_WORDS or item.key in match.term.core for item in near):
+        return False
     core = [item.key in match.term.core and item.role == "content" for item in match.window]
     return any(
         item.folded in _CONTRASTING and item.folded not in own and any(core[:at]) and any(core[at:])

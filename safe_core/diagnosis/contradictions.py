@@ -154,7 +154,7 @@ class Contradictions:
             common = _shared_there(around, found, in_sentence=True)
             told_too = _most_shared(found.around(), others_told)
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
-            is_about = _is_about(found, others) or _is_within(found, others)
+            is_about = (_is_about(found, others) and _shares_subject(found, told)) or _is_within(found, others)
             is_other = is_claimed and is_about and not self._is_told_as(found, told)
             if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told, others_told)):
                 return found
@@ -229,7 +229,7 @@ def _is_same_pivot(one: Item, other: Item) -> bool:
 
 
 def _is_other_order(one: Item, other: Item) -> bool:
-    return one.role == other.role == "relation" and are_opposites(one.folded, other.folded)
+    return one.role == other.role == "relation" and are_opposites(one.key, other.key)
 
 
 def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
@@ -313,6 +313,14 @@ def _is_about(found: At, clause: Sequence[At]) -> bool:
     told = told or {root(item) for item in telling if item.key not in WEAK_WORDS}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
+
+
+def _shares_subject(found: At, told: At) -> bool:
+    """Tell whether the clauses of two words have more in common than values, unless one has no other words."""
+    mine, its = (
+        {root(item) for item in at.near() if item.role == "content" and not _says_little(item)} for at in (told, found)
+    )
+    return not mine or not its or not mine.isdisjoint(its)
 
 
 def _is_within(found: At, clause: Sequence[At]) -> bool:

@@ -1,6 +1,6 @@
 """The words of a narrative that a term asks for, and what stands around a word."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import dropwhile, islice, takewhile
 from typing import Final, NamedTuple
 
@@ -76,8 +76,12 @@ class At(NamedTuple):
 
     def company(self) -> set[str]:
         """Give the keys of the words that tell something in the same clause."""
+        return {item.key for item in self.near()}
+
+    def near(self) -> list[Item]:
+        """Give the words that tell something in the same clause."""
         near = (*self._outwards(-1), *self._outwards(1))
-        return {item.key for item, counts in near if counts == _SAME_CLAUSE}
+        return [item for item, counts in near if counts == _SAME_CLAUSE]
 
     def clause(self) -> Around:
         """Give the words of the clause alone; "164 on …" is the creatinine of "88 in June and 164 on …", too."""
@@ -127,8 +131,7 @@ class At(NamedTuple):
             before = [*takewhile(lambda item: item.folded not in _TURNING_AWAY, items[at + 1 + len(after) :])]
         after = [*dropwhile(lambda item: item.role == "connective", after)]
         after = [*takewhile(lambda item: item.role != "connective", after)]
-        sides = (frozenset(item.key for item in side if _is_telling(item)) for side in (before, after))
-        return Sides(*sides)
+        return Sides(_telling(before), _telling(after))
 
     def _outwards(self, step: int, parting: Collection[str] = _PARTING_CONTEXTS) -> Iterator[tuple[Item, int]]:
         items, counts, left = self.sentence.items, _SAME_CLAUSE, _NEAR
@@ -209,8 +212,10 @@ class At(NamedTuple):
             yield items[place]
 
 
-def _is_telling(item: Item) -> bool:
-    return item.role in TELLING and item.key not in WEAK_WORDS
+def _telling(items: Iterable[Item]) -> frozenset[str]:
+    """Give the keys of the words that tell something; of those that say little, only if there is no other."""
+    keys = frozenset(item.key for item in items if item.role in TELLING)
+    return keys - WEAK_WORDS.keys() or keys
 
 
 def root(item: Item) -> str:

@@ -69,11 +69,13 @@ class Judge:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
         if also_in:
             return Judgement("prompt")
-        if kind in _SAYS_IT:
-            return Judgement("look" if in_narrative == "yes" and self._is_unsure(evidence) else "term")
+        if kind in _SAYS_IT and not (in_narrative == "yes" and self._is_unsure(evidence)):
+            return Judgement("term")
         told = self._told(evidence)
         if contradicting := self._contradicting(evidence, told):
             return contradicting
+        if kind in _SAYS_IT:
+            return Judgement("look")
         if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):
             return Judgement("look")
         if in_narrative == "no":
