@@ -19,7 +19,7 @@ from safe_core.diagnosis.rival_kinds import RIVALS
 from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
+from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, Sides, in_clause, root, shared
 from safe_core.diagnosis.words import stem, word_set
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
@@ -80,21 +80,22 @@ class Contradictions:
     def _crossed(self, told: At) -> At | None:
         """Find where what the narrative has on the two sides of "before", "than" or "from … to" has changed sides."""
         mine = told.sides()
-        if mine is None:
+        if mine is None or any(crossed == _BOTH for _, _, crossed in self._pivots(self._narrative, told, mine)):
             return None
-        sentences = (sentence for key in sorted(mine.after) for sentence in self.said.holding.get(key, ()))
-        found: At | None = None
+        found = [*self._pivots(self.said, told, mine)]
+        if any(straight == _BOTH for _, straight, _ in found):
+            return None  # it says so, too
+        return next((at for at, _, crossed in found if crossed == _BOTH and not _has_changed(at, told)), None)
+
+    def _pivots(self, where: Sentences, told: At, mine: Sides) -> Iterator[tuple[At, int, int]]:
+        """Give the places of the same order or its opposite, and how many sides have not changed there, and have."""
+        sentences = (sentence for key in sorted(mine.after) for sentence in where.holding.get(key, ()))
         for sentence in islice(sentences, self._most):
-            for at in (At(sentence, at) for at in range(len(sentence.items))):
-                is_same = _is_same_pivot(told.item, at.item)
-                if not (is_same or _is_other_order(told.item, at.item)) or (its := at.sides()) is None:
-                    continue
-                straight, crossed = mine.in_common(its) if is_same else mine.in_common(its)[::-1]
-                if straight == _BOTH > crossed:
-                    return None  # it says so here
-                if crossed == _BOTH > straight and not _has_changed(at, told):
-                    found = at
-        return found
+            for at in (At(sentence, number) for number in range(len(sentence.items))):
+                turns = _other_order(told.item, at.item)
+                if turns is not None and (its := at.sides()):
+                    straight, crossed = mine.in_common(its)[:: -1 if turns else 1]
+                    yield at, straight, crossed
 
     def _is_explained(self, found: At, told: At, common: int) -> bool:
         """Tell whether the narrative has the same value there, or the place is about another value of it."""
@@ -224,12 +225,11 @@ class Contradictions:
         return _values(self._narrative)
 
 
-def _is_same_pivot(one: Item, other: Item) -> bool:
-    return one.role == other.role and one.key == other.key
-
-
-def _is_other_order(one: Item, other: Item) -> bool:
-    return one.role == other.role == "relation" and are_opposites(one.key, other.key)
+def _other_order(one: Item, other: Item) -> bool | None:
+    """Tell whether a word gives the opposite order to that of another one; None if they do not compare."""
+    if one.key == other.key:
+        return False
+    return True if one.role == other.role == "relation" and are_opposites(one.key, other.key) else None
 
 
 def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:

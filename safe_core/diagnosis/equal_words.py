@@ -45,6 +45,8 @@ _WORDS: Final = {
     "periods": "menses menstruation",
     # parts of the body
     "head": "cranial",
+    "tablet": "pill",
+    "tablets": "pills",
     "kidney": "renal",
     "liver": "hepatic",
     "heart": "cardiac",

@@ -58,7 +58,7 @@ WEAK_WORDS = {
         *("then", "also", "now", "still", "already", "again", "well", "very", "subsequently", "total"),
         "room side level count condition reading value result",
         "last persist continue stay throughout",
-        *("fall drop", "rise"),
+        *("fall drop", "rise", "against"),
     )
     for word in words.split()
 }

@@ -27,6 +27,8 @@ _HARDLY: Final = word_set(
 _LOST_OR_ENDED: Final = PRIVATIONS | word_set(
     "stopped discontinued ceased gone vanished disappeared withdrawn withheld held paused resolved"
 )
+_ORDERS: Final = frozenset(("before", "after"))
+_COMPARING: Final = frozenset(("than", "to"))
 _TURNING_AWAY: Final = word_set("but while whilst whereas")
 _STARTING: Final = word_set("from beginning begins began starting starts started")
 _LESS: Final = word_set("less fewer least")
@@ -116,15 +118,15 @@ class At(NamedTuple):
 
         "Once A, B" says B after A. What is denied or less so has no sides: "no food before the test".
         """
-        items, at = self.sentence.items, self.at
-        start = at
+        items, start, at = self.sentence.items, self.at, self.at
+        if not (items[at].key in _ORDERS or items[at].folded in _COMPARING):
+            return None  # as most
         while start and not items[start].pause and items[start - 1].folded not in _TURNING_AWAY:
             start -= 1
         before = items[start:at]
         words = {item.folded for item in before}
-        is_pivot = items[at].role == "relation" or items[at].folded == "than"
-        is_pivot = is_pivot or (items[at].folded == "to" and not words.isdisjoint(_STARTING))
-        if not is_pivot or any(item.role == "negation" or item.folded in _LESS for item in before):
+        is_no_change = items[at].folded == "to" and words.isdisjoint(_STARTING)
+        if is_no_change or any(item.role == "negation" or item.folded in _LESS for item in before):
             return None
         after = [*takewhile(lambda item: not item.pause, items[at + 1 :])]
         if not words:  # the main clause follows

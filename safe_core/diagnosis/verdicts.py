@@ -74,9 +74,7 @@ class Judge:
         told = self._told(evidence)
         if contradicting := self._contradicting(evidence, told):
             return contradicting
-        if kind in _SAYS_IT:
-            return Judgement("look")
-        if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):
+        if kind in _SAYS_IT or self._has_other_account(evidence, told):
             return Judgement("look")
         if in_narrative == "no":
             return Judgement("term")
@@ -86,6 +84,10 @@ class Judge:
 
     def _told(self, evidence: Evidence) -> list[At]:
         return [] if self._narrative is None else told_words(evidence.term, self._narrative)
+
+    def _has_other_account(self, evidence: Evidence, told: Sequence[At]) -> bool:
+        narrative = self._narrative
+        return narrative is not None and any(has_other_account(at, narrative, evidence.read) for at in told)
 
     def _is_unsure(self, evidence: Evidence) -> bool:
         """Tell whether a passage that has all of a term may say it with another verb, or something else."""

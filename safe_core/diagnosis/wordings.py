@@ -1,5 +1,6 @@
 """Whether the sentences of an output say all of a term, in whatever form, and what they lack of it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
@@ -28,6 +29,9 @@ _RISES: Final = frozenset(("highest", "peak", "peaked", "maximum", "rose to", "c
 _SAID_BY: Final = {
     "above or below above": word_set("over"),
     "above or below below": word_set("under"),
+    "lie": word_set("supine"),
+    "supin": word_set("lying"),
+    "now": word_set("from today currently"),  # "down from 58 kg to 51 kg"
     "grow": word_set("culture cultures swab swabs"),
     "down": frozenset(("fell from", "dropped from", "decreased from", "reduced from")),  # "92, down from 121"
     **dict.fromkeys(map(stem, word_set("lowest nadir minimum")), _FALLS),
@@ -35,6 +39,7 @@ _SAID_BY: Final = {
 }
 """The key of a word of a term → the words of which one says it: "E. coli in blood cultures" grew there."""
 
+_PRESSURE: Final = re.compile(r"\d{2,3}/\d{2,3}")
 _REACHING: Final = frozenset(map(stem, word_set("reach amount")))
 """They only link a number to what has it: "blood loss reached 2 litres" is a blood loss of 2 litres."""
 
@@ -129,6 +134,7 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
         or (item.role == "affirmation" and is_found)
         or not told.isdisjoint(_SAID_BY.get(item.key, ()))
         or measure_of(item.key) in measured
+        or (item.key == "BP" and _has_pressure(match))
         or (item.key in _REACHING and _has_number(match))
         or (item.value and any(_is_without_unit(item.value, other) for other in spare))
     )
@@ -172,6 +178,12 @@ def _place(text: str, items: Sequence[Item], at: int) -> Place:
 def _has_number(match: Match) -> bool:
     """Tell whether a passage has a number of the term, so that it says what was measured if it names a finding."""
     return any(item.value and item.value.type == "number" and item.key in match.term.core for item in match.window)
+
+
+def _has_pressure(match: Match) -> bool:
+    """Tell whether a passage has a blood pressure of the term, which needs no name: "142/78 supine"."""
+    ratios = (item.value.canonical for item in match.window if item.value and item.value.scale == "ratio")
+    return any(_PRESSURE.fullmatch(ratio) and f"number {ratio}" in match.term.core for ratio in ratios)
 
 
 def _is_without_unit(one: Value, other: Value) -> bool:
