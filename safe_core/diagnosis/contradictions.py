@@ -156,7 +156,9 @@ class Contradictions:
             told_too = _most_shared(found.around(), others_told)
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
             is_about = (_is_about(found, others) and _shares_subject(found, told)) or _is_within(found, others)
-            is_other = is_claimed and is_about and not self._is_told_as(found, told)
+            is_other = (
+                is_claimed and told.item.key not in found.company() and is_about and not self._is_told_as(found, told)
+            )
             if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told, others_told)):
                 return found
         return None
@@ -184,7 +186,7 @@ class Contradictions:
         rivals = RIVALS.get(told.item.key, frozenset())
         places = self._places(self._narrative, found.item.key)
         companies = (at.company() | (told.company() if at.goes_on_from(told, rivals) else set()) for at in places)
-        return bool(its) and any(its <= company for company in companies)
+        return (bool(its) or found.item.key in rivals) and any(its <= company for company in companies)
 
     def _is_in_place_of(self, found: At, told: At, others: Sequence[At]) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""

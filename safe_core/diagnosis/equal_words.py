@@ -122,7 +122,7 @@ _PHRASES: Final = {
     "ineffective": "makes no difference|made no difference|has no effect|had no effect|without effect|of no benefit",
     "postponed": "put off|puts off|putting off",
     "pending": "not yet back|not back yet|not been read|not yet read|not yet been read|not yet reported",
-    "unaware": "not aware|not told|not been told|not informed|not been informed",
+    "unaware": "not aware",
     "inconclusive": "not conclusive",
     "motherinlaw": "mother in law",
     "fatherinlaw": "father in law",

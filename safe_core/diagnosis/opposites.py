@@ -92,7 +92,6 @@ _ANTONYMS = {
         "unchanged | changed improved improvement recovered recovery worsened increased decreased",
         "pending | positive negative reported",
         "given taken administered received performed done | postponed",
-        "unaware | aware told informed",
         "inconclusive | conclusive proving proves proved diagnostic",
         "relieved eased relieves eases | aggravated worsened exacerbated aggravates exacerbates",
         "inside | outside",
