@@ -42,7 +42,7 @@ def claims_alike(match: Match) -> bool:
     items, keys = match.items, match.term.needed
     negated, expected = _claim(match.term)
     if negated != is_negated(items, match.first, match.last, keys):
-        return negated and may_deny(match)
+        return negated and _may_deny(match)
     found = doubts(items, match.first, match.last)
     # A doubt may stand as a plain word on the other side: "signs of infection", "infection signs".
     differing = (found - keys.keys()) | (expected - match.keys.keys())
@@ -56,7 +56,7 @@ def _claim(term: Term) -> tuple[bool, frozenset[str]]:
     return is_negated(term.items, 0, last, term.needed), doubts(term.items, 0, last)
 
 
-def may_deny(match: Match) -> bool:
+def _may_deny(match: Match) -> bool:
     """Tell whether a word of its own stands in or leads to a passage that may say the "lack of" in other words."""
     led = takewhile(lambda item: is_grammar(item) or item.folded in PRIVATIONS, reversed(match.items[: match.first]))
     return any(item.folded in PRIVATIONS and item.key not in match.term.needed for item in (*match.window, *led))

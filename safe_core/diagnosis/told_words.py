@@ -8,6 +8,7 @@ from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
 from safe_core.diagnosis.lexicon import PRIVATIONS, WEAK_WORDS
 from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
+from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.sentences import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
@@ -24,7 +25,7 @@ _HARDLY: Final = word_set(
     "poor poorly little less few hardly barely scarcely rarely reduced disturbed disturbs disturb trouble difficulty "
     "missing omitted"
 )
-_LOST_OR_ENDED: Final = PRIVATIONS | word_set(
+_ENDED: Final = word_set(
     "stopped discontinued ceased gone vanished disappeared withdrawn withheld held paused resolved"
 )
 _ORDERS: Final = frozenset(("before", "after"))
@@ -186,7 +187,9 @@ class At(NamedTuple):
 
     def is_lost_or_ended(self) -> bool:
         """Tell whether there is no more of something: "loss of feeling", "the drug was stopped"."""
-        return any(item.folded in _LOST_OR_ENDED for item in (*self._clause(-1), *self._clause(1)))
+        before = {item.folded for item in self._clause(-1)}  # "loss of feeling in the feet" is one of the feet, too
+        ended = not _ENDED.isdisjoint((*before, *(item.folded for item in self._clause(1))))
+        return ended or not PRIVATIONS.isdisjoint(before) or is_lost(self.sentence.items, self.at)
 
     def is_hardly_so(self) -> bool:
         """Tell whether something is neither so nor not so: "poor sleep" denies no sleep, and does not claim it."""

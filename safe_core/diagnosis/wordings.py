@@ -7,13 +7,14 @@ from itertools import chain, islice, pairwise
 from typing import Final
 
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
-from safe_core.diagnosis.comparison import MOST_TRIED, may_deny, tells_by_itself
+from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.kinds import Evidence
 from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
 from safe_core.diagnosis.measures import measure_of
 from safe_core.diagnosis.opposites import denied_parts
 from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word
 from safe_core.diagnosis.sentences import ROOT
 from safe_core.diagnosis.tokens import Item
@@ -209,8 +210,10 @@ def _agrees(match: Match) -> bool:
     if otherwise_bound(match) or otherwise_told(match):
         return False
     term = match.term
-    denies = any(item.role == "negation" for item in term.items)
-    if not (denies or any(item.role == "negation" for item in match.items)) or (denies and may_deny(match)):
+    if not any(item.role == "negation" for item in (*term.items, *match.items)):
+        return True
+    lost = (item.key in term.needed and is_lost(match.items, at) for at, item in enumerate(match.items))
+    if any(item.role == "negation" for item in term.items) and any(lost):
         return True
     places = {
         item.key: at for at, item in enumerate(match.items) if item.role == "content" and item.key not in WEAK_WORDS

@@ -178,6 +178,9 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         ("Digoxin was stopped in March", ("no more digoxin since March",), "prompt/look/term"),
         ("Digoxin was stopped in March", ("digoxin continued in March",), "output"),
     ],
+    "There was no pain in the leg.": [
+        ("no pain in the leg", ("pain with loss of power in the leg",), "output"),
+    ],
     "Colonoscopy: no polyps.": [
         ("Colonoscopy: no polyps", ("nothing polypoid at colonoscopy",), "prompt/look/term"),
         ("Colonoscopy: no polyps", ("colonoscopy with polyps",), "output"),
