@@ -56,8 +56,9 @@ def _is_turned(match: Match, item: Item, opposites: Collection[str]) -> bool:
 
 
 def _parts(items: Sequence[Item]) -> Iterator[set[str]]:
-    """Give what each clause tells."""
-    starts = [0, *(at for at, item in enumerate(items) if at and (item.pause or item.folded in _PARTING)), len(items)]
+    """Give what each clause tells; "C4 low with normal C3" are two."""
+    parting = _PARTING | {"with"}
+    starts = [0, *(at for at, item in enumerate(items) if at and (item.pause or item.folded in parting)), len(items)]
     for start, end in pairwise(starts):
         yield {item.key for item in items[start:end] if item.role in {"content", "value"}}
 

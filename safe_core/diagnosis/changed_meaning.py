@@ -8,6 +8,7 @@ from itertools import chain, islice, takewhile
 from typing import Final
 
 from safe_core.diagnosis.accounts import PEOPLE
+from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At
@@ -43,6 +44,7 @@ _CHANGING: Final = by_spelling(
     }
 )
 """The words that change what a claim says, by what they make of it: one of them on one side only is another claim."""
+_CONTRASTING: Final = word_set("while whilst whereas but")
 _WAS: Final = word_set("was were had used")
 _BESIDE: Final = 3  # words on each side of a passage that may change what it says
 
@@ -50,7 +52,8 @@ _BESIDE: Final = 3  # words on each side of a passage that may change what it sa
 def may_mean_otherwise(pieces: Sequence[Match], told: Sequence[At]) -> bool:
     """Tell whether the passages that hold a term together may say something else than the narrative with its words."""
     return _is_changed(pieces, told) or any(
-        _is_turned(match) or _are_people_turned(match) or _is_denied_otherwise(match, told) for match in pieces
+        _is_turned(match) or _is_parted(match) or _are_people_turned(match) or _is_denied_otherwise(match, told)
+        for match in pieces
     )
 
 
@@ -93,6 +96,19 @@ def _following(items: Sequence[Item], kind: str) -> set[str]:
 def _names(item: Item) -> bool:
     """Tell whether a word tells something by itself, unlike the "left" of "the left leg"."""
     return item.role == "content" or (item.value is not None and item.value.type != "side")
+
+
+def _is_parted(match: Match) -> bool:
+    """Tell whether a passage says a part of a term of one thing, and the rest of another: "… while his wife …"."""
+    own = {item.folded for item in match.term.items}
+    near = [match.items[at] for at in _near(match)]
+    if all(item.role != "content" or item.key in WEAK_WORDS or item.key in match.term.core for item in near):
+        return False
+    core = [item.key in match.term.core and item.role == "content" for item in match.window]
+    return any(
+        item.folded in _CONTRASTING and item.folded not in own and any(core[:at]) and any(core[at:])
+        for at, item in enumerate(match.window)
+    )
 
 
 def _are_people_turned(match: Match) -> bool:

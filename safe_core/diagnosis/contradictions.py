@@ -6,6 +6,7 @@ output contradicts it if it says otherwise among some of the same words, and if 
 or the output gives 80 mg among more of them.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from safe_core.diagnosis.rival_kinds import RIVALS
 from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentences import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, in_clause, root, shared
+from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, Sides, in_clause, root, shared
 from safe_core.diagnosis.words import stem, word_set
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
@@ -26,6 +27,7 @@ _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
+_BOTH: Final = 2  # sides of a word that say which was first
 _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 _REQUESTS: Final = frozenset(map(stem, word_set("ask request arrange book order")))  # what was not may still be
@@ -61,7 +63,7 @@ class Contradictions:
                     instead = self._other_value(word) or (self._turned(word, clause) if _is_named(word) else None)
                 elif word.item.role in {"content", "lead-in", "affirmation"}:
                     instead = self._turned(word, clause) or self._opposite(word, clause)
-                if instead:
+                if instead := instead or self._crossed(word):
                     yield Contradiction(word, instead)
 
     def _other_value(self, told: At) -> At | None:
@@ -75,8 +77,31 @@ class Contradictions:
         found = sorted((pair for pair in common if pair[0] > least), key=lambda pair: -pair[0])
         return next((at for count, at in found if not self._is_explained(at, told, count)), None)
 
+    def _crossed(self, told: At) -> At | None:
+        """Find where what the narrative has on the two sides of "before", "than" or "from … to" has changed sides."""
+        mine = told.sides()
+        if mine is None or any(crossed == _BOTH for _, _, crossed in self._pivots(self._narrative, told, mine)):
+            return None
+        found = [*self._pivots(self.said, told, mine)]
+        if any(straight == _BOTH for _, straight, _ in found):
+            return None  # it says so, too
+        return next((at for at, _, crossed in found if crossed == _BOTH and not _has_changed(at, told)), None)
+
+    def _pivots(self, where: Sentences, told: At, mine: Sides) -> Iterator[tuple[At, int, int]]:
+        """Give the places of the same order or its opposite, and how many sides have not changed there, and have."""
+        sentences = (sentence for key in sorted(mine.after) for sentence in where.holding.get(key, ()))
+        for sentence in islice(sentences, self._most):
+            for at in (At(sentence, number) for number in range(len(sentence.items))):
+                turns = _other_order(told.item, at.item)
+                if turns is not None and (its := at.sides()):
+                    straight, crossed = mine.in_common(its)[:: -1 if turns else 1]
+                    yield at, straight, crossed
+
     def _is_explained(self, found: At, told: At, common: int) -> bool:
         """Tell whether the narrative has the same value there, or the place is about another value of it."""
+        mine, its = (told.sides(), found.sides()) if told.item.role == "relation" else (None, None)
+        if mine and its and operator.lt(*mine.in_common(its)):
+            return True  # "no tablets before the test" is "tablets only after the test"
         is_in_both = found.item.key in self._narrative.holding and told.item.key in self.said.holding
         if is_in_both and common < _MUCH:
             return True
@@ -96,7 +121,8 @@ class Contradictions:
         places = self._forms(self.said, told.item)
         denied = told.is_denied() if places else False
         turned = [at for at in places if at.is_denied() != denied and not at.is_hardly_so()]
-        turned = [at for at in turned if not (at if denied else told).is_beside_denial()]  # of the one that is claimed
+        claims = [(at, at if denied else told) for at in turned]
+        turned = [at for at, claim in claims if not (claim.is_beside_denial() or claim.is_lost_or_ended())]
         if not turned:
             return None
         around = told.around()
@@ -129,8 +155,10 @@ class Contradictions:
             common = _shared_there(around, found, in_sentence=True)
             told_too = _most_shared(found.around(), others_told)
             is_claimed = found.item.role in {"content", "affirmation"} and _claims(found, denied=denied)
-            is_about = _is_about(found, others) or _is_within(found, others)
-            is_other = is_claimed and is_about and not self._is_told_as(found, told)
+            is_about = (_is_about(found, others) and _shares_subject(found, told)) or _is_within(found, others)
+            is_other = (
+                is_claimed and told.item.key not in found.company() and is_about and not self._is_told_as(found, told)
+            )
             if is_other and (common > max(least, told_too) or self._is_in_place_of(found, told, others_told)):
                 return found
         return None
@@ -158,7 +186,7 @@ class Contradictions:
         rivals = RIVALS.get(told.item.key, frozenset())
         places = self._places(self._narrative, found.item.key)
         companies = (at.company() | (told.company() if at.goes_on_from(told, rivals) else set()) for at in places)
-        return bool(its) and any(its <= company for company in companies)
+        return (bool(its) or found.item.key in rivals) and any(its <= company for company in companies)
 
     def _is_in_place_of(self, found: At, told: At, others: Sequence[At]) -> bool:
         """Tell whether a word has in its clause what another one has in its own, unlike where they stand elsewhere."""
@@ -199,6 +227,13 @@ class Contradictions:
         return _values(self._narrative)
 
 
+def _other_order(one: Item, other: Item) -> bool | None:
+    """Tell whether a word gives the opposite order to that of another one; None if they do not compare."""
+    if one.key == other.key:
+        return False
+    return True if one.role == other.role == "relation" and are_opposites(one.key, other.key) else None
+
+
 def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
     """Tell whether a value is said of something else: of an opposite, or as the narrative has it at one of its places.
 
@@ -212,7 +247,12 @@ def _is_another_claim(found: At, told: At, places: Sequence[At]) -> bool:
         verbs = found.verbs() - told.verbs()
         if any(not verbs.isdisjoint(at.verbs()) for at in places):
             return True
-    company = found.company()  # "normal before", "fell after"
+    return _has_changed(found, told)
+
+
+def _has_changed(found: At, told: At) -> bool:
+    """Tell whether what is said of a value is the opposite: "normal before", "fell after"."""
+    company = found.company()
     return any(not company.isdisjoint(opposites_of(key)) for key in told.company())
 
 
@@ -275,6 +315,14 @@ def _is_about(found: At, clause: Sequence[At]) -> bool:
     told = told or {root(item) for item in telling if item.key not in WEAK_WORDS}
     told = told or {root(at.item) for at in clause if at.item.role == "lead-in"}
     return 2 * len(told.intersection(map(root, found.sentence.items))) >= len(told)
+
+
+def _shares_subject(found: At, told: At) -> bool:
+    """Tell whether the clauses of two words have more in common than values, unless one has no other words."""
+    mine, its = (
+        {root(item) for item in at.near() if item.role == "content" and not _says_little(item)} for at in (told, found)
+    )
+    return not mine or not its or not mine.isdisjoint(its)
 
 
 def _is_within(found: At, clause: Sequence[At]) -> bool:

@@ -46,7 +46,7 @@ WEAK_WORDS = {
         "make do perform carry complete",
         "place insert put apply fit left",
         "arrange book order",
-        "see note observe",
+        "see note observe audible visible",
         "feel have develop",
         "need require",
         "use take",
@@ -58,14 +58,14 @@ WEAK_WORDS = {
         *("then", "also", "now", "still", "already", "again", "well", "very", "subsequently", "total"),
         "room side level count condition reading value result",
         "last persist continue stay throughout",
-        *("fall drop", "rise"),
+        *("fall drop", "rise", "against"),
     )
     for word in words.split()
 }
 FOUND_WORDS = word_set("found detected identified present confirmed seen shown revealed grew grown isolated positive")
 """What is "positive" is said to be there: "positive for benzodiazepines", "benzodiazepines were found"."""
 RELATION_WORDS = word_set("before after since prior following preceding earlier later within under once pre post")
-SAME_ORDER = by_spelling({"after": "post following", "before": "pre prior preceding"})
+SAME_ORDER = by_spelling({"after": "post following once", "before": "pre prior preceding"})
 """A relation → the one that says the same: "post-dialysis" is "after dialysis"."""
 
 STATES = word_set("on off up down in out")
@@ -87,7 +87,7 @@ DENIALS = word_set(
     "without absence absent denies denied denying deny negative lack lacks lacked lacking unable inability non"
 )
 """What "not" takes back: "not without pain" is no negation."""
-NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil nobody excluded")
+NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil nobody nothing excluded")
 PRIVATIONS = word_set("loss lost missing deprived devoid")
 """They deny nothing by themselves, but may say what a denial says: "lack of", "loss of"."""
 AFFIRMATIONS = word_set("positive presence admitted admits")
@@ -146,6 +146,7 @@ ABBREVIATIONS = by_spelling(
         "NBM": "nbm|npo|nil by mouth|nothing by mouth",
         "NIV": "niv|noninvasive ventilation|non invasive ventilation",
         "WCC": "wcc|wbc|white cells|white cell count|white blood cell count",
+        "ABI": "abi|abpi|ankle pressure index|ankle brachial index|ankle brachial pressure index",
         "FBC": "fbc|cbc|full blood count|complete blood count",
         "PPH": "pph|postpartum haemorrhage|postpartum hemorrhage",
         "HDU": "hdu|high dependency unit",

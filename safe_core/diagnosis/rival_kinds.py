@@ -24,7 +24,8 @@ _LINES: Final = (
     "man | woman",
     (
         "mother | father | brother | sister | son | daughter | wife | husband | aunt | uncle | nephew | niece | "
-        "grandmother | grandfather | neighbour | flatmate"
+        "grandmother | grandfather | neighbour | flatmate | motherinlaw | fatherinlaw | sisterinlaw | brotherinlaw | "
+        "daughterinlaw | soninlaw | herself himself"
     ),
     "breakfast | lunch | dinner supper",
     "summer | autumn | winter",
@@ -54,7 +55,7 @@ _LINES: Final = (
     "bisoprolol | atenolol | metoprolol | propranolol | carvedilol",
     "ramipril | lisinopril | enalapril | perindopril | losartan | candesartan",
     "amlodipine | nifedipine | diltiazem | verapamil",
-    "furosemide | bumetanide | spironolactone | bendroflumethiazide | hydrochlorothiazide",
+    "furosemide | bumetanide | spironolactone | eplerenone | bendroflumethiazide | hydrochlorothiazide",
     "atorvastatin | simvastatin | rosuvastatin | pravastatin",
     "morphine | oxycodone | fentanyl | codeine | tramadol | hydromorphone | alfentanil",
     "ibuprofen | naproxen | diclofenac | paracetamol",
@@ -73,6 +74,19 @@ _LINES: Final = (
     "rocuronium | suxamethonium | atracurium | vecuronium",
     "adrenaline | noradrenaline | metaraminol | vasopressin | dobutamine | ephedrine | phenylephrine",
     "salbutamol | ipratropium | salmeterol | tiotropium",
+    # medicines whose names are taken for each other
+    "lamotrigine | lamivudine",
+    "hydroxyzine | hydralazine",
+    "azathioprine | azithromycin",
+    "carbamazepine | carbimazole",
+    "chlorpromazine | chlorpropamide",
+    "clonidine | clozapine | clonazepam",
+    "dopamine | dobutamine",
+    "methotrexate | metolazone",
+    "penicillamine | penicillin",
+    "quinine | quinidine",
+    "sulfasalazine | sulfadiazine",
+    "vinblastine | vincristine",
     "metformin | gliclazide | insulin | sitagliptin | empagliflozin | dapagliflozin",
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from safe_core.diagnosis.lexicon import NOT_WORDS
+from safe_core.diagnosis.lexicon import NOT_WORDS, PRIVATIONS
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 
@@ -102,6 +102,15 @@ def _negated_after(items: Sequence[Item], last: int) -> int | None:
         if item.role != "connective":
             return None
     return None
+
+
+def is_lost(items: Sequence[Item], at: int) -> bool:
+    """Tell whether a word is what is lost: "loss of feeling", "hearing was lost"; "pain with loss of power" is not."""
+    before = next((item for item in reversed(items[:at]) if not is_grammar(item)), None)
+    after = next((item for item in items[at + 1 :] if item.folded not in _IS), None)
+    return (before is not None and before.folded in PRIVATIONS and not items[at].pause) or (
+        after is not None and after.folded in PRIVATIONS and not after.pause
+    )
 
 
 def is_grammar(item: Item) -> bool:

@@ -9,8 +9,8 @@ from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 
 _ENDINGS = frozenset({""}) | word_set(
-    "s c es d ed ing ings ion ions tion tions ation ations ive ory or er ant ent ance ence e y ies ity ic ical al ally "
-    "ly ery ment ments ist ise ised ize ized able ible ous osis osed otic sis ses sed is us um a ful ness t th"
+    "s c cy es d ed ing ings ion ions tion tions ation ations ive ory or er ant ent ance ence e y ies ity ic ical al "
+    "ally ly ery ment ments ist ise ised ize ized able ible ous osis osed otic sis ses sed is us um a ful ness t th"
 )
 _OF_ADJECTIVES = frozenset(("", "ful", "y"))  # "pain", "painful"
 _SHORTEST_ROOT = ROOT + 1  # letters that two forms of a word have in common; one fewer does for long endings
@@ -22,7 +22,8 @@ _AROUND = 40  # characters before and after an acronym that are not all capitals
 def held_in_other_form(term: Term, lacking: Sequence[Item], sentence: Sentence) -> set[Item]:
     """Give those of the lacking items of a term that a sentence has in another form."""
     content = [item for item in sentence.items if item.role == "content"]
-    words, text = {item.folded for item in content}, sentence.element.text
+    grades = (item.value.canonical for item in sentence.items if item.value and item.value.type == "grade")
+    words, text = {*(item.folded for item in content), *grades}, sentence.element.text
     wanted = [item for item in lacking if item.role == "content"]
     same = {item for item in wanted if any(is_same_word(item.folded, other) for other in words)}
     spelled = {item for item in wanted if _is_acronym(term.text, item) and _spelled(term.text, item, sentence.items)}
@@ -119,9 +120,5 @@ def _length_spelled(acronym: str, items: Sequence[Item]) -> int:
 
 
 def _without_inner(rest: str, letters: str, following: str) -> str:
-    """Take the letters of an acronym away that stand within a word, up to the one with which the next word begins."""
-    for letter in letters:
-        if rest[:1] == following:
-            break
-        rest = rest[letter == rest[:1] :]
-    return rest
+    """Take one letter of an acronym away that stands within a word, unless the next word begins with it."""
+    return rest[1:] if rest and rest[0] != following and rest[0] in letters else rest

@@ -1,13 +1,14 @@
 """The words of a narrative that a term asks for, and what stands around a word."""
 
-from collections.abc import Collection, Iterator
-from itertools import islice, takewhile
+from collections.abc import Collection, Iterable, Iterator
+from itertools import dropwhile, islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.lexicon import PRIVATIONS, WEAK_WORDS
 from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
+from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.sentences import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
@@ -24,6 +25,14 @@ _HARDLY: Final = word_set(
     "poor poorly little less few hardly barely scarcely rarely reduced disturbed disturbs disturb trouble difficulty "
     "missing omitted"
 )
+_ENDED: Final = word_set(
+    "stopped discontinued ceased gone vanished disappeared withdrawn withheld held paused resolved"
+)
+_ORDERS: Final = frozenset(("before", "after"))
+_COMPARING: Final = frozenset(("than", "to"))
+_TURNING_AWAY: Final = word_set("but while whilst whereas")
+_STARTING: Final = word_set("from beginning begins began starting starts started")
+_LESS: Final = word_set("less fewer least")
 _NEAR: Final = 5  # words on each side of another that say what it is about
 _SAME_CLAUSE, _SAME_SENTENCE = 2, 1  # how much such a word counts
 _FEW: Final = 4  # one in so many words is no context
@@ -31,6 +40,19 @@ _MOST_SENTENCES: Final = 8  # of the narrative that are compared with a term whi
 _LEAST_SHARE: Final = 0.6  # of that term stands in one of them
 
 Around = dict[str, int]  # the words around another, and how much each counts
+
+
+class Sides(NamedTuple):
+    """The keys of the words on the two sides of "before", "than" or the "to" of "from … to"."""
+
+    before: frozenset[str]
+    after: frozenset[str]
+
+    def in_common(self, other: "Sides") -> tuple[int, int]:
+        """Say how many sides share a word with the same side of another one, and how many with the other side."""
+        straight = bool(self.before & other.before) + bool(self.after & other.after)
+        crossed = bool(self.before & other.after) + bool(self.after & other.before)
+        return straight, crossed
 
 
 class At(NamedTuple):
@@ -57,8 +79,12 @@ class At(NamedTuple):
 
     def company(self) -> set[str]:
         """Give the keys of the words that tell something in the same clause."""
+        return {item.key for item in self.near()}
+
+    def near(self) -> list[Item]:
+        """Give the words that tell something in the same clause."""
         near = (*self._outwards(-1), *self._outwards(1))
-        return {item.key for item, counts in near if counts == _SAME_CLAUSE}
+        return [item for item, counts in near if counts == _SAME_CLAUSE]
 
     def clause(self) -> Around:
         """Give the words of the clause alone; "164 on …" is the creatinine of "88 in June and 164 on …", too."""
@@ -87,6 +113,28 @@ class At(NamedTuple):
         while at and not items[at].pause and items[at - 1].folded not in PARTING:
             at -= 1
         return at
+
+    def sides(self) -> Sides | None:
+        """Give what stands on the two sides of a word that says which was first, or more; None if it is none.
+
+        "Once A, B" says B after A. What is denied or less so has no sides: "no food before the test".
+        """
+        items, start, at = self.sentence.items, self.at, self.at
+        if not (items[at].key in _ORDERS or items[at].folded in _COMPARING):
+            return None  # as most
+        while start and not items[start].pause and items[start - 1].folded not in _TURNING_AWAY:
+            start -= 1
+        before = items[start:at]
+        words = {item.folded for item in before}
+        is_no_change = items[at].folded == "to" and words.isdisjoint(_STARTING)
+        if is_no_change or any(item.role == "negation" or item.folded in _LESS for item in before):
+            return None
+        after = [*takewhile(lambda item: not item.pause, items[at + 1 :])]
+        if not words:  # the main clause follows
+            before = [*takewhile(lambda item: item.folded not in _TURNING_AWAY, items[at + 1 + len(after) :])]
+        after = [*dropwhile(lambda item: item.role == "connective", after)]
+        after = [*takewhile(lambda item: item.role != "connective", after)]
+        return Sides(_telling(before), _telling(after))
 
     def _outwards(self, step: int, parting: Collection[str] = _PARTING_CONTEXTS) -> Iterator[tuple[Item, int]]:
         items, counts, left = self.sentence.items, _SAME_CLAUSE, _NEAR
@@ -137,6 +185,12 @@ class At(NamedTuple):
         after = takewhile(lambda item: item.folded != "with", self._clause(1))  # "a smoker with no cough"
         return any(item.role == "negation" for item in (*self._clause(-1), *after))
 
+    def is_lost_or_ended(self) -> bool:
+        """Tell whether there is no more of something: "loss of feeling", "the drug was stopped"."""
+        before = {item.folded for item in self._clause(-1)}  # "loss of feeling in the feet" is one of the feet, too
+        ended = not _ENDED.isdisjoint((*before, *(item.folded for item in self._clause(1))))
+        return ended or not PRIVATIONS.isdisjoint(before) or is_lost(self.sentence.items, self.at)
+
     def is_hardly_so(self) -> bool:
         """Tell whether something is neither so nor not so: "poor sleep" denies no sleep, and does not claim it."""
         return any(item.folded in _HARDLY for item in (*self._clause(-1), *self._clause(1)))
@@ -161,6 +215,12 @@ class At(NamedTuple):
             if items[place].folded in PARTING or items[place if step > 0 else place + 1].pause:
                 return
             yield items[place]
+
+
+def _telling(items: Iterable[Item]) -> frozenset[str]:
+    """Give the keys of the words that tell something; of those that say little, only if there is no other."""
+    keys = frozenset(item.key for item in items if item.role in TELLING)
+    return keys - WEAK_WORDS.keys() or keys
 
 
 def root(item: Item) -> str:

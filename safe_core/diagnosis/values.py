@@ -68,6 +68,7 @@ _PERIODS = {
     name: seconds
     for seconds, names in (
         *((3600.0, "hour hourly h hr"), (_DAY, "day daily night nightly"), (7 * _DAY, "week weekly")),
+        (14 * _DAY, "fortnight fortnightly"),
         *((2629800.0, "month monthly"), (31557600.0, "year yearly")),
     )
     for name in names.split()
@@ -387,7 +388,8 @@ def _every(spot: Spot) -> Value | None:
 
 def _one_unit(spot: Spot) -> Value | None:
     """Read the "day" of "for a day" and "within an hour" as one of them."""
-    is_one = spot.folded(-1) in {"a", "an"} and spot.folded(-2) in _BEFORE_DURATION
+    is_long = spot.folded() == "fortnight"  # which is two weeks wherever it stands
+    is_one = spot.folded(-1) in {"a", "an"} and (is_long or spot.folded(-2) in _BEFORE_DURATION)
     return _measured(1, spot.folded(), 1) if is_one else None
 
 
@@ -411,7 +413,7 @@ def _quantity(spot: Spot) -> Value | None:
     first = spot.folded()
     if first in _PARTS_OF_HOUR:
         return _half(spot) if first == "half" else None
-    if first in _NUMBERS and (spot.folded(-1), first) != ("at", "once"):
+    if first in _NUMBERS and not _is_order(spot):
         number = float(_NUMBERS[first])
     elif _NUMBER.fullmatch(first) and len(first) <= 15:
         number = float(first)
@@ -424,6 +426,11 @@ def _quantity(spot: Spot) -> Value | None:
         length = 3 if after in _DEGREES and spot.folded(2) in UNITS else 2
         return _and_smaller(spot, number) or _per(spot, _measured(number, spot.folded(length - 1), length))
     return _range_begin(spot, number) or _counted(spot, number)
+
+
+def _is_order(spot: Spot) -> bool:
+    """Tell the "once" that counts from that of "at once" and "Once the fever fell, …"."""
+    return spot.folded() == "once" and (spot.folded(-1) == "at" or (spot.before(0) != " " and spot.folded(1) != ""))
 
 
 def _range_begin(spot: Spot, number: float) -> Value | None:
@@ -522,7 +529,7 @@ def _day(spot: Spot) -> Value | None:
 def _month(spot: Spot) -> Value | None:
     """Read "March 12" and "in March"; alone, only a name that is nothing else."""
     first, after = spot.folded(), spot.folded(1)
-    if after.isdecimal() and len(after) <= 2:
+    if after.isdecimal() and len(after) <= 2 and spot.before(1) == " ":  # "in January, 41% now"
         return Value("day", "date", f"{int(after)} {_MONTHS[first]}", 2)
     if (first in _ONLY_MONTHS) or spot.folded(-1) in _BEFORE_MONTH:
         return Value("day", "month", _MONTHS[first], 1)

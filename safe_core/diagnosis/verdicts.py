@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
-from safe_core.diagnosis.bound_values import otherwise_bound
+from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
@@ -69,12 +69,12 @@ class Judge:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
         if also_in:
             return Judgement("prompt")
-        if kind in _SAYS_IT:
-            return Judgement("look" if in_narrative == "yes" and self._is_unsure(evidence) else "term")
+        if kind in _SAYS_IT and not (in_narrative == "yes" and self._is_unsure(evidence)):
+            return Judgement("term")
         told = self._told(evidence)
         if contradicting := self._contradicting(evidence, told):
             return contradicting
-        if self._narrative and any(has_other_account(at, self._narrative, evidence.read) for at in told):
+        if kind in _SAYS_IT or self._has_other_account(evidence, told):
             return Judgement("look")
         if in_narrative == "no":
             return Judgement("term")
@@ -84,6 +84,10 @@ class Judge:
 
     def _told(self, evidence: Evidence) -> list[At]:
         return [] if self._narrative is None else told_words(evidence.term, self._narrative)
+
+    def _has_other_account(self, evidence: Evidence, told: Sequence[At]) -> bool:
+        narrative = self._narrative
+        return narrative is not None and any(has_other_account(at, narrative, evidence.read) for at in told)
 
     def _is_unsure(self, evidence: Evidence) -> bool:
         """Tell whether a passage that has all of a term may say it with another verb, or something else."""
@@ -112,7 +116,7 @@ class Judge:
         if self._is_reworded(said):
             return "look"
         if said.is_whole:
-            return "look" if _may_mean_otherwise(evidence, said, told) else "term"
+            return "look" if said.lacks_denied or _may_mean_otherwise(evidence, said, told) else "term"
         return "look" if is_paraphrased(evidence.term, evidence.read, evidence.most_sentences) else "prompt"
 
     def _contradicting(self, evidence: Evidence, told: Sequence[At]) -> Judgement | None:
@@ -125,7 +129,7 @@ class Judge:
             is_read = contradictions.said is evidence.read
             matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
             if swapped := self._swapped(matches):
-                return Judgement("output", Finding(swapped.passage, otherwise_bound(swapped)))
+                return Judgement("output", Finding(swapped.passage, _bound_or_told_otherwise(swapped)))
             if match := changed_certainty(told, matches, self._narrative):
                 certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
                 return Judgement("output", Finding(match.passage, certainties or evidence.term.essential))
@@ -150,10 +154,10 @@ class Judge:
     def _swapped(self, matches: Sequence[Match]) -> Match | None:
         """Find the passage that has all of a term, with its values at other words, if no place has them at these."""
         whole = [match for match in matches[:MOST_TRIED] if {item.key for item in match.absent} <= WEAK_WORDS.keys()]
-        if not whole or not all(map(otherwise_bound, whole)) or self._narrative is None:
+        if not whole or not all(map(_bound_or_told_otherwise, whole)) or self._narrative is None:
             return None
         told = nearest(whole[0].term, self._narrative, MOST_TRIED)
-        return None if any(map(otherwise_bound, told)) else whole[0]
+        return None if any(map(_bound_or_told_otherwise, told)) else whole[0]
 
     def _is_reworded(self, said: Wording) -> bool:
         """Tell whether the nearest passage may say in words foreign to the narrative what it lacks of a term."""
@@ -165,6 +169,11 @@ class Judge:
             return False
         foreign = len(foreign_words(match, self._narrative))
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
+
+
+def _bound_or_told_otherwise(match: Match) -> tuple[Item, ...]:
+    """Give the values and words of a term that a passage has at each other's places."""
+    return otherwise_bound(match) or otherwise_told(match)
 
 
 def _may_mean_otherwise(evidence: Evidence, said: Wording, told: Sequence[At]) -> bool:

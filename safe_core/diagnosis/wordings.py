@@ -1,5 +1,6 @@
 """Whether the sentences of an output say all of a term, in whatever form, and what they lack of it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
@@ -13,6 +14,7 @@ from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
 from safe_core.diagnosis.measures import measure_of
 from safe_core.diagnosis.opposites import denied_parts
 from safe_core.diagnosis.passages import Match
+from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word
 from safe_core.diagnosis.sentences import ROOT
 from safe_core.diagnosis.tokens import Item
@@ -28,6 +30,9 @@ _RISES: Final = frozenset(("highest", "peak", "peaked", "maximum", "rose to", "c
 _SAID_BY: Final = {
     "above or below above": word_set("over"),
     "above or below below": word_set("under"),
+    "lie": word_set("supine"),
+    "supin": word_set("lying"),
+    "now": word_set("from today currently"),  # "down from 58 kg to 51 kg"
     "grow": word_set("culture cultures swab swabs"),
     "down": frozenset(("fell from", "dropped from", "decreased from", "reduced from")),  # "92, down from 121"
     **dict.fromkeys(map(stem, word_set("lowest nadir minimum")), _FALLS),
@@ -35,6 +40,7 @@ _SAID_BY: Final = {
 }
 """The key of a word of a term → the words of which one says it: "E. coli in blood cultures" grew there."""
 
+_PRESSURE: Final = re.compile(r"\d{2,3}/\d{2,3}")
 _REACHING: Final = frozenset(map(stem, word_set("reach amount")))
 """They only link a number to what has it: "blood loss reached 2 litres" is a blood loss of 2 litres."""
 
@@ -50,6 +56,16 @@ class Wording:
     def lost(self) -> tuple[Item, ...]:
         """What they lack, but for words that say little by themselves."""
         return tuple(item for item in self.lacking if item.key not in WEAK_WORDS)
+
+    @property
+    def lacks_denied(self) -> bool:
+        """Tell whether they lack all that the term denies, though it says little: "taken but not read"."""
+        term = self.pieces[0].term
+        if not self.lacking or not any(item.role == "negation" for item in term.items):
+            return False
+        told = (at for at, item in enumerate(term.items) if item.role in {"content", "lead-in", "value"})
+        denied = {term.items[at] for at in told if is_denied_at(_place(term.text, term.items, at))}
+        return bool(denied) and denied <= {*self.lacking}
 
     @property
     def lacks_something(self) -> bool:
@@ -119,6 +135,7 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
         or (item.role == "affirmation" and is_found)
         or not told.isdisjoint(_SAID_BY.get(item.key, ()))
         or measure_of(item.key) in measured
+        or (item.key == "BP" and _has_pressure(match))
         or (item.key in _REACHING and _has_number(match))
         or (item.value and any(_is_without_unit(item.value, other) for other in spare))
     )
@@ -164,6 +181,12 @@ def _has_number(match: Match) -> bool:
     return any(item.value and item.value.type == "number" and item.key in match.term.core for item in match.window)
 
 
+def _has_pressure(match: Match) -> bool:
+    """Tell whether a passage has a blood pressure of the term, which needs no name: "142/78 supine"."""
+    ratios = (item.value.canonical for item in match.window if item.value and item.value.scale == "ratio")
+    return any(_PRESSURE.fullmatch(ratio) and f"number {ratio}" in match.term.core for ratio in ratios)
+
+
 def _is_without_unit(one: Value, other: Value) -> bool:
     """Tell whether two values are one number, once with its unit and once without: "37.9 °C", "temp 37.9"."""
     named, bare = (one, other) if one.amount else (other, one)
@@ -188,6 +211,9 @@ def _agrees(match: Match) -> bool:
         return False
     term = match.term
     if not any(item.role == "negation" for item in (*term.items, *match.items)):
+        return True
+    lost = (item.key in term.needed and is_lost(match.items, at) for at, item in enumerate(match.items))
+    if any(item.role == "negation" for item in term.items) and any(lost):
         return True
     places = {
         item.key: at for at, item in enumerate(match.items) if item.role == "content" and item.key not in WEAK_WORDS

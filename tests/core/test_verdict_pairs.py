@@ -92,6 +92,10 @@ def verdict(term: str, signals: tuple[str, ...], narrative: str | None) -> Verdi
         ("haemoglobin before transfusion was 61", "pre-transfusion Hb 61"),
         ("3.8 kg above dry weight", "3.8 kg over dry weight"),
         ("four seizures a month", "4 seizures monthly"),
+        ("surgery postponed by two weeks", "surgery put off for a fortnight"),
+        ("blood pressure lying was 120/70", "120/70 supine"),
+        ("haemoglobin 98 in March, 110 now", "Hb up to 110 from 98 in March"),
+        ("cannot feel her feet because of her diabetes", "loss of feeling in the feet from diabetes"),
     ],
 )
 def test_what_says_the_same_in_another_form_is_for_the_term(term: str, said: str) -> None:
@@ -130,6 +134,64 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     ],
     "Pain was 3/10 at rest and 7/10 on walking.": [
         ("7/10 on walking", ("pain 3/10 at rest",), "prompt"),
+    ],
+    # what has changed sides, and what has changed sides with the order
+    "Blood cultures were drawn before any antibiotics.": [
+        ("cultures were drawn before any antibiotics", ("antibiotics given before the cultures were drawn",), "output"),
+        ("cultures were drawn before any antibiotics", ("antibiotics only after the cultures",), "prompt/look/term"),
+    ],
+    "Once the scan was reported, the heparin was stopped.": [
+        (
+            "Once the scan was reported, the heparin was stopped",
+            ("scan reported after the heparin was stopped",),
+            "output",
+        ),
+    ],
+    "Walking hurts more than sitting.": [
+        ("Walking hurts more than sitting", ("sitting hurts more than walking",), "output"),
+    ],
+    "The rash spread from the face to the trunk.": [
+        ("spread from the face to the trunk", ("rash beginning on the trunk and moving to the face",), "output"),
+    ],
+    "He was moved from theatre to recovery and from recovery to theatre.": [
+        ("moved from theatre to recovery", ("moved from recovery to theatre",), "prompt/look"),
+    ],
+    # findings at each other's places, and of other people
+    "TSH raised, T4 normal.": [
+        ("TSH raised, T4 normal", ("normal TSH with raised T4",), "output"),
+        ("TSH raised, T4 normal", ("raised TSH with normal T4",), "term"),
+    ],
+    "The wife wants him at home, he wants a nursing home.": [
+        ("wife wants him at home", ("he wants to stay at home while his wife prefers a nursing home",), "look"),
+    ],
+    "The chart was signed but the drug was not given.": [
+        ("drug was not given", ("chart signed but drug not given",), "term"),
+    ],
+    "Her mother has asthma and her sister has eczema.": [
+        ("mother has asthma", ("has asthma herself",), "output"),
+    ],
+    "The mother gave the medicine herself.": [
+        ("mother gave the medicine", ("medicine given by the mother herself",), "term/look"),
+    ],
+    # what has ended is no more
+    "Digoxin was stopped in March.": [
+        ("Digoxin was stopped in March", ("no more digoxin since March",), "prompt/look/term"),
+        ("Digoxin was stopped in March", ("digoxin continued in March",), "output"),
+    ],
+    "There was no pain in the leg.": [
+        ("no pain in the leg", ("pain with loss of power in the leg",), "output"),
+    ],
+    "Colonoscopy: no polyps.": [
+        ("Colonoscopy: no polyps", ("nothing polypoid at colonoscopy",), "prompt/look/term"),
+        ("Colonoscopy: no polyps", ("colonoscopy with polyps",), "output"),
+    ],
+    "Sputum was sent but has not been read.": [
+        ("Sputum was sent but has not been read", ("sputum sent",), "prompt/look"),
+    ],
+    # an opposite of something else on the same day
+    "The cyst was unchanged on Monday.": [
+        ("cyst was unchanged on Monday", ("pain increased on Monday, cyst as before",), "prompt/look/term"),
+        ("cyst was unchanged on Monday", ("cyst had increased on Monday",), "output"),
     ],
     "He denies chest pain.": [
         ("denies chest pain", ("chest pain",), "output"),

@@ -75,10 +75,11 @@ two for each rule that set E below asked for, D18 several for each that F asked 
 rules must leave alone; D14, D15, D17 and a part of D18 are whole narratives.
 """
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
-"""625 misses in six sets, written and labelled by six people who had seen neither the rules nor each other's labels.
+"""753 misses in seven sets by seven people, who had seen neither the rules nor each other's labels.
 
-Second readers, who had not seen the labels, agreed with 623 of them; where a second verdict is allowed, either counts.
-A, B, C, E and F have been tuned on since they were first tried; nothing has been tuned on D.
+Second readers, who had not seen the labels of A to F, agreed with 623 of their 625; where a second verdict is allowed,
+either counts. G was written to be hard: swapped findings, turned comparisons, denials and opposites in other words.
+All but D have been tuned on since they were first tried; nothing has been tuned on D.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
 BLIND_SETS = {
@@ -88,6 +89,7 @@ BLIND_SETS = {
     "D": (142, 119, 128, 3),
     "E": (89, 67, 85, 0),
     "F": (92, 71, 87, 0),
+    "G": (128, 56, 86, 0),
 }
 # group → its misses; met by the rules before all changes (of D13 to D17, before those that E led to; of D18, before
 # those that F led to); met when it was first tried; met now
@@ -106,7 +108,7 @@ GROUPS = {
     "D12": (36, 27, 32, 32),
     "D13": (120, 52, 58, 115),
     "D14": (85, 68, 71, 79),
-    "D15": (65, 47, 52, 59),
+    "D15": (65, 47, 52, 60),
     "D16": (100, 57, 87, 93),
     "D17": (38, 31, 34, 34),
     "D18": (231, 156, 206, 214),
