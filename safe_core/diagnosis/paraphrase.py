@@ -6,7 +6,7 @@ from typing import Final
 
 from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.passages import Term
-from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.synonyms import SYNONYMS
 from safe_core.diagnosis.tokens import Item
 

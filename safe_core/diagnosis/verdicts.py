@@ -17,7 +17,7 @@ from safe_core.diagnosis.lexicon import WEAK_WORDS
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.paraphrase import is_exact, is_paraphrased
 from safe_core.diagnosis.passages import Match, Term, nearest
-from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
 from safe_core.diagnosis.wordings import Wording, wording

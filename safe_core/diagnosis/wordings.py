@@ -14,7 +14,7 @@ from safe_core.diagnosis.measures import measure_of
 from safe_core.diagnosis.opposites import denied_parts
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word
-from safe_core.diagnosis.sentences import ROOT
+from safe_core.diagnosis.sentence_index import ROOT
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value
 from safe_core.diagnosis.words import stem, word_set

@@ -13,7 +13,7 @@ from typing import Final
 
 from safe_core.diagnosis.output_texts import elements
 from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
-from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output

@@ -11,7 +11,7 @@ from typing import Final
 
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.same_claim import doubts_beside
-from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 from safe_core.rewording.claims import DOUBTS, Denial, denials
