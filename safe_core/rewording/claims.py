@@ -12,7 +12,8 @@ from typing import Final, Literal, NamedTuple
 
 from safe_core.diagnosis.bound_values import clauses
 from safe_core.diagnosis.lexicon import NOT_WORDS
-from safe_core.diagnosis.tokens import Item, sentences
+from safe_core.diagnosis.sentences import sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value
 from safe_core.diagnosis.words import stem, word_set, words
 from safe_core.spelled_values import plain

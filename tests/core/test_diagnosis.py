@@ -13,7 +13,8 @@ from safe_core.diagnosis.opposites import are_opposites
 from safe_core.diagnosis.output_texts import MAX_WORDS, elements
 from safe_core.diagnosis.passages import Term, nearest
 from safe_core.diagnosis.sentence_index import Sentences
-from safe_core.diagnosis.tokens import MAX_ITEMS, Item, sentences
+from safe_core.diagnosis.sentences import MAX_ITEMS, sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value, value_at
 from safe_core.diagnosis.words import fold, run_together, stem, words
 
