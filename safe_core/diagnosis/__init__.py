@@ -11,7 +11,7 @@ from safe_core.diagnosis.doubtful_hits import (
     doubtful_hits,
 )
 from safe_core.diagnosis.joined_text import JoinedText, occurrences
-from safe_core.diagnosis.kinds import Evidence, Finding, decide
+from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
 from safe_core.diagnosis.model import (
     KINDS,
     VERDICTS,

@@ -7,7 +7,7 @@ import pytest
 
 from safe_core import Expectations, Output
 from safe_core.diagnosis import KINDS, Kind, Miss, Passage, diagnose
-from safe_core.diagnosis.kinds import RULES
+from safe_core.diagnosis.miss_kinds import RULES
 from safe_core.diagnosis.negation_words import certainty_at, is_negation
 from safe_core.diagnosis.opposites import are_opposites
 from safe_core.diagnosis.output_texts import MAX_WORDS, elements
