@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.opposites import are_opposites, denied_parts, opposites_of
 from safe_core.diagnosis.rival_kinds import RIVALS
 from safe_core.diagnosis.same_words import is_same_word

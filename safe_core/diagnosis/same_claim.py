@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from safe_core.diagnosis.lexicon import NOT_WORDS
+from safe_core.diagnosis.grammar_words import NOT_WORDS
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from safe_core.diagnosis.abbreviations import ABBREVIATIONS
 from safe_core.diagnosis.equal_words import EQUAL_PHRASES
-from safe_core.diagnosis.lexicon import (
-    ABBREVIATIONS,
+from safe_core.diagnosis.grammar_words import (
     AFFIRMATIONS,
     CONNECTIVES,
     LEAD_IN_WORDS,

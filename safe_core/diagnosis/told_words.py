@@ -5,7 +5,7 @@ from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentence_index import CALLED_OFF, ROOT, Sentence, Sentences

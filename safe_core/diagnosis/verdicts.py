@@ -12,7 +12,7 @@ from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.miss_kinds import Evidence, Finding
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.passages import Match, Term, nearest

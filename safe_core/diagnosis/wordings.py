@@ -8,7 +8,7 @@ from typing import Final
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
 from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
-from safe_core.diagnosis.lexicon import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
+from safe_core.diagnosis.grammar_words import CONNECTIVES, FOUND_WORDS, WEAK_WORDS
 from safe_core.diagnosis.measures import measure_of
 from safe_core.diagnosis.miss_kinds import Evidence
 from safe_core.diagnosis.opposites import denied_parts

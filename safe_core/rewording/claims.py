@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from safe_core.diagnosis.bound_values import clauses
-from safe_core.diagnosis.lexicon import NOT_WORDS
+from safe_core.diagnosis.grammar_words import NOT_WORDS
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value
