@@ -132,7 +132,7 @@ class PartitionLifecycle:
         self._beyond_at = 0.0
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
 
-    # --- called by the role's life cycle, never waiting --------------------------------------------------------------
+    # --- called by the role's membership, never waiting --------------------------------------------------------------
 
     @property
     def is_serving(self) -> bool:
