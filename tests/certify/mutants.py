@@ -23,6 +23,7 @@ WRITER = "consumer/kafka/writer.py"
 SUBSCRIPTION = "consumer/kafka/subscription.py"
 INTERNALS = "consumer/kafka/internals.py"
 STAGE = "consumer/worker/group_membership.py"
+FENCING = "consumer/worker/fencing.py"
 PARTITION = "consumer/worker/partition_lifecycle.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
@@ -157,10 +158,10 @@ MUTANTS = (
         "if gap.offset < beginning:", "if gap.offset != beginning:", "test_group_membership",
     ),
     Mutant(
-        "fences_not_counted", PARTITION, "        self._count_fence(writer.epoch)\n", "", "test_group_membership",
+        "fences_not_counted", PARTITION, "        self._fences.count(writer.epoch)\n", "", "test_group_membership",
     ),
     Mutant(
-        "refusals_taken_for_another_producer", PARTITION,
+        "refusals_taken_for_another_producer", FENCING,
         " or not now.tells_of_another_since(before)", "", "test_group_membership",
     ),
     Mutant(
