@@ -1,4 +1,7 @@
-"""Whether a term and a passage claim the same: negated or not, and how sure."""
+"""Whether a term and a passage that is compared with it claim the same: negated or not, and how sure.
+
+Where one place of a sentence is asked about, with no term beside it, `denial_scope.is_denied_at` decides.
+"""
 
 from collections.abc import Collection, Sequence
 
