@@ -43,7 +43,7 @@ POOL = 20_000
 
 INSTRUMENTED = (
     "consumer.wire.input_event",
-    "consumer.worker.dead_letters",
+    "consumer.worker.dead_letter_writing",
     "consumer.expectations.cases",
     "consumer.wire.headers",
     "consumer.wire.scored_record",

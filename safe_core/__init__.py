@@ -1,6 +1,8 @@
 """The rule book of SAFE v0: from expectations and an output to scores, a label, a report; all computation."""
 
-from safe_core.batch_fold import BatchFold, BatchSnapshot, CaseRow, result_document
+from safe_core.batch_fold import BatchFold
+from safe_core.batch_statistics import BatchSnapshot
+from safe_core.case_row import CaseRow, result_document
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
 from safe_core.ids import MAX_ID_LENGTH, id_problem
 from safe_core.judges import JudgedBy, is_of_concern, judged_by

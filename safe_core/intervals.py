@@ -1,4 +1,4 @@
-"""What a pass rate, or a change of labels, says beyond the cases at hand: Wilson's interval and exact sign tests."""
+"""What a pass rate says beyond the cases at hand: Wilson's interval, and how many passes or cases a rate needs."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -47,25 +47,6 @@ def cases_needed(rate: float, confidence: float = 0.95) -> int | None:
     while _lower(enough, enough, deviate) < rate:
         enough *= 2
     return _fewest(lambda cases: _lower(cases, cases, deviate) >= rate, enough)
-
-
-def sign_test(better: int, worse: int) -> float:
-    """Give the exact two-sided p of so uneven a split, or a more uneven one, by fair coins; 1.0 of nothing.
-
-    Whole numbers up to the last division, which rounds once; 100,000 in all take about half a second.
-    """
-    changed = better + worse
-    term = tail = 1
-    for taken in range(min(better, worse)):
-        term = term * (changed - taken) // (taken + 1)
-        tail += term
-    # Of an even split both tails hold the middle, which would make more than 1.
-    return min(2 * tail, 1 << changed) / (1 << changed)
-
-
-def mcnemar(gained: int, lost: int) -> float:
-    """Give the exact p of McNemar's test on cases that pass in one of two runs alone: the sign test of these."""
-    return sign_test(gained, lost)
 
 
 def _normal_deviate(confidence: float) -> float:

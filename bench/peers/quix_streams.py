@@ -14,7 +14,7 @@ import orjson
 from quixstreams import Application, State, message_context
 
 from safe_core import DEFAULT_POLICY, Output, TestCase, parse_batch, prepare, score
-from safe_core.batch_fold import result_document
+from safe_core.case_row import result_document
 
 RULES = DEFAULT_POLICY.rules_for(None, None)
 

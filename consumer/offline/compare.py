@@ -17,7 +17,7 @@ from consumer.offline.stored_report import StoredResult, StoredResults, checked_
 from consumer.text import count_of, natural_order, printable
 from safe_core import CRITERIA, LABELS, Criterion, Label, Scores
 from safe_core.exact import exact_mean, units
-from safe_core.intervals import mcnemar, sign_test
+from safe_core.significance import mcnemar, sign_test
 
 Reason = Literal["not_in_report", "no_output", "input_mismatch"]
 """Why one of two reports does not answer a case; the first that applies."""

@@ -28,7 +28,7 @@ from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
 from consumer.wire.trace_headers import passed_on
 from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState
-from consumer.worker.dead_letters import append_dead_letter
+from consumer.worker.dead_letter_writing import append_dead_letter
 from consumer.worker.forgetting import Forgetting
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
 from consumer.worker.reporting import Reporting

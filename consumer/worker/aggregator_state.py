@@ -12,7 +12,7 @@ from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import own_headers
 from consumer.wire.keys import batch_key
-from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from safe_core import BatchFold
 
 

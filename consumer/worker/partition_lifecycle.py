@@ -28,7 +28,6 @@ Why a partition is taken up in this order:
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -40,9 +39,10 @@ from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.subscription import Fetched, Subscription
-from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
+from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 from consumer.worker.buffer import Buffer, Shares
+from consumer.worker.fencing import FenceWatch
 from consumer.worker.partition_condition import PartitionCondition
 from consumer.worker.role import PartitionLogic, Role
 from consumer.worker.slice_size import SliceSize
@@ -54,7 +54,6 @@ LOOK_AGAIN_SECONDS = 1.0
 _MARKERS_SECONDS = 0.3
 """How long offsets of transaction markers wait for a record to be committed with."""
 
-_FENCES_WITHIN_SECONDS = 60.0
 _CONTRADICTION_SECONDS = 60.0
 _BEYOND_QUIET_SECONDS = 5.0
 
@@ -125,14 +124,13 @@ class PartitionLifecycle:
         self._committed_to: int | None = None
         self._reached: int | None = None
         self._noted_end: int | None = None
-        self._fenced_at: deque[float] = deque(maxlen=2)
-        self._refused_as: ProducerEpoch | None = None
+        self._fences = FenceWatch(f"{role.topic}/{partition}")
         self._contradicted_since: float | None = None
         self._beyond_since: float | None = None
         self._beyond_at = 0.0
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
 
-    # --- called by the role's life cycle, never waiting --------------------------------------------------------------
+    # --- called by the role's membership, never waiting --------------------------------------------------------------
 
     @property
     def is_serving(self) -> bool:
@@ -243,7 +241,7 @@ class PartitionLifecycle:
         writer = self._role.make_writer(self.partition, self._subscription)
         held = self._held = Held(logic, writer)
         await writer.start()
-        self._count_fence(writer.epoch)
+        self._fences.count(writer.epoch)
         await logic.restore(writer)
         committed = await self._asked(self._subscription.committed)
         self._check_not_less(committed)
@@ -434,24 +432,12 @@ class PartitionLifecycle:
         else:
             self._contradicted_since = None  # the minute counts only while the cluster answers
         if not isinstance(error, PartitionLost):
-            self._refused_as = None  # a start without an answer may have raised the epoch
+            self._fences.forget_refusal()  # a start without an answer may have raised the epoch
             self.condition.note_waiting(error)
             return
         if error.fenced and self._held is not None:
-            self._refused_as = self._held.writer.epoch
+            self._fences.note_refusal(self._held.writer.epoch)
         self.condition.note_lost(error)
-
-    def _count_fence(self, now: ProducerEpoch | None) -> None:
-        """Count a take-over by another producer, of a partition that the group has since confirmed to be ours."""
-        before, self._refused_as = self._refused_as, None
-        if before is None or now is None or not now.tells_of_another_since(before):
-            return
-        self._fenced_at.append(time.monotonic())
-        if len(self._fenced_at) == 2 and self._fenced_at[1] - self._fenced_at[0] < _FENCES_WITHIN_SECONDS:
-            raise Fatal(
-                f"another producer took over {self._role.topic}/{self.partition} twice within a minute although the "
-                "group assigns it to this worker: something else uses its transactional ids; find it and stop it"
-            )
 
 
 def _remedy(records: Sequence[Record]) -> str:

@@ -26,8 +26,8 @@ from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
 from consumer.wire.trace_headers import caused_by, traced
-from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
-from consumer.worker.poison_limit import PoisonLimits, PoisonWatch
+from consumer.worker.dead_letter_limit import PoisonLimits, PoisonWatch
+from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
 from consumer.worker.waiting import unless

@@ -11,7 +11,7 @@ from safe_core.diagnosis.doubtful_hits import (
     doubtful_hits,
 )
 from safe_core.diagnosis.joined_text import JoinedText, occurrences
-from safe_core.diagnosis.kinds import Evidence, Finding, decide
+from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
 from safe_core.diagnosis.model import (
     KINDS,
     VERDICTS,
@@ -27,7 +27,7 @@ from safe_core.diagnosis.model import (
 )
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
 from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
-from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.verdicts import Judge, Judgement
 from safe_core.diagnosis.word_types import absent_word

@@ -8,7 +8,7 @@ from itertools import chain, islice, takewhile
 from typing import Final
 
 from safe_core.diagnosis.accounts import PEOPLE
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At

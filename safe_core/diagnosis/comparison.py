@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, dropwhile, islice, takewhile
 
-from safe_core.diagnosis.lexicon import PRIVATIONS
+from safe_core.diagnosis.grammar_words import PRIVATIONS
 from safe_core.diagnosis.opposites import are_antonyms, are_opposites
 from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.same_claim import denials_beside, doubts, doubts_beside, is_grammar, is_negated

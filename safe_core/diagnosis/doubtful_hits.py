@@ -13,8 +13,9 @@ from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, elements, texts_of
 from safe_core.diagnosis.passages import Match, Term, nearest
-from safe_core.diagnosis.sentences import Sentences
-from safe_core.diagnosis.tokens import MAX_ITEMS, Item, sentence_ends, sentences
+from safe_core.diagnosis.sentence_index import Sentences
+from safe_core.diagnosis.sentences import MAX_ITEMS, sentence_ends, sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.word_edges import is_inside_word
 from safe_core.diagnosis.words import word_set, words
 from safe_core.matching_rule import normalise

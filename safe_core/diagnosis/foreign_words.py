@@ -5,7 +5,7 @@ from typing import Final
 
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.same_words import is_same_word, spelled_out
-from safe_core.diagnosis.sentences import ROOT, Sentences
+from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 

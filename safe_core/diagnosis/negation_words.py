@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from safe_core.diagnosis.lexicon import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
+from safe_core.diagnosis.grammar_words import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
 from safe_core.diagnosis.units import UNITS
 from safe_core.diagnosis.values import NUMBER_WORDS
 from safe_core.diagnosis.words import Word, word_set

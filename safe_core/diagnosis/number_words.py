@@ -1,16 +1,55 @@
-"""Numbers in several words, read as one: "twenty-five", "three hundred and fifty", "4 thousand"."""
+"""Numbers in words: "twenty-five" and "three hundred and fifty" read as one number, and numbers spelled out."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from safe_core.diagnosis.values import whole_number
 from safe_core.diagnosis.words import Word, word_set
-from safe_core.spelled_values import numbers_in
 
+_ONES: Final = "one two three four five six seven eight nine"
+_TEENS: Final = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBERS: Final = {
+    **{word: number for number, word in enumerate(f"{_ONES} {_TEENS}".split(), 1)},
+    **{word: 10 * number for number, word in enumerate(_TENS.split(), 2)},
+}
+_WORDS: Final = {number: word for word, number in NUMBERS.items()}
+HYPHENS: Final = r"\-\u2010\u2011"
+
+
+def _any_of(words: str) -> str:
+    return "|".join(words.split())
+
+
+_BELOW_HUNDRED: Final = (
+    rf"(?:{_any_of(_TENS)})(?:[{HYPHENS} ](?:{_any_of(_ONES)})(?![\w{HYPHENS}]))?|{_any_of(_TEENS)}|{_any_of(_ONES)}"
+)
+_COMPOUND: Final = re.compile(rf"\b({_any_of(_TENS)})([{HYPHENS}]| (?=\w+(?![\w{HYPHENS}])))({_any_of(_ONES)})\b", re.I)
+"""A number of two words, "fifty-five" or "fifty five"; not the "twenty" of "twenty five-milligram tablets"."""
+_HUNDREDS: Final = re.compile(
+    rf"\b(?:({_any_of(_ONES)}|a) )?hundred(?: and)? ({_BELOW_HUNDRED})\b|\b({_any_of(_ONES)}) hundred\b", re.I
+)
+ONE_TO_NINE: Final = _any_of(_ONES)
+"""A pattern of the words from one to nine."""
 _MULTIPLES: Final = {"hundred": 100, "thousand": 1000, "million": 1000000, "dozen": 12}
 _MARKS: Final = _MULTIPLES.keys() | word_set("twenty thirty forty fifty sixty seventy eighty ninety")
 _MOST: Final = 999  # before "thousand", and after it
 _THOUSANDS: Final = range(1000, 1000 * _MOST + 1, 1000)
+
+
+def _compound(match: re.Match[str]) -> str:
+    return str(NUMBERS[match[1].lower()] + NUMBERS[match[3].lower()])
+
+
+def _hundreds(match: re.Match[str]) -> str:
+    hundreds, rest = (match[1] or match[3] or "one").lower(), (match[2] or "").lower()
+    number = 100 * NUMBERS.get(hundreds, 1)
+    return str(number + sum(NUMBERS[word] for word in re.findall("[a-z]+", rest)))
+
+
+SPELLINGS: Final = ((_HUNDREDS, _hundreds), (_COMPOUND, _compound))
+"""The patterns of numbers of several words, each with what writes its match in digits; in this order."""
 
 
 def has_number_words(folded: Sequence[str]) -> bool:
@@ -46,3 +85,19 @@ def _multiply(text: str, read: list[Word]) -> None:
     else:
         return
     read[-2:] = [Word(str(number), read[-2].start, read[-1].end)]
+
+
+def numbers_in(text: str) -> Iterator[tuple[int, int, int]]:
+    """Give where numbers of several words are in a text, as start, end and the number."""
+    for pattern, written in SPELLINGS:
+        yield from ((*match.span(), int(written(match))) for match in pattern.finditer(text))
+
+
+def spelled(number: int) -> str:
+    """Spell a number from 1 to 999: "forty-two", "one hundred and ten"."""
+    hundreds, rest = divmod(number, 100)
+    words = [f"{_WORDS[hundreds]} hundred"] if hundreds else []
+    if rest:
+        tens = rest - rest % 10
+        words.append(_WORDS[rest] if rest in _WORDS else f"{_WORDS[tens]}-{_WORDS[rest % 10]}")
+    return " and ".join(words)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from rapidfuzz import fuzz
 
 from safe_core.diagnosis.model import Passage
-from safe_core.diagnosis.sentences import Sentence, Sentences
-from safe_core.diagnosis.tokens import Item, Role, sentences
+from safe_core.diagnosis.sentence_index import Sentence, Sentences
+from safe_core.diagnosis.sentences import sentences
+from safe_core.diagnosis.tokens import Item, Role
 from safe_core.diagnosis.words import Folded, run_together, words
 
 MAX_TERM_WORDS = 400

@@ -1,8 +1,11 @@
-"""Whether a term and a passage claim the same: negated or not, and how sure."""
+"""Whether a term and a passage that is compared with it claim the same: negated or not, and how sure.
+
+Where one place of a sentence is asked about, with no term beside it, `denial_scope.is_denied_at` decides.
+"""
 
 from collections.abc import Collection, Sequence
 
-from safe_core.diagnosis.lexicon import NOT_WORDS, PRIVATIONS
+from safe_core.diagnosis.grammar_words import NOT_WORDS, PRIVATIONS
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from safe_core.diagnosis.passages import Term
-from safe_core.diagnosis.sentences import ROOT, Sentence
+from safe_core.diagnosis.sentence_index import ROOT, Sentence
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 

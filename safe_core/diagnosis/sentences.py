@@ -1,116 +1,73 @@
-"""Where words stand in some fields of an output."""
+"""Where a text is cut into sentences: a full stop ends one, but that of an abbreviation or an initial does not."""
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import re
+from collections.abc import Iterator, Sequence
 
-from safe_core.diagnosis.denial_scope import may_deny
-from safe_core.diagnosis.joined_text import JoinedText
-from safe_core.diagnosis.model import Passage
-from safe_core.diagnosis.output_texts import Element
-from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.words import Word, word_set
+from safe_core.diagnosis.abbreviations import SHORT_FORMS, STOPPED
+from safe_core.diagnosis.equal_words import EQUAL_WORDS
+from safe_core.diagnosis.grammar_words import STATES
+from safe_core.diagnosis.number_words import has_number_words, with_numbers
+from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
+from safe_core.diagnosis.tokens import Item, is_state, item_at, role_and_key_anywhere
+from safe_core.diagnosis.words import Word
 
-ROOT = 4
-"""Letters that the forms of a word have in common, at least."""
-CALLED_OFF = word_set("cancelled canceled abandoned")
-"""What is said to be so did not take place."""
-_FINDS = 200  # places inside words that are passed over before a term is said not to stand there
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
+_LONGEST_STOPPED = max(map(len, STOPPED)) + 1
+_SPELLED_OUT = EQUAL_WORDS | SHORT_FORMS
 
-
-@dataclass(frozen=True)
-class Sentence:
-    """The items of one sentence of an element."""
-
-    number: int  # among all sentences of these fields
-    element: Element
-    items: list[Item]
-
-    @cached_property
-    def may_deny(self) -> bool:
-        """Tell whether any word may deny another one; most sentences have none."""
-        return any(may_deny(item) or item.folded in CALLED_OFF for item in self.items)
+MAX_ITEMS = 256
+"""Longer sentences are cut; no real one comes near."""
 
 
-class Sentences:
-    """The sentences of some fields, and which of them hold each key; cut when they are first asked for."""
+def sentence_ends(text: str) -> list[int]:
+    """Give where the sentences of a text end, without cutting it into words."""
+    ends = []
+    for match in SENTENCE_END.finditer(text):
+        word = _LAST_WORD.search(text, max(0, match.start() - _LONGEST_STOPPED), match.start())
+        is_stopped = word is not None and word[0].lower() in _STOPPED_OR_HALF_DAY
+        if not is_stopped and not _is_initial(text, match.start(), match.end() + 1):
+            ends.append(match.end())
+    return ends
 
-    def __init__(self, elements: Sequence[Element]) -> None:
-        self.elements = elements
 
-    @cached_property
-    def sentences(self) -> list[Sentence]:
-        """All sentences, element by element."""
-        cut = ((element, items) for element in self.elements for items in element.sentences)
-        return [Sentence(number, element, items) for number, (element, items) in enumerate(cut)]
+def _is_initial(text: str, end: int, start: int) -> bool:
+    """Tell whether a single capital ends at a full stop before a small letter: "E. coli"."""
+    is_single = end > 0 and text[end - 1].isupper() and not text[end - 2 : end - 1].isalnum()
+    return is_single and text[end : end + 1] == "." and text[start : start + 1].islower()
 
-    @cached_property
-    def holding(self) -> dict[str, list[Sentence]]:
-        """The sentences that hold each key, but for connectives."""
-        holding: dict[str, list[Sentence]] = {}
-        for sentence in self.sentences:
-            for item in sentence.items:
-                if item.role != "connective":
-                    held = holding.get(item.key)
-                    if held is None:
-                        holding[item.key] = [sentence]
-                    elif held[-1] is not sentence:
-                        held.append(sentence)
-        return holding
 
-    @cached_property
-    def by_root(self) -> dict[str, list[str]]:
-        """The same keys by the letters that forms of a word have in common at least."""
-        keys: dict[str, list[str]] = {}
-        for key in self.holding:
-            keys.setdefault(key[:ROOT], []).append(key)
-        return keys
-
-    @cached_property
-    def capitals(self) -> dict[str, list[tuple[Sentence, int]]]:
-        """The places of the words of content that are written in capitals, by their first letter, folded."""
-        places: dict[str, list[tuple[Sentence, int]]] = {}
-        for sentence in self.sentences:
-            for at, item in enumerate(sentence.items):
-                if item.role == "content" and sentence.element.text[item.start : item.end].isupper():
-                    places.setdefault(item.folded[:1], []).append((sentence, at))
-        return places
-
-    def without_form(self, needle: str) -> Passage | None:
-        """Find a folded text where a word begins; it may end inside a word, as by the literal rule, not in a number."""
-        at = self._folded_text.find(needle) if needle else -1
-        if at < 0:  # as for most terms
-            return None
-        text, begins, words_of = self._folded
-        for _ in range(_FINDS):
-            if at < 0:
-                return None
-            end = at + len(needle)
-            first = bisect_left(begins, at)
-            begins_word = first < len(begins) and begins[first] == at
-            if begins_word and not (text[end - 1].isdecimal() and text[end : end + 1].isdecimal()):
-                element, word = words_of[first]
-                _, last = words_of[bisect_left(begins, end) - 1]
-                return element.passage(word.start, last.end)
-            at = text.find(needle, at + 1)
-        return None
-
-    @cached_property
-    def joined(self) -> JoinedText:
-        """The texts as the literal rule searches them."""
-        return JoinedText(self.elements)
-
-    @cached_property
-    def _folded_text(self) -> str:
-        return "\n".join(element.folded.text for element in self.elements)
-
-    @cached_property
-    def _folded(self) -> tuple[str, list[int], list[tuple[Element, Word]]]:
-        """All texts without form, a line for each; where each word begins there; the words."""
-        begins: list[int] = []
-        at = 0
-        for element in self.elements:
-            begins.extend(at + begin for begin in element.folded.begins)
-            at += len(element.folded.text) + 1
-        return self._folded_text, begins, [(element, word) for element in self.elements for word in element.cut]
+def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[Item]]:
+    """Give the items of a text, or of its words from `start` on, sentence by sentence."""
+    sentence: list[Item] = []
+    shouts = text.isupper()
+    folded_words = [word.folded for word in cut]
+    if has_number_words(folded_words):
+        cut = with_numbers(text, cut)
+    if not _SPELLED_OUT.keys().isdisjoint(folded_words):
+        spelled = ((word, _SPELLED_OUT.get(word.folded, (word.folded,))) for word in cut)
+        cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
+    at, end = 0, start
+    while at < len(cut):
+        folded, start, stop = cut[at]
+        pause = False
+        if start - end > 1 or text[end:start] not in {"", " "}:
+            pause = PAUSE.search(text, end, start) is not None
+            may_end = sentence and sentence[-1].folded not in STOPPED and SENTENCE_END.search(text, end, start)
+            if may_end and not _is_initial(text, end, start):
+                yield sentence
+                sentence = []
+        if len(sentence) == MAX_ITEMS:
+            yield sentence
+            sentence = []
+        plain = role_and_key_anywhere(folded)
+        is_name = plain and plain[0] == "connective" and text[stop - 1].isupper() and not shouts
+        if plain and not is_name and not (folded in STATES and is_state(text, cut, at)):
+            sentence.append(Item(plain[1], plain[0], folded, None, pause, start, stop))
+            at, end = at + 1, stop
+        else:
+            item, length = item_at(text, cut, at, pause=pause, shouts=shouts)
+            sentence.append(item)
+            at, end = at + length, item.end
+    if sentence:
+        yield sentence

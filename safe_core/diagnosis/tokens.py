@@ -1,13 +1,13 @@
-"""A text as a sequence of items: words with the part they play, and typed values."""
+"""The items of a text: words with the part they play, and typed values."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.equal_words import EQUAL_PHRASES, EQUAL_WORDS
-from safe_core.diagnosis.lexicon import (
-    ABBREVIATIONS,
+from safe_core.diagnosis.abbreviations import ABBREVIATIONS
+from safe_core.diagnosis.equal_words import EQUAL_PHRASES
+from safe_core.diagnosis.grammar_words import (
     AFFIRMATIONS,
     CONNECTIVES,
     LEAD_IN_WORDS,
@@ -15,36 +15,25 @@ from safe_core.diagnosis.lexicon import (
     PHRASAL_VERBS,
     RELATION_WORDS,
     SAME_ORDER,
-    SHORT_FORMS,
     STATES,
-    STOPPED,
 )
 from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
-from safe_core.diagnosis.number_words import has_number_words, with_numbers
+from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
 from safe_core.diagnosis.values import Value, may_begin_value, value_at
 from safe_core.diagnosis.words import Word, lengths_by_first_word, stem
 
 Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]
 
-_SENTENCE_END = re.compile(r"[.!?;](?=[\s\"'”’)\]])|[。！？；\n]")
-_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
-_STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
-_LONGEST_STOPPED = max(map(len, STOPPED)) + 1
-_PAUSE = re.compile(r"[,;:()\[\]–—，、：（）]")
-_PAUSE_OR_END = re.compile(rf"{_PAUSE.pattern}|{_SENTENCE_END.pattern}")
+_PAUSE_OR_END = re.compile(rf"{PAUSE.pattern}|{SENTENCE_END.pattern}")
 _AFTER_STATE = frozenset(("and", "but", "when", "since", "while"))
 _PHRASES = ABBREVIATIONS | EQUAL_PHRASES
 _ABBREVIATED_LENGTHS = lengths_by_first_word(_PHRASES)
-_SPELLED_OUT = EQUAL_WORDS | SHORT_FORMS
 
 
 _LONGEST_NAME = 4  # letters of a name that is spelled like a connective, such as HER2
 
 NEGATED = "¬"
 """The key of every negation; no stem is like it."""
-
-MAX_ITEMS = 256
-"""Longer sentences are cut; no real one comes near."""
 
 
 class Item(NamedTuple):
@@ -64,63 +53,10 @@ class Item(NamedTuple):
         return self.key if self.role in {"negation", "certainty"} else self.folded
 
 
-def sentence_ends(text: str) -> list[int]:
-    """Give where the sentences of a text end, without cutting it into words."""
-    ends = []
-    for match in _SENTENCE_END.finditer(text):
-        word = _LAST_WORD.search(text, max(0, match.start() - _LONGEST_STOPPED), match.start())
-        is_stopped = word is not None and word[0].lower() in _STOPPED_OR_HALF_DAY
-        if not is_stopped and not _is_initial(text, match.start(), match.end() + 1):
-            ends.append(match.end())
-    return ends
-
-
-def _is_initial(text: str, end: int, start: int) -> bool:
-    """Tell whether a single capital ends at a full stop before a small letter: "E. coli"."""
-    is_single = end > 0 and text[end - 1].isupper() and not text[end - 2 : end - 1].isalnum()
-    return is_single and text[end : end + 1] == "." and text[start : start + 1].islower()
-
-
-def sentences(text: str, cut: Sequence[Word], start: int = 0) -> Iterator[list[Item]]:
-    """Give the items of a text, or of its words from `start` on, sentence by sentence."""
-    sentence: list[Item] = []
-    shouts = text.isupper()
-    folded_words = [word.folded for word in cut]
-    if has_number_words(folded_words):
-        cut = with_numbers(text, cut)
-    if not _SPELLED_OUT.keys().isdisjoint(folded_words):
-        spelled = ((word, _SPELLED_OUT.get(word.folded, (word.folded,))) for word in cut)
-        cut = [word._replace(folded=folded) for word, full in spelled for folded in full]
-    at, end = 0, start
-    while at < len(cut):
-        folded, start, stop = cut[at]
-        pause = False
-        if start - end > 1 or text[end:start] not in {"", " "}:
-            pause = _PAUSE.search(text, end, start) is not None
-            may_end = sentence and sentence[-1].folded not in STOPPED and _SENTENCE_END.search(text, end, start)
-            if may_end and not _is_initial(text, end, start):
-                yield sentence
-                sentence = []
-        if len(sentence) == MAX_ITEMS:
-            yield sentence
-            sentence = []
-        plain = _role_and_key_anywhere(folded)
-        is_name = plain and plain[0] == "connective" and text[stop - 1].isupper() and not shouts
-        if plain and not is_name and not (folded in STATES and _is_state(text, cut, at)):
-            sentence.append(Item(plain[1], plain[0], folded, None, pause, start, stop))
-            at, end = at + 1, stop
-        else:
-            item, length = _item(text, cut, at, pause=pause, shouts=shouts)
-            sentence.append(item)
-            at, end = at + length, item.end
-    if sentence:
-        yield sentence
-
-
-def _item(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool) -> tuple[Item, int]:
+def item_at(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool) -> tuple[Item, int]:
     """Give the item that begins with a word that is not the same wherever it stands, and how many words it takes."""
     word = cut[at]
-    if word.folded in STATES and _is_state(text, cut, at):
+    if word.folded in STATES and is_state(text, cut, at):
         key = word.folded.upper()
         return Item(key, "content", key, None, pause, word.start, word.end), 1
     if value := value_at(text, cut, at):
@@ -140,7 +76,7 @@ def _item(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool)
 
 
 @lru_cache(maxsize=8192)
-def _role_and_key_anywhere(folded: str) -> tuple[Role, str] | None:
+def role_and_key_anywhere(folded: str) -> tuple[Role, str] | None:
     """Give the role and the key of a word that are the same wherever it stands; None if its neighbours decide."""
     if may_begin_value(folded) or folded in _ABBREVIATED_LENGTHS or may_negate(folded) or may_claim(folded):
         return None
@@ -151,15 +87,15 @@ def _describes(cut: Sequence[Word], at: int) -> bool:
     """Tell whether a word only describes the next one: a "non-blanching rash" is one."""
     if at + 1 >= len(cut) or cut[at + 1].start - cut[at].end > 1:
         return False
-    return _role_and_key_anywhere(cut[at].folded) is not None and _is_content(cut[at + 1].folded)
+    return role_and_key_anywhere(cut[at].folded) is not None and _is_content(cut[at + 1].folded)
 
 
 def _is_content(folded: str) -> bool:
-    found = _role_and_key_anywhere(folded)
+    found = role_and_key_anywhere(folded)
     return found is not None and found[0] == "content"
 
 
-def _is_state(text: str, cut: Sequence[Word], at: int) -> bool:
+def is_state(text: str, cut: Sequence[Word], at: int) -> bool:
     """Tell whether a word such as "on" closes a clause, and belongs to no verb but "to be"."""
     before, end = cut[at - 1].folded if at else "", cut[at].end
     if not before or before in PHRASAL_VERBS or before.endswith(("ed", "ing")):

@@ -12,12 +12,12 @@ from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
-from safe_core.diagnosis.kinds import Evidence, Finding
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.grammar_words import WEAK_WORDS
+from safe_core.diagnosis.miss_kinds import Evidence, Finding
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
-from safe_core.diagnosis.paraphrase import is_exact, is_paraphrased
 from safe_core.diagnosis.passages import Match, Term, nearest
-from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.sentence_index import Sentences
+from safe_core.diagnosis.synonym_passages import is_exact, is_paraphrased
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
 from safe_core.diagnosis.wordings import Wording, wording

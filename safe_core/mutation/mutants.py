@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from safe_core.ceiling import NarratedCase
-from safe_core.diagnosis.tokens import Item, sentences
+from safe_core.diagnosis.sentences import sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set, words
 from safe_core.expectations import Expectations, PreparedExpectations, prepare
 from safe_core.matching_rule import normalise

@@ -9,7 +9,7 @@ from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind
 from safe_core.mutation.negations import has_denied_subject
-from safe_core.spelled_values import SIDE_LETTER
+from safe_core.plain_values import SIDE_LETTER
 
 
 def _pairs(text: str) -> dict[str, str]:

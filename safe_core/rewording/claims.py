@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from safe_core.diagnosis.bound_values import clauses
-from safe_core.diagnosis.lexicon import NOT_WORDS
-from safe_core.diagnosis.tokens import Item, sentences
+from safe_core.diagnosis.grammar_words import NOT_WORDS
+from safe_core.diagnosis.sentences import sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value
 from safe_core.diagnosis.words import stem, word_set, words
-from safe_core.spelled_values import plain
+from safe_core.plain_values import plain
 
 DenialKind = Literal["denied", "doubted", "undenied", "delayed"]
 """Not so; not sure; not not so ("could not be excluded"); so, but later ("not given until 18:00")."""

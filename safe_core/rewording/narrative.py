@@ -13,13 +13,13 @@ from typing import Final
 
 from safe_core.diagnosis.output_texts import elements
 from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
-from safe_core.diagnosis.sentences import Sentence, Sentences
+from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
+from safe_core.plain_values import plain
 from safe_core.rewording.claims import are_kept, claims_of
 from safe_core.rewording.whole_phrases import AUXILIARIES, Stretch, WholePhrases
-from safe_core.spelled_values import plain
 
 MOST_PHRASES: Final = 3
 _MOST_SENTENCES: Final = 16  # of the narrative that are compared with a term

@@ -22,7 +22,8 @@ GROUP_OFFSETS = "consumer/kafka/group_offsets.py"
 WRITER = "consumer/kafka/writer.py"
 SUBSCRIPTION = "consumer/kafka/subscription.py"
 INTERNALS = "consumer/kafka/internals.py"
-STAGE = "consumer/worker/role_lifecycle.py"
+STAGE = "consumer/worker/group_membership.py"
+FENCING = "consumer/worker/fencing.py"
 PARTITION = "consumer/worker/partition_lifecycle.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
@@ -123,45 +124,45 @@ MUTANTS = (
     Mutant(
         "fence_without_confirmation", PARTITION,
         "        await self._asked(self._subscription.confirm)\n", "        await self._granted.wait()\n",
-        "test_role_lifecycle",
+        "test_group_membership",
     ),
     Mutant(
         "offset_before_the_restore", PARTITION,
         "        await logic.restore(writer)\n        committed = await self._asked(self._subscription.committed)\n",
         "        committed = await self._asked(self._subscription.committed)\n        await logic.restore(writer)\n",
-        "test_role_lifecycle",
+        "test_group_membership",
     ),
     Mutant(
         "frozen_answer_taken", PARTITION,
         "if self._granted.is_set() and self._subscription.heartbeat_is_fresh():", "if self._granted.is_set():",
-        "test_role_lifecycle",
+        "test_group_membership",
     ),
     Mutant(
-        "less_than_committed_here", PARTITION, "        self._check_not_less(committed)\n", "", "test_role_lifecycle",
+        "less_than_committed_here", PARTITION, "        self._check_not_less(committed)\n", "", "test_group_membership",
     ),
     Mutant(
         "contradictions_for_ever", PARTITION,
-        "if now - since > _CONTRADICTION_SECONDS:", "if now < since:", "test_role_lifecycle",
+        "if now - since > _CONTRADICTION_SECONDS:", "if now < since:", "test_group_membership",
     ),
     Mutant(
         "kept_over_a_missed_generation", STAGE,
-        "generation == self._generation + 1", "generation > self._generation", "test_role_lifecycle",
+        "generation == self._generation + 1", "generation > self._generation", "test_group_membership",
     ),
     Mutant(
         "writer_kept_after_a_failure", PARTITION,
         "            await self._closing.dispose()  # if we are cancelled here, the next call awaits it\n", "",
-        "test_role_lifecycle",
+        "test_group_membership",
     ),
     Mutant(
         "jump_from_beyond_the_end", STAGE,
-        "if gap.offset < beginning:", "if gap.offset != beginning:", "test_role_lifecycle",
+        "if gap.offset < beginning:", "if gap.offset != beginning:", "test_group_membership",
     ),
     Mutant(
-        "fences_not_counted", PARTITION, "        self._count_fence(writer.epoch)\n", "", "test_role_lifecycle",
+        "fences_not_counted", PARTITION, "        self._fences.count(writer.epoch)\n", "", "test_group_membership",
     ),
     Mutant(
-        "refusals_taken_for_another_producer", PARTITION,
-        " or not now.tells_of_another_since(before)", "", "test_role_lifecycle",
+        "refusals_taken_for_another_producer", FENCING,
+        " or not now.tells_of_another_since(before)", "", "test_group_membership",
     ),
     Mutant(
         "unstable_offset_taken", "consumer/kafka/protocol.py",

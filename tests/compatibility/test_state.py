@@ -22,7 +22,7 @@ from consumer.worker import aggregator as aggregator_module
 from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
-from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from tests.compatibility.frozen import GROUP, TOPICS, Frozen, load, versions
 from tests.support.checker import Run, check
 from tests.support.marker import Marker

@@ -35,7 +35,7 @@ from consumer.worker import forgetting as forgetting_module
 from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
-from consumer.worker.dead_letters import DeadLetterTopic
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import scored_record
 from consumer.worker.scoring_memory import EncodedScore
 from safe_core import (

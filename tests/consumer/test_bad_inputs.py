@@ -15,8 +15,8 @@ from consumer.expectations.folder import FolderSource
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
-from consumer.worker.dead_letters import DeadLetterTopic
-from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Policy
 from tests.support.bad_inputs import (

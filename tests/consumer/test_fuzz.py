@@ -18,7 +18,7 @@ from consumer.wire.input_event import InputEvent
 from consumer.wire.input_event import decode as real_decode
 from consumer.wire.scored_record import encode_result_of
 from consumer.worker import scorer as scorer_module
-from consumer.worker.dead_letters import append_dead_letter
+from consumer.worker.dead_letter_writing import append_dead_letter
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from safe_core import DEFAULT_POLICY, CaseScore, JudgedBy, Output, PreparedExpectations, score
 from tests.support.drawing import cases

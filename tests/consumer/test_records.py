@@ -41,7 +41,7 @@ from consumer.wire.scored_record import (
     row_of,
 )
 from consumer.wire.times import rfc_3339
-from consumer.worker.dead_letters import DeadLetterTopic, append_dead_letter
+from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
 from consumer.worker.scorer import scored_record
 from consumer.worker.scoring_memory import EncodedScore
 from safe_core import (

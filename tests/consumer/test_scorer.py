@@ -30,8 +30,8 @@ from consumer.wire.input_event import InputRules
 from consumer.wire.scored_record import ScoredBy, decode_scored, row_of
 from consumer.worker import scorer as scorer_module
 from consumer.worker import scoring_memory
-from consumer.worker.dead_letters import DeadLetterTopic
-from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Expectations, JudgedBy, Policy, judged_by, prepare
 from tests.support.case_files import a_case, write_batch, write_events

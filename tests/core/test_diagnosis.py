@@ -7,13 +7,14 @@ import pytest
 
 from safe_core import Expectations, Output
 from safe_core.diagnosis import KINDS, Kind, Miss, Passage, diagnose
-from safe_core.diagnosis.kinds import RULES
+from safe_core.diagnosis.miss_kinds import RULES
 from safe_core.diagnosis.negation_words import certainty_at, is_negation
 from safe_core.diagnosis.opposites import are_opposites
 from safe_core.diagnosis.output_texts import MAX_WORDS, elements
 from safe_core.diagnosis.passages import Term, nearest
-from safe_core.diagnosis.sentences import Sentences
-from safe_core.diagnosis.tokens import MAX_ITEMS, Item, sentences
+from safe_core.diagnosis.sentence_index import Sentences
+from safe_core.diagnosis.sentences import MAX_ITEMS, sentences
+from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values import Value, value_at
 from safe_core.diagnosis.words import fold, run_together, stem, words
 

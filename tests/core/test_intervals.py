@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_core.intervals import cases_needed, mcnemar, passes_needed, sign_test, wilson
+from safe_core.intervals import cases_needed, passes_needed, wilson
+from safe_core.significance import mcnemar, sign_test
 
 CONFIDENCES = st.floats(0.5, 0.9999)
 COUNTS = st.integers(0, 100_000).flatmap(lambda cases: st.tuples(st.integers(0, cases), st.just(cases)))

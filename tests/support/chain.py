@@ -17,8 +17,8 @@ from consumer.worker import aggregator as aggregator_module
 from consumer.worker import reporting as reporting_module
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
-from consumer.worker.dead_letters import DeadLetterTopic
-from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from tests.support.cases import WrittenBatch

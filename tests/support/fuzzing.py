@@ -31,8 +31,8 @@ from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.keys import parts_of
 from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, encode_result, result_headers, row_of
-from consumer.worker.dead_letters import DeadLetterTopic
-from consumer.worker.poison_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import BatchFold, InvalidBatch, Policy, parse_batch, prepare
 from tests.core.oracle import Settings, oracle_score

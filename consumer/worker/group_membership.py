@@ -1,4 +1,4 @@
-"""The life of a role: join the group, take up partitions, serve them slice by slice, let them go.
+"""A role as a member of its group: join, poll, take up partitions, let them go at a rebalance, leave.
 
 It is the same for both roles: the life of one partition is in `partition_lifecycle.py`, and what a slice of records
 means is in `scorer.py` and `aggregator.py`. One writer writes for a partition until anything fails; then everything in
@@ -31,7 +31,7 @@ _POLL_TROUBLE_SECONDS = 10.0
 """A failed poll counts as trouble for this long: polls for other partitions succeed in between."""
 
 
-class RoleLifecycle:
+class GroupMembership:
     """One role of this process; run() returns after stop() and raises Fatal."""
 
     def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""Where input goes that can never be scored, with the reason in headers (contract.md, "Dead letters")."""
+"""Writes input that can never be scored as dead letters, with the reason in headers (contract.md, "Dead letters")."""
 
 from dataclasses import dataclass
 

@@ -3,7 +3,7 @@
 import pytest
 
 from safe_core.diagnosis.passages import Term
-from safe_core.spelled_values import plain, spelled_in
+from safe_core.plain_values import plain, spelled_in
 
 SPELLINGS = [
     ("fifty-five minutes", "55 minutes"),

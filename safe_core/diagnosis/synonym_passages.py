@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from safe_core.diagnosis.lexicon import WEAK_WORDS
+from safe_core.diagnosis.grammar_words import WEAK_WORDS
+from safe_core.diagnosis.near_synonyms import SYNONYMS
 from safe_core.diagnosis.passages import Term
-from safe_core.diagnosis.sentences import Sentence, Sentences
-from safe_core.diagnosis.synonyms import SYNONYMS
+from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 
 _EXACT: Final = frozenset(("number", "time", "day"))

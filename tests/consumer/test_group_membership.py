@@ -23,12 +23,13 @@ from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
+from consumer.worker import fencing
+from consumer.worker import group_membership as stage_module
 from consumer.worker import partition_condition as condition_module
 from consumer.worker import partition_lifecycle as partition_module
-from consumer.worker import role_lifecycle as stage_module
 from consumer.worker.buffer import Buffer, Shares
+from consumer.worker.group_membership import GroupMembership
 from consumer.worker.role import Role
-from consumer.worker.role_lifecycle import RoleLifecycle
 
 WITHIN_SECONDS = 10.0
 
@@ -111,7 +112,7 @@ class Slice(Outgoing):
 class Group(Subscription):
     """A subscription of one member: it owns what the test assigns, and reads the site's log."""
 
-    def __init__(self, site: Site, stage: RoleLifecycle, partitions: frozenset[int]) -> None:
+    def __init__(self, site: Site, stage: GroupMembership, partitions: frozenset[int]) -> None:
         self.site = site
         self.stage = stage
         self.owned = partitions
@@ -366,7 +367,7 @@ async def site() -> Site:
     return Site()
 
 
-def stage_of(site: Site, **changes: Any) -> RoleLifecycle:
+def stage_of(site: Site, **changes: Any) -> GroupMembership:
     role = {
         "name": "scorer",
         "topic": "input",
@@ -377,11 +378,11 @@ def stage_of(site: Site, **changes: Any) -> RoleLifecycle:
         "make_writer": lambda _partition, _subscription: Writer(site),
         **changes,
     }
-    return RoleLifecycle(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
+    return GroupMembership(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
 
 
 @asynccontextmanager
-async def running(stage: RoleLifecycle) -> AsyncIterator["asyncio.Task[None]"]:
+async def running(stage: GroupMembership) -> AsyncIterator["asyncio.Task[None]"]:
     """The stage at work; stopped at the end, and what it raised is raised."""
     task = asyncio.create_task(stage.run())
     try:
@@ -819,7 +820,7 @@ async def test_one_fence_or_any_number_of_other_failures_are_not(site: Site) -> 
 
 
 async def test_fences_a_minute_apart_are_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_module, "_FENCES_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr(fencing, "_FENCES_WITHIN_SECONDS", 0.0)
     site.publish(3)
     site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 3)
     async with running(stage_of(site)):
@@ -1071,7 +1072,7 @@ async def test_a_coordinator_that_does_not_answer_is_a_trouble(site: Site) -> No
 # --- everything at once -----------------------------------------------------------------------------------------------
 
 
-async def disturb(site: Site, stage: RoleLifecycle, dice: random.Random) -> None:
+async def disturb(site: Site, stage: GroupMembership, dice: random.Random) -> None:
     """One thing that may happen at any time."""
     group = group_of(site)
     match dice.randrange(8):

@@ -25,7 +25,7 @@ from safe_core.diagnosis.comparison import (
 )
 from safe_core.diagnosis.model import Field, Kind, Passage
 from safe_core.diagnosis.passages import Match, Spot, Term, lookalike, nearest
-from safe_core.diagnosis.sentences import Sentences
+from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.matching_rule import normalise
 

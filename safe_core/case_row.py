@@ -1,0 +1,174 @@
+"""What a batch keeps of one case, compact, and the `result` that is written from it."""
+
+import marshal
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Self, TypeVar
+
+from safe_core.expectations import Terms
+from safe_core.remembered import Remembered
+from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
+
+Version = tuple[int, int, int]
+"""Event time in ms, source partition, source offset: the greater is the later result (contract.md, "Latest result")."""
+
+T = TypeVar("T")
+
+_VERSION = struct.Struct(">QQQ")
+_LOWEST = 2**63
+"""Added to each number of a version, so that packed versions compare as the versions do."""
+
+_MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
+
+
+class Kind(NamedTuple):
+    """What many rows of a batch have in common, kept once for all of them."""
+
+    archetype: str | None
+    run_id: str | None
+    fingerprint: str
+    expected: bool
+    label: Label
+    passed: Passed
+    vacuous: Vacuous
+    empty_output: bool
+    input_matches: bool | None
+
+
+class _Pool(Remembered[T, T]):
+    """Values met lately, so that equal ones are kept once."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(16_384)
+
+    def share(self, value: T) -> T:
+        known = self.get(value)
+        return self.keep(value, value) if known is None else known
+
+
+# One pool for each type: a Terms of (1, 1, 1) equals a Passed of (True, True, True).
+_KINDS: _Pool[Kind] = _Pool()
+_SCORES: _Pool[Scores] = _Pool()
+_TERMS: _Pool[Terms] = _Pool()
+_DETAILS: _Pool[bytes] = _Pool()
+
+
+@dataclass(slots=True)  # not frozen: that would double the time to make one
+class CaseRow:
+    """What the fold keeps of one case, compact, and never changed; made by CaseRow.of()."""
+
+    kind: Kind
+    scores: Scores
+    terms: Terms
+    _version: bytes
+    _details: bytes
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        version: Version,
+        archetype: str | None,
+        run_id: str | None,
+        fingerprint: str,
+        expected: bool,
+        case: CaseScore,
+        input_matches: bool | None = None,
+    ) -> Self:
+        """Pack a case; `expected` tells that the batch of that name holds the test case.
+
+        `input_matches` tells whether its output was made from the case's own narrative; None: not known, or no output.
+
+        Raises ValueError for a version whose numbers do not fit 64 bits.
+        """
+        kind = Kind(
+            archetype, run_id, fingerprint, expected,
+            case.label, case.passed, case.vacuous, case.empty_output, input_matches,
+        )  # fmt: skip
+        packed = _packed(version)
+        details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
+        return cls(
+            _KINDS.share(kind), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
+        )
+
+    def of_version(self, version: Version) -> Self:
+        """Give the same row of another version; raises ValueError as of() does."""
+        return type(self)(self.kind, self.scores, self.terms, _packed(version), self._details)
+
+    @property
+    def version(self) -> Version:
+        event_time, partition, offset = _VERSION.unpack(self._version)
+        return event_time - _LOWEST, partition - _LOWEST, offset - _LOWEST
+
+    def is_older_than(self, other: Self) -> bool:
+        """Tell whether the other one is the later result (contract.md, "Latest result")."""
+        return self._version < other._version
+
+    @property
+    def details(self) -> Details:
+        return _unpacked(self._details)
+
+    def has_details_of(self, other: Self) -> bool:
+        """Tell whether both have the same details."""
+        return self._details == other._details
+
+    @property
+    def archetype(self) -> str | None:
+        return self.kind.archetype
+
+    @property
+    def run_id(self) -> str | None:
+        return self.kind.run_id
+
+    @property
+    def label(self) -> Label:
+        return self.kind.label
+
+    @property
+    def passed(self) -> Passed:
+        return self.kind.passed
+
+    @property
+    def vacuous(self) -> Vacuous:
+        return self.kind.vacuous
+
+    @property
+    def empty_output(self) -> bool:
+        return self.kind.empty_output
+
+    @property
+    def input_matches(self) -> bool | None:
+        return self.kind.input_matches
+
+
+def _packed(version: Version) -> bytes:
+    event_time, partition, offset = version
+    try:
+        return _VERSION.pack(event_time + _LOWEST, partition + _LOWEST, offset + _LOWEST)
+    except struct.error as error:
+        raise ValueError("a version is three integers of 64 bits") from error
+
+
+@lru_cache(maxsize=4096)  # so that the terms that many batches count are kept once
+def _unpacked(details: bytes) -> Details:
+    return Details._make(marshal.loads(details))  # noqa: S302  our own bytes, written by of()
+
+
+def result_document(test_id: str, archetype: str | None, case: CaseScore | CaseRow) -> dict[str, Any]:
+    """Give the `result` of a case in the field order of contract.md, "Result"."""
+    details = case.details
+    return {
+        "test_id": test_id,
+        "archetype": archetype,
+        "scores": case.scores._asdict(),
+        "details": {
+            "CR": {"found": list(details.cr_found), "missing": list(details.cr_missing)},
+            "AH": {"violations": list(details.ah_violations)},
+            "AC": {"found": list(details.ac_found), "missing": list(details.ac_missing)},
+        },
+        "terms": case.terms._asdict(),
+        "label": case.label,
+    }
