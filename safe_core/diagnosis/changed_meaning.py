@@ -3,7 +3,7 @@
 It decides nothing; where it may, a person has to look.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice, takewhile
 from typing import Final
 
@@ -46,13 +46,24 @@ _CHANGING: Final = by_spelling(
 """The words that change what a claim says, by what they make of it: one of them on one side only is another claim."""
 _CONTRASTING: Final = word_set("while whilst whereas but")
 _WAS: Final = word_set("was were had used")
+_WILL: Final = word_set("will would")
+_SPEAKING_OF: Final = word_set(
+    "about regarding consider considers considered considering discuss discussed suggest suggests suggested recommend "
+    "recommends recommended propose proposes proposed advise advised"
+)
+_WAS_DONE: Final = word_set("was were been")
+_SUPPOSING: Final = word_set("if unless")
 _BESIDE: Final = 3  # words on each side of a passage that may change what it says
 
 
 def may_mean_otherwise(pieces: Sequence[Match], told: Sequence[At]) -> bool:
     """Tell whether the passages that hold a term together may say something else than the narrative with its words."""
     return _is_changed(pieces, told) or any(
-        _is_turned(match) or _is_parted(match) or _are_people_turned(match) or _is_denied_otherwise(match, told)
+        _is_turned(match)
+        or _is_parted(match)
+        or _are_people_turned(match)
+        or _is_denied_otherwise(match, told)
+        or _is_only_proposed(match, told)
         for match in pieces
     )
 
@@ -68,6 +79,8 @@ def _is_changed(pieces: Sequence[Match], told: Sequence[At]) -> bool:
         return True
     if any(item.folded in _WAS for item in term):
         expected.add("former")
+    if any(item.folded in _SUPPOSING for item in term):  # "to be called if" is "call if"
+        expected.add("not so")
     own = {item.key for item in (*term, *(item for at in told[:1] for item in at.sentence.items))} if found else set()
     return any(change not in expected and key not in own for change, key in found)
 
@@ -135,6 +148,21 @@ def _is_denied_otherwise(match: Match, told: Sequence[At]) -> bool:
     return len(turned) > 1
 
 
+def _is_only_proposed(match: Match, told: Sequence[At]) -> bool:
+    """Tell whether a passage says that something was done that the narrative only speaks of: "about reducing it"."""
+    proposed = {at.item.key for at in told if _follows(at, "ing", _SPEAKING_OF)}
+    if not proposed:
+        return False
+    places = (At(match.sentence, at) for at in range(len(match.items)) if match.items[at].key in proposed)
+    return any(_follows(at, "ed", _WAS_DONE) for at in places)
+
+
+def _follows(at: At, ending: str, before: Collection[str]) -> bool:
+    """Tell whether a word that is written with an ending follows one of some words at once."""
+    written = at.sentence.element.text[at.item.start : at.item.end].lower()
+    return at.at > 0 and written.endswith(ending) and at.sentence.items[at.at - 1].folded in before
+
+
 def _changes(items: Sequence[Item], places: Iterable[int]) -> Iterator[tuple[str, str]]:
     """Give what the words at some places make of a claim, and their keys."""
     for at in places:
@@ -161,5 +189,11 @@ def _near(match: Match) -> Iterator[int]:
     """Give the places of a passage and of the words beside it in its clause."""
     items = match.items
     before = takewhile(lambda at: not items[at + 1].pause, range(match.first - 1, -1, -1))
-    after = takewhile(lambda at: not items[at].pause, range(match.last + 1, len(items)))
+    after = takewhile(lambda at: not _begins_clause(items, at), range(match.last + 1, len(items)))
     return chain(islice(before, _BESIDE), range(match.first, match.last + 1), islice(after, _BESIDE))
+
+
+def _begins_clause(items: Sequence[Item], at: int) -> bool:
+    """Tell whether something else is told from a place on: after a comma, or as in "… and will be seen"."""
+    following = items[at + 1].folded if at + 1 < len(items) else ""
+    return items[at].pause or (items[at].folded == "and" and following in _WILL)

@@ -52,7 +52,7 @@ _PSEUDO = word_set(
 )
 """The words after which a denial denies no more than themselves: "no increase in pain", "did not document a rash"."""
 
-REFUSALS = word_set("refuse refused refuses refusing decline declined declines declining")
+REFUSALS = word_set("refuse refused refuses refusing refusal decline declined declines declining")
 _FAILURES = word_set("fail failed fails failing failure")
 _VERBAL = NOT_WORDS | REFUSALS | _FAILURES | word_set("never unable inability")  # they deny verbs
 _ASKING = word_set("denies denied denying deny without negative absence")  # a list after it needs no "or"

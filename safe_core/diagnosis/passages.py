@@ -12,7 +12,7 @@ from rapidfuzz import fuzz
 from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.sentences import sentences
-from safe_core.diagnosis.tokens import Item, Role
+from safe_core.diagnosis.tokens import Item, Reading, Role
 from safe_core.diagnosis.words import Folded, run_together, words
 
 MAX_TERM_WORDS = 400
@@ -38,11 +38,11 @@ _GRAMMAR: frozenset[Role] = frozenset(("connective", "lead-in"))
 class Term:
     """A missing term and what a passage should hold of it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, reading: Reading = list) -> None:
         self.text = text
         cut = words(text, MAX_TERM_WORDS)
         self.folded: Folded = run_together(cut)
-        self.items: tuple[Item, ...] = tuple(item for sentence in sentences(text, cut) for item in sentence)
+        self.items: tuple[Item, ...] = tuple(item for sentence in sentences(text, cut) for item in reading(sentence))
         telling = tuple(item for item in self.items if item.role != "connective")
         essential = tuple(item for item in telling if item.role not in _GRAMMAR)
         self.essential: tuple[Item, ...] = essential or telling or self.items

@@ -108,6 +108,8 @@ def _length_spelled(acronym: str, items: Sequence[Item]) -> int:
     rest = acronym
     for count, item in enumerate(items[: _LONGEST_ACRONYM + 2], start=1):
         word, following = item.folded.lower(), items[count].folded[0].lower() if count < len(items) else ""
+        if item.value and item.value.canonical[:1].isdecimal():  # the "number" of "INR 7.4" is no word
+            return 0
         if 1 < len(word) < len(rest) and rest.startswith(word):
             rest = rest.removeprefix(word)
         elif rest.startswith(word[:1]):

@@ -9,7 +9,7 @@ from safe_core.diagnosis.denial_scope import may_deny
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.model import Passage
 from safe_core.diagnosis.output_texts import Element
-from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.tokens import Item, Reading
 from safe_core.diagnosis.words import Word, word_set
 
 ROOT = 4
@@ -36,14 +36,22 @@ class Sentence:
 class Sentences:
     """The sentences of some fields, and which of them hold each key; cut when they are first asked for."""
 
-    def __init__(self, elements: Sequence[Element]) -> None:
+    def __init__(self, elements: Sequence[Element], reading: Reading = list) -> None:
         self.elements = elements
+        self._reading = reading
+        self._read: dict[Reading, Sentences] = {}
+
+    def read(self, reading: Reading) -> "Sentences":
+        """Give the same sentences, with their items read in another way; once for all who ask."""
+        if reading not in self._read:
+            self._read[reading] = Sentences(self.elements, reading)
+        return self._read[reading]
 
     @cached_property
     def sentences(self) -> list[Sentence]:
         """All sentences, element by element."""
         cut = ((element, items) for element in self.elements for items in element.sentences)
-        return [Sentence(number, element, items) for number, (element, items) in enumerate(cut)]
+        return [Sentence(number, element, self._reading(items)) for number, (element, items) in enumerate(cut)]
 
     @cached_property
     def holding(self) -> dict[str, list[Sentence]]:

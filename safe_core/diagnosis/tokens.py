@@ -1,7 +1,7 @@
 """The items of a text: words with the part they play, and typed values."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -52,6 +52,10 @@ class Item(NamedTuple):
     def wording(self) -> str:
         """Give what must agree for the same wording: one "no" is as good as another, one inflection is not."""
         return self.key if self.role in {"negation", "certainty"} else self.folded
+
+
+Reading = Callable[[list[Item]], list[Item]]
+"""How the items of a sentence are read; `list` leaves them as they are."""
 
 
 def item_at(text: str, cut: Sequence[Word], at: int, *, pause: bool, shouts: bool) -> tuple[Item, int]:

@@ -1,8 +1,9 @@
 """Who must act on a miss: whoever wrote the term, the prompt, or nobody, since the output is wrong."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
@@ -13,10 +14,11 @@ from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
 from safe_core.diagnosis.grammar_words import WEAK_WORDS
-from safe_core.diagnosis.miss_kinds import Evidence, Finding
+from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.passages import Match, Term, nearest
-from safe_core.diagnosis.sentence_index import Sentences
+from safe_core.diagnosis.plain_reading import plain_term, plainly
+from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.synonym_passages import is_exact, is_paraphrased
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
@@ -47,6 +49,12 @@ class Judgement:
     verdict: Verdict
     contradicting: Finding | None = None
 
+    @property
+    def stands_on_value(self) -> bool:
+        """Tell whether a value or an order contradicts the term, and no mere word."""
+        absent = self.contradicting.absent if self.contradicting else ()
+        return any(item.value or item.role == "relation" for item in absent)
+
 
 class Judge:
     """Judges the misses of one criterion of a case."""
@@ -54,6 +62,8 @@ class Judge:
     def __init__(
         self, read: Sentences, claims: Sentences, questions: Sentences, narrative: Sentences | None, most: int
     ) -> None:
+        self.read = read
+        self._fields = (read, claims, questions, narrative, most)
         self._narrative = narrative
         self._claiming: list[Contradictions] = []
         self._asking: list[Contradictions] = []
@@ -66,9 +76,38 @@ class Judge:
     def judge(
         self, evidence: Evidence, kind: Kind, finding: Finding, also_in: Sequence[Passage], in_narrative: InNarrative
     ) -> Judgement:
-        """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides."""
+        """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides.
+
+        Where that is not the term, all is read plainly once more: in other words, the output may say all of it.
+        """
         if also_in:
             return Judgement("prompt")
+        judgement = self.first_rule(evidence, kind, finding, in_narrative)
+        if judgement.verdict == "term" or judgement.stands_on_value:
+            return judgement
+        kinds = _SAYS_IT if judgement.verdict == "output" else BY_KIND
+        return Judgement("term") if self._says_it_plainly(evidence, in_narrative, kinds) else judgement
+
+    def _says_it_plainly(self, evidence: Evidence, in_narrative: InNarrative, kinds: Collection[Kind]) -> bool:
+        """Tell whether the verdict on one of these kinds is `term` where all is read plainly."""
+        if self._narrative is None:
+            return False
+        term, judge = plain_term(evidence.term.text), self._plain
+        if not _may_hold_all(term, judge.read):
+            return False
+        plain = Evidence(term, judge.read, evidence.unread, evidence.most_sentences)
+        kind, finding = decide(plain)
+        return kind in kinds and judge.first_rule(plain, kind, finding, in_narrative).verdict == "term"
+
+    @cached_property
+    def _plain(self) -> "Judge":
+        """A judge of the same fields, read plainly."""
+        read, claims, questions, narrative, most = self._fields
+        told = narrative and narrative.read(plainly)
+        return Judge(read.read(plainly), claims.read(plainly), questions.read(plainly), told, most)
+
+    def first_rule(self, evidence: Evidence, kind: Kind, finding: Finding, in_narrative: InNarrative) -> Judgement:
+        """Give the verdict on a miss that no other field has word for word, as all is written."""
         if kind in _SAYS_IT and not (in_narrative == "yes" and self._is_unsure(evidence)):
             return Judgement("term")
         told = self._told(evidence)
@@ -182,6 +221,15 @@ def _may_mean_otherwise(evidence: Evidence, said: Wording, told: Sequence[At]) -
     if whole:
         return all(may_mean_otherwise([match], told) for match in whole)
     return may_mean_otherwise(said.pieces, told)
+
+
+def _may_hold_all(term: Term, read: Sentences) -> bool:
+    """Tell whether each word of a term, or one that begins like it, stands anywhere: for most terms, one does not."""
+    return all(
+        item.key in read.holding or item.folded[:ROOT] in read.by_root or item.key in WEAK_WORDS
+        for item in term.items
+        if item.role == "content"
+    )
 
 
 def _is_rule(items: Sequence[Item]) -> bool:

@@ -35,11 +35,13 @@ _SAID_BY: Final = {
     "now": word_set("from today currently"),  # "down from 58 kg to 51 kg"
     "grow": word_set("culture cultures swab swabs"),
     "down": frozenset(("fell from", "dropped from", "decreased from", "reduced from")),  # "92, down from 121"
+    "worst": _FALLS | _RISES,  # "creatinine 1.9 at worst" is a peak
     **dict.fromkeys(map(stem, word_set("lowest nadir minimum")), _FALLS),
     **dict.fromkeys(map(stem, word_set("highest peak maximum")), _RISES),
 }
 """The key of a word of a term → the words of which one says it: "E. coli in blood cultures" grew there."""
 
+_CAUSING: Final = word_set("because due owing")
 _PRESSURE: Final = re.compile(r"\d{2,3}/\d{2,3}")
 _REACHING: Final = frozenset(map(stem, word_set("reach amount")))
 """They only link a number to what has it: "blood loss reached 2 litres" is a blood loss of 2 litres."""
@@ -125,7 +127,8 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
     classes = {WEAK_WORDS[item.key] for item in match.items if item.key in WEAK_WORDS}
     is_found = any(item.folded in FOUND_WORDS for item in match.items)
     told = _words_and_pairs(match.items) if any(item.key in _SAID_BY for item in wanted) else set()
-    measured = {measure_of(item.key) for item in match.items} - {None} if _has_number(match) else set()
+    names_finding = _has_number(match) or (_is_cause(match.term.items) and _is_cause(match.items))
+    measured = {measure_of(item.key) for item in match.items} - {None} if names_finding else set()
     spare = [item.value for item in match.items if item.value and item.key not in match.term.needed]
     held = frozenset(
         item
@@ -181,6 +184,11 @@ def _has_number(match: Match) -> bool:
     return any(item.value and item.value.type == "number" and item.key in match.term.core for item in match.window)
 
 
+def _is_cause(items: Sequence[Item]) -> bool:
+    """Tell whether something is a cause: "because of the platelets" is "because of thrombocytopenia"."""
+    return any(item.folded in _CAUSING for item in items)
+
+
 def _has_pressure(match: Match) -> bool:
     """Tell whether a passage has a blood pressure of the term, which needs no name: "142/78 supine"."""
     ratios = (item.value.canonical for item in match.window if item.value and item.value.scale == "ratio")
@@ -215,8 +223,11 @@ def _agrees(match: Match) -> bool:
     lost = (item.key in term.needed and is_lost(match.items, at) for at, item in enumerate(match.items))
     if any(item.role == "negation" for item in term.items) and any(lost):
         return True
+    window = range(match.first, match.last + 1)  # what stands twice is meant where the rest of the term stands
     places = {
-        item.key: at for at, item in enumerate(match.items) if item.role == "content" and item.key not in WEAK_WORDS
+        match.items[at].key: at
+        for at in (*range(len(match.items)), *window)
+        if match.items[at].role == "content" and match.items[at].key not in WEAK_WORDS
     }
     found = ((at, places.get(item.key, _place_in_other_form(item, places))) for at, item in enumerate(term.items))
     return all(

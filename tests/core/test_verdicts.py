@@ -67,18 +67,21 @@ MADE = json.loads((LABELS / "made_verdicts.json").read_text(encoding="utf-8"))
 When M12 to M31 were first tried, 26 of their 40 were met. Since then all of them have been tuned on.
 """
 DEVELOPED = json.loads((LABELS / "developed_verdicts.json").read_text(encoding="utf-8"))
-"""1,207 further misses, labelled by the one who wrote the rules, before any was tried; some labels allow two verdicts.
+"""1,305 further misses, labelled by the one who wrote the rules, before any was tried; some labels allow two verdicts.
 
 The groups were tried one after the other, and the rules were changed by what one showed before the next was tried: all
 but D12 and D17 have been tuned on. D01 to D05 were written before any rule was changed. D13 and D16 have a sentence or
 two for each rule that set E below asked for, D18 several for each that F asked for, and all three sentences that the
-rules must leave alone; D14, D15, D17 and a part of D18 are whole narratives.
+rules must leave alone; D14, D15, D17 and a part of D18 are whole narratives. D19 has light paraphrases in other
+specialties than those of H, most of them beside a sentence with a changed value, side, person or denial.
 """
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
-"""753 misses in seven sets by seven people, who had seen neither the rules nor each other's labels.
+"""852 misses in eight sets by eight people, who had seen neither the rules nor each other's labels.
 
 Second readers, who had not seen the labels of A to F, agreed with 623 of their 625; where a second verdict is allowed,
-either counts. G was written to be hard: swapped findings, turned comparisons, denials and opposites in other words.
+either counts. G was written to be hard: swapped findings, turned comparisons, denials and opposites in other words. H
+was written as ordinary outputs, and all their misses were taken; a second reader agreed on 99 of its 100. One of these,
+which is found in the summary and so is no miss, was taken out.
 All but D have been tuned on since they were first tried; nothing has been tuned on D.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
@@ -90,9 +93,10 @@ BLIND_SETS = {
     "E": (89, 67, 85, 0),
     "F": (92, 71, 87, 0),
     "G": (128, 56, 86, 0),
+    "H": (99, 61, 91, 0),
 }
 # group → its misses; met by the rules before all changes (of D13 to D17, before those that E led to; of D18, before
-# those that F led to); met when it was first tried; met now
+# those that F led to; of D19, before those that H led to); met when it was first tried; met now
 GROUPS = {
     "D01": (51, 39, 39, 51),
     "D02": (52, 35, 45, 49),
@@ -112,6 +116,7 @@ GROUPS = {
     "D16": (100, 57, 87, 93),
     "D17": (38, 31, 34, 34),
     "D18": (231, 156, 206, 214),
+    "D19": (98, 39, 80, 84),
 }
 _DECIDED = {"term", "output"}
 
