@@ -15,7 +15,7 @@ from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.text import count_of, printable
 from safe_core import LABELS, Label
 
-LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, no change"
+LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * another narrative, counts as no change"
 
 _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
