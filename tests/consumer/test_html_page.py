@@ -331,7 +331,7 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
     assert "signals[0], characters 3 to 31, 96% alike" in case
     assert "08:30 (time)" in case
     assert "fix the term, not the prompt" in case
-    assert "without a narrative, SAFE cannot tell whether it was there" in case
+    assert "without a narrative, SAFE cannot tell whether the model was given it" in case
     assert "followup_questions[0], characters 8 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 

@@ -72,7 +72,7 @@ def changes(history: History) -> Iterator[Change]:
     missed = [(term.term, _found(term)) for term in terms if term.times_found < term.asked]
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
-    yield Change("Passed in the run before, and not any more in", lost)
+    yield Change("Stopped passing, and in which run", lost)
     yield Change("Required terms that not every run found, the least found first", missed)
 
 

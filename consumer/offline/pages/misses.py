@@ -26,7 +26,7 @@ KIND_LABELS: Final[Mapping[Kind, str]] = {
 KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
     "connectives": "Only small words or endings differ: shorten the term to its content words.",
-    "rearranged": "The same words are in another order or form, or others are in between: shorten it to its key words.",
+    "rearranged": "The same words are there in another order or form, or apart: shorten the term to its key words.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
     "split": "The output rightly gives one by one what the term joins: split the term.",
@@ -111,7 +111,7 @@ def _reason_of_prompt(miss: Miss) -> str:
         elsewhere = quotes.element_name(miss.partly_in)
         return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
     has_none = miss.in_narrative == "no_narrative"
-    unsure = " (without a narrative, SAFE cannot tell whether it was there)" if has_none else ""
+    unsure = " (without a narrative, SAFE cannot tell whether the model was given it)" if has_none else ""
     return f"{lacks}: ask for it in the prompt{unsure}."
 
 
