@@ -22,15 +22,14 @@ def numbered(names: str, start: int) -> dict[str, int]:
     return {name: number for number, name in enumerate(names.split(), start)}
 
 
-NUMBER_WORDS = {
-    "once": 1, "twice": 2, "thrice": 3, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90, "hundred": 100, "dozen": 12, "thousand": 1000,
-}  # fmt: skip
-NUMBER_WORDS |= numbered(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty",
-    start=0,
-)
+NUMBER_WORDS: Final = {
+    **NUMBERS,
+    **numbered("zero once twice thrice", start=0),
+    "dozen": 12,
+    "hundred": 100,
+    "thousand": 1000,
+}
+"""A single word → the number that it is, or that it says how often something is."""
 ORDINALS: Final = numbered(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
     "sixteenth seventeenth eighteenth nineteenth twentieth",
