@@ -53,7 +53,6 @@ INSTRUMENTED = (
     "safe_core.matching_rule",
     "safe_core.outputs",
     "safe_core.scoring",
-    "safe_core.many_term_search",
     "safe_core.testcases",
     "json.decoder",
 )

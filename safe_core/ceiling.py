@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
 from safe_core.expectations import PreparedExpectations
-from safe_core.many_term_search import which_occur
-from safe_core.matching_rule import normalise
+from safe_core.matching_rule import normalise, which_occur
 from safe_core.outputs import Output
 from safe_core.policy import Rules
 from safe_core.scoring import Label, score

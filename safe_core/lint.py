@@ -13,8 +13,7 @@ from itertools import accumulate
 from typing import Final, Literal, NamedTuple, get_args
 
 from safe_core.expectations import PLACES
-from safe_core.many_term_search import which_occur
-from safe_core.matching_rule import normalise
+from safe_core.matching_rule import normalise, which_occur
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion
 from safe_core.scripts import is_letter_of_spaced_word

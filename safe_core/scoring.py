@@ -5,8 +5,7 @@ from itertools import compress
 from typing import Final, Literal, NamedTuple, get_args
 
 from safe_core.expectations import PreparedExpectations, Terms
-from safe_core.many_term_search import which_occur
-from safe_core.matching_rule import joined, normalise
+from safe_core.matching_rule import joined, normalise, which_occur
 from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules, Thresholds, Weights
 

@@ -393,7 +393,7 @@ def history_(
     output: options.HistoryFiles = None,
     force: options.Force = False,
 ) -> int:
-    """Follow each test case over many runs: its label in each, and which never passed, vary, or stopped passing.
+    """Follow each test case over many runs: its label in each, which never passed, which vary, which stopped passing.
 
     Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
     cases that pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a

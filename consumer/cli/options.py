@@ -213,7 +213,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="The output format. markdown, html and all go to files in SAFE_V0_REPORT_DIR (default: reports).",
+        help="The output format. all, markdown and html write files in SAFE_V0_REPORT_DIR (default: reports).",
     ),
 ]
 ComparisonFormatOption = Annotated[

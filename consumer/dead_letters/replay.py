@@ -128,7 +128,7 @@ class Replay:
 
     def _say_how_to_continue(self) -> None:
         count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
-        after = f", or --after {reached} to continue where this one stopped" if reached else ""
+        after = f", or run it with --after {reached} to continue where this one stopped" if reached else ""
         print_message(
             f"sent {count_of(count, 'dead letter')} before the command stopped; run it again (sending a dead letter "
             f"twice changes no summary){after}"
@@ -158,7 +158,7 @@ class Replay:
             if sha256_of(value) != letter.omitted.sha256:
                 self._give_up(
                     letter,
-                    f"its value was too large for a dead letter, and the record {letter.source} no longer has it",
+                    f"its value was too large for a dead letter, and {letter.source} no longer holds it",
                 )
                 return
         at_ms = self.clock_ms()

@@ -132,7 +132,7 @@ _REFUSALS_BY_TOKEN: Mapping[type[Exception], str] = {
 def _explained(error: Exception, server: str, options: Mapping[str, Any]) -> Fatal | Transient:
     if _is_a_hang_up(error):
         by_certificate = options["security_protocol"] == "SSL"
-        hint = ", as one does that asks for a certificate (SAFE_V0_KAFKA_SSL_CERTFILE)" if by_certificate else ""
+        hint = "; perhaps it asks for a certificate (SAFE_V0_KAFKA_SSL_CERTFILE)" if by_certificate else ""
         return TurnedAway(f"{server} closes the connection{hint}")
     by_token = options.get("sasl_mechanism") == "OAUTHBEARER"
     for kind, sentence in (_REFUSALS_BY_TOKEN if by_token else _REFUSALS).items():

@@ -168,7 +168,8 @@ def _check_policy(spec: TopicSpec, topic: TopicDescription) -> None:
         )
     if not is_compacted and "compact" in policy:
         raise ConfigurationError(
-            f"{spec.name} has cleanup.policy={policy}, but each of its records counts: set cleanup.policy=delete"
+            f"{spec.name} has cleanup.policy={policy}, but compaction would delete records that are needed: "
+            "set cleanup.policy=delete"
         )
 
 

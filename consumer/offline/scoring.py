@@ -271,7 +271,7 @@ class Scoring:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
         if self._set_aside:
             ignored = f"{count_of(self._set_aside, 'output')} ignored"
-            yield f"{ignored}: an output for a selected batch that comes earlier by file name already answers the case"
+            yield f"{ignored}: an output for an earlier batch (by file name) already answers the case"
         if self._set_aside_unselected:
             ignored = f"{count_of(self._set_aside_unselected, 'output')} ignored"
             yield f"{ignored}: the batch is not selected, and another output already answers the case"

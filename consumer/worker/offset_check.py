@@ -33,7 +33,7 @@ def check_same_transaction(progress: ProgressRow, committed: Committed, where: s
     if offset == row:
         return
     about = (
-        f"{where} is committed up to {committed.offset} ({committed.note or 'no note'}), but its state "
+        f"{where} is committed up to {committed.offset} ({committed.note or 'no metadata'}), but its state "
         f"reaches up to {progress.next_offset} ({progress.note})"
     )
     if offset < row:

@@ -42,8 +42,8 @@ from consumer.kafka.subscription import Fetched, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 from consumer.worker.buffer import Buffer, Shares
-from consumer.worker.fencing import FenceWatch
 from consumer.worker.partition_condition import PartitionCondition
+from consumer.worker.repeated_fences import FenceWatch
 from consumer.worker.role import PartitionLogic, Role
 from consumer.worker.slice_size import SliceSize
 from consumer.worker.waiting import wait_until

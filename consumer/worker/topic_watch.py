@@ -145,8 +145,8 @@ class TopicWatch:
         if self._lasts("another count", changed):
             topic, (was, is_) = next(iter(changed.items()))
             remedy = (
-                "keys would no longer be in the partition of their state; start a new group on new topics, as "
-                "'Starting over' in docs/operate.md says"
+                "records would no longer reach the partition that holds their state; start a new group on new "
+                "topics, as 'Starting over' in docs/operate.md says"
             )
             if topic == self._keyless:
                 remedy = "start the worker again"

@@ -32,8 +32,7 @@ from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.verdicts import Judge, Judgement
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
-from safe_core.many_term_search import which_occur
-from safe_core.matching_rule import normalise
+from safe_core.matching_rule import normalise, which_occur
 from safe_core.outputs import Output
 from safe_core.policy import DEFAULT_POLICY
 from safe_core.scoring import score

@@ -245,6 +245,6 @@ _RULES: Mapping[DoubtfulKind, Callable[[Hit], bool]] = {
 }
 _ASKED: Mapping[Criterion, tuple[DoubtfulKind, ...]] = {
     "CR": DOUBTFUL_KINDS,
-    "AH": ("inside_word",),  # a biased word that is denied still biases
+    "AH": ("inside_word",),  # a forbidden word is wrong even where it is denied
     "AC": DOUBTFUL_KINDS,
 }

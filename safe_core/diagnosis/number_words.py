@@ -1,10 +1,9 @@
-"""Numbers in words: "twenty-five" and "three hundred and fifty" read as one number, and numbers spelled out."""
+"""Numbers in words: "twenty", "third", "twenty-five" and "three hundred and fifty", each as one number, and back."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from safe_core.diagnosis.values import whole_number
 from safe_core.diagnosis.words import Word, word_set
 
 _ONES: Final = "one two three four five six seven eight nine"
@@ -16,6 +15,27 @@ NUMBERS: Final = {
 }
 _WORDS: Final = {number: word for word, number in NUMBERS.items()}
 HYPHENS: Final = r"\-\u2010\u2011"
+
+
+def numbered(names: str, start: int) -> dict[str, int]:
+    """Number the names of a list that is written as one text."""
+    return {name: number for number, name in enumerate(names.split(), start)}
+
+
+NUMBER_WORDS: Final = {
+    **NUMBERS,
+    **numbered("zero once twice thrice", start=0),
+    "dozen": 12,
+    "hundred": 100,
+    "thousand": 1000,
+}
+"""A single word → the number that it is, or that it says how often something is."""
+ORDINALS: Final = numbered(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth",
+    start=1,
+) | {"thirtieth": 30}
+ORDINAL_ENDINGS: Final = word_set("st nd rd th")
 
 
 def _any_of(words: str) -> str:
@@ -50,6 +70,16 @@ def _hundreds(match: re.Match[str]) -> str:
 
 SPELLINGS: Final = ((_HUNDREDS, _hundreds), (_COMPOUND, _compound))
 """The patterns of numbers of several words, each with what writes its match in digits; in this order."""
+
+
+def whole_number(folded: str) -> int | None:
+    """Give the number that a word is, in digits or in letters."""
+    return NUMBER_WORDS.get(folded, int(folded[:9]) if folded.isdecimal() else None)
+
+
+def is_number(folded: str) -> bool:
+    """Tell whether a word is a number in letters, or begins with a digit."""
+    return folded[:1].isdecimal() or folded in NUMBER_WORDS
 
 
 def has_number_words(folded: Sequence[str]) -> bool:

@@ -19,7 +19,8 @@ from safe_core.diagnosis.grammar_words import (
 )
 from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
 from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
-from safe_core.diagnosis.values import Value, may_begin_value, value_at
+from safe_core.diagnosis.value_types import Value
+from safe_core.diagnosis.values import may_begin_value, value_at
 from safe_core.diagnosis.words import Word, lengths_by_first_word, stem
 
 Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]

@@ -18,7 +18,7 @@ from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word
 from safe_core.diagnosis.sentence_index import ROOT
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.values import Value
+from safe_core.diagnosis.value_types import Value
 from safe_core.diagnosis.words import stem, word_set
 
 _MOST_PIECES: Final = 3

@@ -14,7 +14,7 @@ from safe_core.diagnosis.bound_values import clauses
 from safe_core.diagnosis.grammar_words import NOT_WORDS
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.values import Value
+from safe_core.diagnosis.value_types import Value
 from safe_core.diagnosis.words import stem, word_set, words
 from safe_core.plain_values import plain
 

@@ -537,7 +537,7 @@ def test_a_value_that_was_too_large_for_the_topic_is_fetched_from_where_it_came(
     for future in outside.admin.delete_records([TopicPartition(topic, 1, 2)]).values():
         future.result(CALL_SECONDS)
     gone = desk.safe("replay", "--all", exit_code=1)
-    why = f"its value was too large for a dead letter, and the record {topic}/1/0 no longer has it"
+    why = f"its value was too large for a dead letter, and {topic}/1/0 no longer holds it"
     assert f"{place(letter)} cannot be sent again: {why}" in gone.stderr
     assert gone.stderr.splitlines()[-1] == "replayed 0 of 1 dead letter"
 

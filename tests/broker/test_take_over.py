@@ -138,7 +138,7 @@ async def test_an_offset_that_was_set_back_is_refused_and_named(site: Site) -> N
     was = site.outside.committed(aggregator_of(site), site.topics.scored)[0]
     set_offset(site, 1)
     said = await last_words(site)
-    assert f"is committed up to 1 (no note), but its state reaches up to {was}" in said
+    assert f"is committed up to 1 (no metadata), but its state reaches up to {was}" in said
     assert f"Set it to {was}" in said
     assert results(site) == [1, 2, 3, 4]
     set_offset(site, was)

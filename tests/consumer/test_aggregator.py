@@ -550,7 +550,7 @@ TAKE_OVERS: list[tuple[bool, Committed | None, Row | None, int | str]] = [
     (True, Committed(9, "by hand"), (9, 4), 9),
     (True, Committed(0), None, r"committed up to 0, but state has no progress row"),
     (True, Committed(7), None, r"committed up to 7, but state has no progress row.*Restore it from a copy, or start"),
-    (True, Committed(7), (9, 4), r"committed up to 7 \(no note\), .* up to 9 \(transactions=4\).* Set it to 9"),
+    (True, Committed(7), (9, 4), r"committed up to 7 \(no metadata\), .* up to 9 \(transactions=4\).* Set it to 9"),
     (True, Committed(9, "transactions=3"), (9, 4), r"up to 9 \(transactions=3\), .* was set back. Set it to 9"),
     (
         True,

@@ -708,7 +708,7 @@ GOING_ON: list[tuple[list[str], str]] = [
         [],
         (
             "sent 2 dead letters before the command stopped; run it again "
-            "(sending a dead letter twice changes no summary), or --after 0/1"
+            "(sending a dead letter twice changes no summary), or run it with --after 0/1"
         ),
     ),
     (

@@ -200,7 +200,12 @@ def test_the_reason_is_that_of_the_verdict_where_it_is_not_that_of_the_kind(
 
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
     sample = Sample("T-1", Expectations(("(the left hip)",), (), ()), Output(("pain in (left hip).",), ""))
-    assert re.search(r"expected +\(the left hip\)\n +---\n +found +\(left hip\)\n", piped(sample))
+    assert re.search(r"expected +\(the left hip\)\n +---\n +nearest +\(left hip\)\n", piped(sample))
+
+
+def test_a_missed_term_is_called_found_only_where_another_field_has_all_of_it() -> None:
+    sample = Sample("T-1", Expectations((), (), ("pain in the hip",)), Output(("Pain in the hip.",), "Fell."))
+    assert re.search(r"expected +pain in the hip\n +found +Pain in the hip", piped(sample))
 
 
 # --- differences ------------------------------------------------------------------------------------------------------

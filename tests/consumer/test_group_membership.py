@@ -23,10 +23,10 @@ from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
-from consumer.worker import fencing
 from consumer.worker import group_membership as stage_module
 from consumer.worker import partition_condition as condition_module
 from consumer.worker import partition_lifecycle as partition_module
+from consumer.worker import repeated_fences
 from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.group_membership import GroupMembership
 from consumer.worker.role import Role
@@ -820,7 +820,7 @@ async def test_one_fence_or_any_number_of_other_failures_are_not(site: Site) -> 
 
 
 async def test_fences_a_minute_apart_are_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fencing, "_FENCES_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr(repeated_fences, "_FENCES_WITHIN_SECONDS", 0.0)
     site.publish(3)
     site.commit_failures.extend([PartitionLost("fenced", fenced=True)] * 3)
     async with running(stage_of(site)):

@@ -146,7 +146,7 @@ def test_the_console_fits_ten_runs_into_80_columns_and_says_what_was_lost_when(
     assert [line for line in lines if len(line) > 80] == []
     row = next(line for line in lines if line.startswith("T1 "))
     assert row.split()[1:] == ["P", "P", "F", "P*", "F", "P", "R", "P", ".", "F"]
-    lost = lines[lines.index("Passed in the run before, and not any more in (1)") + 1]
+    lost = lines[lines.index("Stopped passing, and in which run (1)") + 1]
     assert lost.startswith("  T1")
     assert lost.endswith("run 3, run 7, run 10")
     assert "  T1  5 changes" in lines

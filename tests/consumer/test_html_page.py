@@ -331,7 +331,7 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
     assert "signals[0], characters 3 to 31, 96% alike" in case
     assert "08:30 (time)" in case
     assert "fix the term, not the prompt" in case
-    assert "without a narrative, SAFE cannot tell whether it was there" in case
+    assert "without a narrative, SAFE cannot tell whether the model was given it" in case
     assert "followup_questions[0], characters 8 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 
@@ -358,7 +358,7 @@ def test_no_text_of_an_output_stands_in_a_page_that_does_not_ask_for_it() -> Non
 def test_text_that_is_asked_for_stands_below_the_term_with_the_differences_marked() -> None:
     page = Page(render_html(explained(shows_text=True)))
     case = page.case("S12-001")
-    assert "expected arrived at 08:30 on Saturday found arrived at 09:30 on Saturday where" in case
+    assert "expected arrived at 08:30 on Saturday nearest arrived at 09:30 on Saturday where" in case
     assert "used Was it for the night team? where" in case
     assert page.marked == [
         *LEGEND,

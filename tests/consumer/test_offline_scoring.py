@@ -249,7 +249,7 @@ def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_
         for pattern, label in (("asthma_1", "Pass"), ("golden", "Fail"), ("*", "Pass")):
             run, remarks = scored(cases, write_report(tmp_path / "run.json", *order), pattern=pattern)
             assert labels(run)["A-2"] == label
-            both = "an output for a selected batch that comes earlier by file name already answers the case"
+            both = "an output for an earlier batch (by file name) already answers the case"
             one = "the batch is not selected, and another output already answers the case"
             assert f"1 output ignored: {both if pattern == '*' else one}" in remarks
     only = write_report(tmp_path / "run.json", entries[1])

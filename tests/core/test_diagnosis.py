@@ -15,7 +15,8 @@ from safe_core.diagnosis.passages import Term, nearest
 from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.sentences import MAX_ITEMS, sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.values import Value, value_at
+from safe_core.diagnosis.value_types import Value
+from safe_core.diagnosis.values import value_at
 from safe_core.diagnosis.words import fold, run_together, stem, words
 
 

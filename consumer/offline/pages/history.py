@@ -15,7 +15,7 @@ from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.text import count_of, printable
 from safe_core import LABELS, Label
 
-LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, no change"
+LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * another narrative, counts as no change"
 
 _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
@@ -72,7 +72,7 @@ def changes(history: History) -> Iterator[Change]:
     missed = [(term.term, _found(term)) for term in terms if term.times_found < term.asked]
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
-    yield Change("Passed in the run before, and not any more in", lost)
+    yield Change("Stopped passing, and in which run", lost)
     yield Change("Required terms that not every run found, the least found first", missed)
 
 

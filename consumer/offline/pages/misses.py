@@ -26,10 +26,10 @@ KIND_LABELS: Final[Mapping[Kind, str]] = {
 KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
     "connectives": "Only small words or endings differ: shorten the term to its content words.",
-    "rearranged": "The same words are in another order or form, or others are in between: shorten it to its key words.",
+    "rearranged": "The same words are there in another order or form, or apart: shorten the term to its key words.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
-    "split": "The term joins findings that the output gives one by one, which is right: split the term.",
+    "split": "The output rightly gives one by one what the term joins: split the term.",
     "part": "Only part of it is there: see what the output says instead; ask for it in the prompt or shorten the term.",
     "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",
     "absent": "Nothing like it was found: ask for it in the prompt.",
@@ -111,7 +111,7 @@ def _reason_of_prompt(miss: Miss) -> str:
         elsewhere = quotes.element_name(miss.partly_in)
         return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
     has_none = miss.in_narrative == "no_narrative"
-    unsure = " (without a narrative, SAFE cannot tell whether it was there)" if has_none else ""
+    unsure = " (without a narrative, SAFE cannot tell whether the model was given it)" if has_none else ""
     return f"{lacks}: ask for it in the prompt{unsure}."
 
 
@@ -240,7 +240,7 @@ def _miss(miss: Miss, quoted: Explanation | None, told: Mapping[str, Passage]) -
         expected=expected,
         found=found,
         narrative=_in_narrative(quoted.narrative, told.get(miss.term)) if not_in_narrative and quoted else (),
-        how="nearest" if miss.kind == "absent" and miss.passage else "found",
+        how="nearest" if miss.passage and miss.passage not in miss.also_in else "found",
     )
 
 

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_core.many_term_search import _search_by_grams, which_occur
+from safe_core.matching_rule import _search_by_grams, which_occur
 
 few_letters = st.text(alphabet="ab", min_size=1, max_size=30)
 

@@ -1,4 +1,4 @@
-"""What follows when a partition's producer was fenced: another one with its transactional id has taken over.
+"""Where a partition's producer is fenced again and again: another one with its transactional id has taken over.
 
 That is how a partition changes its owner. It is a fault where the group goes on assigning the partition to this worker.
 """
