@@ -41,7 +41,7 @@ MEANING_GROUPS: Final = (
     "documented | document | written | recorded",
     "not documented | undocumented | not entered | no record of | no documentation of",
     "wants | wishes | desires",
-    "prefers to | chose to | opted to | elected to | would rather",
+    "prefers to | chose to | opted to | elected to",
     "refused | declined | turned down",
     "agreed | agree | consented",
     "recommended | advised | advice",

@@ -18,6 +18,7 @@ Keys = tuple[str, ...]
 Phrase = tuple[Keys, tuple[Item, ...]]  # what follows its first word, and how all of it is read
 
 _MAX_WORDS: Final = 16  # of a phrase of the table
+_BEFORE: Final = 3  # words that are looked at for a denial before another one
 _PASSED_OVER: Final = word_set(
     "a an the his her its their my our your any is are was were be been being has have had do does did"
 )
@@ -79,7 +80,8 @@ def _in_one_word(items: Sequence[Item]) -> list[Item]:
             continue
         end = at + 1
         for rest, instead in phrases.get(item.key, ()):
-            if found := _end(items, at + 1, rest):
+            found = 0 if _denies_twice(read, instead) else _end(items, at + 1, rest)
+            if found:
                 end, stop = found, items[found - 1].end
                 read += [one._replace(start=item.start, end=stop, pause=False) for one in instead]
                 read[-len(instead)] = read[-len(instead)]._replace(pause=item.pause)
@@ -87,6 +89,11 @@ def _in_one_word(items: Sequence[Item]) -> list[Item]:
         else:
             read.append(item)
     return read
+
+
+def _denies_twice(read: Sequence[Item], instead: Sequence[Item]) -> bool:
+    """Tell whether a denial stands right before one: "no anorexia" is not read as "no no appetite"."""
+    return instead[0].role == "negation" and any(item.role == "negation" for item in read[-_BEFORE:])
 
 
 def _end(items: Sequence[Item], end: int, rest: Keys) -> int:

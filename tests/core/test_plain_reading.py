@@ -1,0 +1,83 @@
+"""What a plain reading makes one, and what it must leave apart."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+import pytest
+
+from safe_core import Expectations, Output
+from safe_core.diagnosis import diagnose
+from safe_core.diagnosis.meaning_groups import MEANING_GROUPS
+from safe_core.diagnosis.plain_reading import plainly
+from safe_core.diagnosis.sentences import sentences
+from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.words import words
+
+ALIKE = [
+    ("gave up smoking", "stopped smoking"),  # a phrase and a word
+    ("acts out her dreams", "dream enactment"),  # over a word such as "her"
+    ("no history of falls", "no episodes of falls"),  # what was there or not
+    ("exit site looked clean", "exit site clean"),  # words that add nothing
+    ("last opened bowels five days ago", "no bowel movement five days"),  # how long ago, and for how long not
+    ("stopped quinine after the first week", "no quinine after the first week"),
+    ("quinine was stopped after the first week", "no quinine was after the first week"),
+    ("family history of stroke (brother)", "of stroke (brother)"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_what_means_the_same_is_read_as_the_same(one: str, other: str) -> None:
+    assert keys(plainly(cut(one))) == keys(plainly(cut(other)))
+
+
+LEFT = [
+    "history of falls",  # they may be over
+    "looked for stones",  # looking is what was done
+    "bleeding stopped",  # without a time after which
+    "mother said no",  # nothing that is written says it
+    "no history",  # of nothing in particular
+    "he is not on no anorexia",  # two denials are none
+]
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_what_tells_something_is_left(text: str) -> None:
+    assert plainly(cut(text)) == cut(text)
+
+
+def test_what_is_read_otherwise_stands_where_it_was_written() -> None:
+    text = "she gave up smoking, felt well"
+    read = plainly(cut(text))
+    assert [text[item.start : item.end] for item in read] == ["she", "gave up", "smoking", "well"]
+    assert [item.pause for item in read] == [False, False, False, True]
+
+
+def test_no_phrase_is_in_two_groups_and_each_has_a_word_that_tells_something() -> None:
+    phrases = [tuple(keys(cut(phrase))) for group in MEANING_GROUPS for phrase in group.split(" | ")]
+    assert len(phrases) == len({*phrases})
+    for phrase in chain.from_iterable(group.split(" | ") for group in MEANING_GROUPS):
+        assert any(item.role in {"content", "lead-in"} for item in cut(phrase)), phrase
+
+
+def test_another_value_among_words_of_the_same_meaning_is_not_the_term() -> None:
+    narrative = "He quit smoking four months ago and was informed about the 12 mm nodule on the left."
+    for term, signal in (
+        ("quit smoking four months ago", "stopped smoking five months ago"),
+        ("informed about the 12 mm nodule", "told about the 21 mm nodule"),
+        ("nodule on the left", "lump on the right"),
+        ("was informed about the 12 mm nodule", "not told about the 12 mm nodule"),
+    ):
+        (miss,) = diagnose(Expectations((term,), (), ()), Output((signal,), ""), narrative).misses
+        assert miss.verdict != "term", miss
+
+
+def cut(text: str) -> list[Item]:
+    return [*in_sentences(text)]
+
+
+def in_sentences(text: str) -> Iterator[Item]:
+    return chain.from_iterable(sentences(text, words(text, 100)))
+
+
+def keys(items: list[Item]) -> list[str]:
+    return [item.key for item in items]
