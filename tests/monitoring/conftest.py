@@ -33,6 +33,6 @@ def compose_go() -> None:
 
 
 @pytest.fixture(scope="session")
-def servers() -> None:
+def watchers() -> None:
     """A Prometheus and an Alertmanager to run."""
     _need("promtool", "prometheus", "alertmanager")

@@ -21,7 +21,7 @@ from tests.support.promql import alerts
 from tests.support.site import Site
 from tests.support.worker import Worker
 
-pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("servers")]
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("watchers")]
 
 GOOD, HALF, BAD = make_batches(71, batches=3, cases_a_batch=6)
 FLOORS = {"pass_ratio": 0.8, "mean_CR": 0.7}
@@ -46,7 +46,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(servers: None, outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:  # noqa: ARG001 # without them nothing need start
+def scene(watchers: None, outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:  # noqa: ARG001 # without them nothing need start
     """Everything that these tests look at, in the order in which they stand here."""
     folder = tmp_path_factory.mktemp("live")
     cases = write_batches(folder / "cases", (GOOD, HALF, BAD))
