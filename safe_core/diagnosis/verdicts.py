@@ -1,7 +1,7 @@
 """Who must act on a miss: whoever wrote the term, the prompt, or nobody, since the output is wrong."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -49,12 +49,6 @@ class Judgement:
     verdict: Verdict
     contradicting: Finding | None = None
 
-    @property
-    def stands_on_value(self) -> bool:
-        """Tell whether a value or an order contradicts the term, and no mere word."""
-        absent = self.contradicting.absent if self.contradicting else ()
-        return any(item.value or item.role == "relation" for item in absent)
-
 
 class Judge:
     """Judges the misses of one criterion of a case."""
@@ -83,13 +77,12 @@ class Judge:
         if also_in:
             return Judgement("prompt")
         judgement = self.first_rule(evidence, kind, finding, in_narrative)
-        if judgement.verdict == "term" or judgement.stands_on_value:
+        if judgement.verdict == "term" or not self._says_it_plainly(evidence, in_narrative):
             return judgement
-        kinds = _SAYS_IT if judgement.verdict == "output" else BY_KIND
-        return Judgement("term") if self._says_it_plainly(evidence, in_narrative, kinds) else judgement
+        return Judgement("term")
 
-    def _says_it_plainly(self, evidence: Evidence, in_narrative: InNarrative, kinds: Collection[Kind]) -> bool:
-        """Tell whether the verdict on one of these kinds is `term` where all is read plainly."""
+    def _says_it_plainly(self, evidence: Evidence, in_narrative: InNarrative) -> bool:
+        """Tell whether the verdict is `term` where all is read plainly."""
         if self._narrative is None:
             return False
         term, judge = plain_term(evidence.term.text), self._plain
@@ -97,7 +90,7 @@ class Judge:
             return False
         plain = Evidence(term, judge.read, evidence.unread, evidence.most_sentences)
         kind, finding = decide(plain)
-        return kind in kinds and judge.first_rule(plain, kind, finding, in_narrative).verdict == "term"
+        return judge.first_rule(plain, kind, finding, in_narrative).verdict == "term"
 
     @cached_property
     def _plain(self) -> "Judge":

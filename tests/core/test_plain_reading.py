@@ -45,6 +45,27 @@ def test_what_tells_something_is_left(text: str) -> None:
     assert plainly(cut(text)) == cut(text)
 
 
+APART = [
+    ("antibiotics not prescribed", "antibiotics bought over-the-counter"),
+    ("HBV DNA rising", "HBV missed rising"),  # an acronym of two senses, and so are the next two
+    ("salt restricted", "speech therapist restricted"),
+    ("LOC fluctuating", "unconscious fluctuating"),
+    ("aspirin dose cut to 75 mg", "aspirin dose laceration 75 mg"),
+    ("drug meant for another patient", "drug meant for the wrong patient"),
+    ("nurse unaware of allergies", "no known allergies"),
+    ("swollen glands", "lymph nodes"),
+    ("overweight", "obese"),  # degrees
+    ("carcinoma of the arm", "malignancy of the arm"),  # kinds
+    ("scald of the palm", "burn of the palm"),
+    ("on blood thinners", "on anticoagulation"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_what_a_clinician_tells_apart_is_not_read_as_the_same(one: str, other: str) -> None:
+    assert keys(plainly(cut(one))) != keys(plainly(cut(other)))
+
+
 def test_what_is_read_otherwise_stands_where_it_was_written() -> None:
     text = "she gave up smoking, felt well"
     read = plainly(cut(text))
