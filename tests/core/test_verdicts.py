@@ -76,13 +76,16 @@ rules must leave alone; D14, D15, D17 and a part of D18 are whole narratives. D1
 specialties than those of H, most of them beside a sentence with a changed value, side, person or denial.
 """
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
-"""852 misses in eight sets by eight people, who had seen neither the rules nor each other's labels.
+"""925 misses in nine sets by nine people, who had seen neither the rules nor each other's labels.
 
 Second readers, who had not seen the labels of A to F, agreed with 623 of their 625; where a second verdict is allowed,
 either counts. G was written to be hard: swapped findings, turned comparisons, denials and opposites in other words. H
 was written as ordinary outputs, and all their misses were taken; a second reader agreed on 99 of its 100. One of these,
-which is found in the summary and so is no miss, was taken out.
-All but D have been tuned on since they were first tried; nothing has been tuned on D.
+which is found in the summary and so is no miss, was taken out. I was written likewise, when the rules had learned from H;
+a second reader agreed on 70 of its 73. The writers of G, H and I thought that CR reads the signals alone; in I, the second
+reader, who knew that it reads the summary too, corrected the one label that this had made wrong.
+All but D and I have been tuned on since they were first tried. Nothing has been tuned on these two; when some groups of
+words were taken out of the plain reading because they are not the same, I lost one.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
 BLIND_SETS = {
@@ -94,6 +97,7 @@ BLIND_SETS = {
     "F": (92, 71, 87, 0),
     "G": (128, 56, 86, 0),
     "H": (99, 61, 91, 0),
+    "I": (73, 55, 54, 1),
 }
 # group → its misses; met by the rules before all changes (of D13 to D17, before those that E led to; of D18, before
 # those that F led to; of D19, before those that H led to); met when it was first tried; met now

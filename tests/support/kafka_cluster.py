@@ -280,7 +280,7 @@ class KafkaCluster:
                 for number in BROKERS
             }
             self._prepare(cluster_id, settings or {}, disk_megabytes or {})
-        except BaseException:
+        except BaseException:  # whatever ends it, or what is left of the network would outlive the tests
             self._network.remove()
             raise
 
