@@ -81,9 +81,9 @@ BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
 Second readers, who had not seen the labels of A to F, agreed with 623 of their 625; where a second verdict is allowed,
 either counts. G was written to be hard: swapped findings, turned comparisons, denials and opposites in other words. H
 was written as ordinary outputs, and all their misses were taken; a second reader agreed on 99 of its 100. One of these,
-which is found in the summary and so is no miss, was taken out. I was written likewise, when the rules had learned from H;
-a second reader agreed on 70 of its 73. The writers of G, H and I thought that CR reads the signals alone; in I, the second
-reader, who knew that it reads the summary too, corrected the one label that this had made wrong.
+which is found in the summary and so is no miss, was taken out. I was written likewise, when the rules had learned from
+H; a second reader agreed on 70 of its 73. The writers of G, H and I thought that CR reads the signals alone; in I, the
+second reader, who knew that it reads the summary too, corrected the one label that this had made wrong.
 All but D and I have been tuned on since they were first tried. Nothing has been tuned on these two; when some groups of
 words were taken out of the plain reading because they are not the same, I lost one.
 """
