@@ -40,6 +40,7 @@ _CHANGING: Final = by_spelling(
         "in part": "partly poorly hardly barely scarcely intermittently occasionally sometimes",
         "proposed": "recommended suggested proposed offered",
         "off": "off",
+        "not all": "except apart",
         "on record": "documented recorded",
     }
 )

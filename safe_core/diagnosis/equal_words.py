@@ -1,6 +1,6 @@
 """Words that mean the same in any clinical text, each read as the other: "pyrexia" is "fever", "afebrile" "no fever".
 
-Only what no reader would tell apart belongs here; what may mean the same is in `synonyms`.
+Only what no reader would tell apart belongs here; what may mean the same is in `near_synonyms`.
 """
 
 from typing import Final

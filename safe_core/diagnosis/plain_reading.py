@@ -18,7 +18,6 @@ Keys = tuple[str, ...]
 Phrase = tuple[Keys, tuple[Item, ...]]  # what follows its first word, and how all of it is read
 
 _MAX_WORDS: Final = 16  # of a phrase of the table
-_BEFORE: Final = 3  # words that are looked at for a denial before another one
 _PASSED_OVER: Final = word_set(
     "a an the his her its their my our your any is are was were be been being has have had do does did"
 )
@@ -92,8 +91,8 @@ def _in_one_word(items: Sequence[Item]) -> list[Item]:
 
 
 def _denies_twice(read: Sequence[Item], instead: Sequence[Item]) -> bool:
-    """Tell whether a denial stands right before one: "no anorexia" is not read as "no no appetite"."""
-    return instead[0].role == "negation" and any(item.role == "negation" for item in read[-_BEFORE:])
+    """Tell whether a denial stands before one: "no fever or loss of power" is not read as "no fever or no power"."""
+    return instead[0].role == "negation" and any(item.role == "negation" for item in read)
 
 
 def _end(items: Sequence[Item], end: int, rest: Keys) -> int:
@@ -140,15 +139,21 @@ def _is_filler(items: Sequence[Item], at: int) -> bool:
 
 
 def _is_of_no_past(items: Sequence[Item], at: int) -> bool:
-    """Tell whether a "history" is no more than what there was: it is denied, lasts, or is that of a relative."""
+    """Tell whether a "history" is no more than what there was: of denied events, it lasts, or is that of a relative.
+
+    "No history of falls" is "no falls"; "no history of stroke" is more than the "no stroke" of a scan.
+    """
     if items[at].folded != "history":
         return True
-    before = items[max(0, at - 3) : at]
-    return any(item.role == "negation" or item.value or item.folded == "family" for item in before)
+    before, events = items[max(0, at - 3) : at], items[at + 2 : at + 3]
+    is_denied = any(item.role == "negation" for item in before) and any(item.folded.endswith("s") for item in events)
+    return is_denied or any(item.value or item.folded == "family" for item in before)
 
 
 def _reordered(items: list[Item]) -> list[Item]:
     """Read "last vomited two days ago" as "no vomiting for two days", "stopped it after a week" as "no … after"."""
+    if any(item.role == "negation" for item in items):  # "had not stopped after an hour"
+        return items
     for at, item in enumerate(items):
         if item.folded == "last" and (end := _ago(items, at)):
             return [*items[:at], _denying(item), *items[at + 1 : end], *items[end + 1 :]]

@@ -72,21 +72,22 @@ class Judge:
     ) -> Judgement:
         """Give the verdict on a miss (contract.md, "Verdicts"): the first rule that holds decides.
 
-        Where that is not the term, all is read plainly once more: in other words, the output may say all of it.
+        Where that is not the term, all is read plainly once more: in other words, the output may say all of it. Where
+        one reading finds the term contradicted and the other finds all of it, a person has to look.
         """
         if also_in:
             return Judgement("prompt")
         judgement = self.first_rule(evidence, kind, finding, in_narrative)
         if judgement.verdict == "term" or not self._says_it_plainly(evidence, in_narrative):
             return judgement
-        return Judgement("term")
+        return Judgement("look" if judgement.verdict == "output" else "term")
 
     def _says_it_plainly(self, evidence: Evidence, in_narrative: InNarrative) -> bool:
         """Tell whether the verdict is `term` where all is read plainly."""
         if self._narrative is None:
             return False
         term, judge = plain_term(evidence.term.text), self._plain
-        if not _may_hold_all(term, judge.read):
+        if not (_keeps_a_word(evidence.term, term) and _may_hold_all(term, judge.read)):
             return False
         plain = Evidence(term, judge.read, evidence.unread, evidence.most_sentences)
         kind, finding = decide(plain)
@@ -214,6 +215,12 @@ def _may_mean_otherwise(evidence: Evidence, said: Wording, told: Sequence[At]) -
     if whole:
         return all(may_mean_otherwise([match], told) for match in whole)
     return may_mean_otherwise(said.pieces, told)
+
+
+def _keeps_a_word(term: Term, plain: Term) -> bool:
+    """Tell whether a word of a term is read plainly as it is written: a group of words alone has too many senses."""
+    kept = {item.key for item in plain.items}
+    return any(item.key in kept and item.role == "content" for item in term.items)
 
 
 def _may_hold_all(term: Term, read: Sentences) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, takewhile
 from typing import Final
 
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
@@ -220,8 +220,7 @@ def _agrees(match: Match) -> bool:
     term = match.term
     if not any(item.role == "negation" for item in (*term.items, *match.items)):
         return True
-    lost = (item.key in term.needed and is_lost(match.items, at) for at, item in enumerate(match.items))
-    if any(item.role == "negation" for item in term.items) and any(lost):
+    if any(item.role == "negation" for item in term.items) and _has_lost(match):
         return True
     window = range(match.first, match.last + 1)  # what stands twice is meant where the rest of the term stands
     places = {
@@ -236,6 +235,12 @@ def _agrees(match: Match) -> bool:
         for at, place in found
         if place is not None
     )
+
+
+def _has_lost(match: Match) -> bool:
+    """Tell whether a word of the term is lost there, which denies it: "loss of appetite", not "no loss of appetite"."""
+    words = takewhile(lambda item: item.role != "negation", match.items)
+    return any(item.key in match.term.needed and is_lost(match.items, at) for at, item in enumerate(words))
 
 
 def _place_in_other_form(item: Item, places: Mapping[str, int]) -> int | None:

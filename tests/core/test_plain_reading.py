@@ -58,6 +58,16 @@ APART = [
     ("carcinoma of the arm", "malignancy of the arm"),  # kinds
     ("scald of the palm", "burn of the palm"),
     ("on blood thinners", "on anticoagulation"),
+    ("creatinine increased", "rose-coloured urine, creatinine"),  # words of two senses, and so are all below
+    ("feels unwell", "feels ill-fitting"),
+    ("the patient expired", "the patient out of date"),
+    ("drug stopped", "drug came off"),
+    ("deliberate self-harm", "harmed himself"),
+    ("eyelid swollen", "lid swollen"),
+    ("labour pains", "contractions"),
+    ("improved on CT", "better on CT"),
+    ("uses a walking frame", "uses a walker"),
+    ("breathing tube", "ETT"),
 ]
 
 
@@ -90,6 +100,62 @@ def test_another_value_among_words_of_the_same_meaning_is_not_the_term() -> None
     ):
         (miss,) = diagnose(Expectations((term,), (), ()), Output((signal,), ""), narrative).misses
         assert miss.verdict != "term", miss
+
+
+NEVER_SAID = [
+    ("bleeding had not stopped after two hours", "Bleeding stopped after two hours."),
+    ("bleeding stopped after two hours", "Bleeding had not stopped after two hours."),
+    ("contractions did not stop after 20 minutes", "Contractions stopped after 20 minutes."),
+    ("antibiotics not stopped after five days", "Antibiotics stopped after five days."),
+    ("no appetite", "No nausea, vomiting, diarrhoea or loss of appetite."),
+    ("no appetite", "There is no weight loss, fever, or anorexia."),
+    ("patient was informed", "The patient was alert."),
+    ("patient was alert and orientated", "The patient was told and orientated."),
+    ("preterm rupture of membranes at 31 weeks", "Premature rupture of membranes at 31 weeks."),
+    ("deliberate self-harm", "He harmed himself accidentally."),
+    ("no allergies", "NKDA, severe peanut allergy."),
+    ("transferred to the NICU", "Transferred to the special care baby unit."),
+    ("lives in a nursing home", "Lives in a residential home."),
+    ("went home", "Discharged to a nursing home."),
+    ("not aware of the weakness", "Not told of the weakness."),
+    ("oral intake refused", "Oral intake declined."),
+    ("involuntary admission", "Unintended admission."),
+    ("unresponsive", "There was no response to antibiotics."),
+    ("low mood", "Depressed skull fracture."),
+    ("bleeding stopped", "He came off his bike, bleeding."),
+    ("loss of appetite", "Known anorexia nervosa."),
+    ("gave birth", "Delivery of oxygen."),
+    ("reduction of the hip", "The hip pain decreased."),
+    ("took too many tablets", "Overdosed by the nurse."),
+    ("breathing tube", "Exercise test (ETT) normal."),
+    ("delayed", "Her late husband was a smoker."),
+    ("fast ventricular response", "The rapid response team attended."),
+    ("lump", "Body mass index 31."),
+    ("walking frame", "Mr Walker was seen."),
+    ("creatinine increased", "Rose-coloured urine, creatinine 90."),
+    ("patient expired", "The patient's drug was out of date."),
+    ("pulses absent", "Pulseless VT."),
+    ("redness", "Red eye."),
+    ("rash", "Tooth eruption."),
+    ("spectacles", "Drank two glasses of wine."),
+    ("plaster cast", "Urine showed granular casts."),
+    ("venflon", "Nasal cannula oxygen."),
+    ("eyelid swollen", "The lid of the box was swollen."),
+    ("dislodged", "The book fell out."),
+    ("no history of stroke", "No stroke on CT."),
+    ("no known allergies", "No allergies known except penicillin."),
+    ("aspirin before the test", "The test before aspirin."),
+    ("not weight-bearing", "He is bearing weight without pain."),
+    ("no loss of consciousness", "He passed out."),
+    ("stopped smoking two years ago", "Smoking cessation advice two years ago."),
+]
+"""A term, and an output with words like its own that says something else, which the narrative does not."""
+
+
+@pytest.mark.parametrize(("term", "signal"), NEVER_SAID)
+def test_a_term_is_not_said_by_words_of_another_meaning(term: str, signal: str) -> None:
+    (miss,) = diagnose(Expectations((term,), (), ()), Output((signal,), ""), f"{term}.").misses
+    assert miss.verdict != "term", miss
 
 
 def cut(text: str) -> list[Item]:

@@ -73,7 +73,8 @@ The groups were tried one after the other, and the rules were changed by what on
 but D12 and D17 have been tuned on. D01 to D05 were written before any rule was changed. D13 and D16 have a sentence or
 two for each rule that set E below asked for, D18 several for each that F asked for, and all three sentences that the
 rules must leave alone; D14, D15, D17 and a part of D18 are whole narratives. D19 has light paraphrases in other
-specialties than those of H, most of them beside a sentence with a changed value, side, person or denial.
+specialties than those of H, most of them beside a sentence with a changed value, side, person or denial; it had reached
+84 before those groups were taken out.
 """
 BLIND = json.loads((LABELS / "blind_verdicts.json").read_text(encoding="utf-8"))
 """925 misses in nine sets by nine people, who had seen neither the rules nor each other's labels.
@@ -84,8 +85,9 @@ was written as ordinary outputs, and all their misses were taken; a second reade
 which is found in the summary and so is no miss, was taken out. I was written likewise, when the rules had learned from
 H; a second reader agreed on 70 of its 73. The writers of G, H and I thought that CR reads the signals alone; in I, the
 second reader, who knew that it reads the summary too, corrected the one label that this had made wrong.
-All but D and I have been tuned on since they were first tried. Nothing has been tuned on these two; when some groups of
-words were taken out of the plain reading because they are not the same, I lost one.
+All but D and I have been tuned on since they were first tried. Nothing has been tuned on these two. When groups of
+words were taken out of the plain reading because they do not always mean the same ("premature", "preterm"), H lost
+three of the 91 that it had reached, and I one of its 55.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
 BLIND_SETS = {
@@ -96,7 +98,7 @@ BLIND_SETS = {
     "E": (89, 67, 85, 0),
     "F": (92, 71, 87, 0),
     "G": (128, 56, 86, 0),
-    "H": (99, 61, 91, 0),
+    "H": (99, 61, 88, 0),
     "I": (73, 55, 54, 1),
 }
 # group → its misses; met by the rules before all changes (of D13 to D17, before those that E led to; of D18, before
@@ -120,7 +122,7 @@ GROUPS = {
     "D16": (100, 57, 87, 93),
     "D17": (38, 31, 34, 34),
     "D18": (231, 156, 206, 214),
-    "D19": (98, 39, 80, 84),
+    "D19": (98, 39, 80, 74),
 }
 _DECIDED = {"term", "output"}
 
