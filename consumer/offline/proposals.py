@@ -28,8 +28,8 @@ _NOT_REPLACED: Final = (
     "A person must change the term."
 )
 _VERBATIM: Final = (
-    "The narrative says this word for word; the output says it in other words or in several places. "
-    "A person must decide whether the term asks for too much."
+    "The narrative says this word for word; the output seems to say it in other words or in several places. "
+    "A person must compare the two, and decide whether the term asks for too much."
 )
 _TWICE: Final = "The list has this term more than once. A person must decide which of them to keep."
 _UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."

@@ -137,6 +137,7 @@ def _miss(
     judgement = judge.judge(evidence, kind, finding, also_in, in_narrative)
     instead = judgement.contradicting.instead if judgement.contradicting else None
     missing = _missing_words(evidence, finding, judgement)
+    finding = judgement.rewording or finding
     term, passage = evidence.term, finding.passage
     found = passage and next(
         text.text[passage.start : passage.end]
@@ -151,12 +152,17 @@ def _miss(
         passage=passage,
         similarity=similarity(term.text, found) if found else 0.0,
         verdict=judgement.verdict,
-        absent_words=tuple(absent_word(term.text, term.items, item) for item in _once(finding.absent)),
+        absent_words=_absent_words(term, finding) if not judgement.rewording else (),
         missing_words=missing,
         partly_in=_partly_in(evidence, missing) if judgement.verdict == "prompt" and not also_in else None,
         also_in=also_in,
         instead=instead and instead.passage,
+        in_other_words=judgement.rewording is not None,
     )
+
+
+def _absent_words(term: Term, finding: Finding) -> tuple[AbsentWord, ...]:
+    return tuple(absent_word(term.text, term.items, item) for item in _once(finding.absent))
 
 
 def _once(items: tuple[Item, ...]) -> Iterable[Item]:

@@ -59,6 +59,7 @@ class Miss:
     also_in: tuple[Passage, ...] = ()  # the places in fields that the criterion does not read that hold the whole term
     partly_in: Passage | None = None  # a place in a field that is not read with most of the missing words
     instead: Passage | None = None  # the words of the output that contradict the term
+    in_other_words: bool = False  # the passage says all of the term, but only where both are read plainly
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,11 @@ _MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any ca
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a miss, and what contradicts the term where something does."""
+    """The verdict on a miss, and what contradicts the term or says it in other words where something does."""
 
     verdict: Verdict
     contradicting: Finding | None = None
+    rewording: Finding | None = None
 
 
 class Judge:
@@ -78,20 +79,20 @@ class Judge:
         if also_in:
             return Judgement("prompt")
         judgement = self.first_rule(evidence, kind, finding, in_narrative)
-        if judgement.verdict == "term" or not self._says_it_plainly(evidence, in_narrative):
+        if judgement.verdict == "term" or not (rewording := self._rewording(evidence, in_narrative)):
             return judgement
-        return Judgement("look" if judgement.verdict == "output" else "term")
+        return Judgement("look" if judgement.verdict == "output" else "term", rewording=rewording)
 
-    def _says_it_plainly(self, evidence: Evidence, in_narrative: InNarrative) -> bool:
-        """Tell whether the verdict is `term` where all is read plainly."""
+    def _rewording(self, evidence: Evidence, in_narrative: InNarrative) -> Finding | None:
+        """Find where the output says a term in other words: the verdict is `term` where all is read plainly."""
         if self._narrative is None:
-            return False
+            return None
         term, judge = plain_term(evidence.term.text), self._plain
         if not (_keeps_a_word(evidence.term, term) and _may_hold_all(term, judge.read)):
-            return False
+            return None
         plain = Evidence(term, judge.read, evidence.unread, evidence.most_sentences)
         kind, finding = decide(plain)
-        return judge.first_rule(plain, kind, finding, in_narrative).verdict == "term"
+        return finding if judge.first_rule(plain, kind, finding, in_narrative).verdict == "term" else None
 
     @cached_property
     def _plain(self) -> "Judge":

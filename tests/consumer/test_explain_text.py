@@ -198,6 +198,21 @@ def test_the_reason_is_that_of_the_verdict_where_it_is_not_that_of_the_kind(
     assert said in reason(miss, None)
 
 
+@pytest.mark.parametrize(
+    ("signal", "verdict", "said"),
+    [
+        ("creatinine increased to 140", "term", "seems to say all of it in other words"),
+        ("no vomiting for two days", "look", "seems to contradict this"),
+    ],
+)
+def test_what_is_said_in_other_words_is_shown_as_no_more_than_that(signal: str, verdict: Verdict, said: str) -> None:
+    terms = ("creatinine rose to 140", "last vomited two days ago")
+    narrative = "Her creatinine rose to 140. She last vomited two days ago."
+    (miss,) = diagnose(Expectations((terms[verdict == "look"],), (), ()), Output((signal,), ""), narrative).misses
+    assert (miss.verdict, miss.passage) == (verdict, Passage("signals", 0, 0, len(signal)))
+    assert said in reason(miss, None)
+
+
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
     sample = Sample("T-1", Expectations(("(the left hip)",), (), ()), Output(("pain in (left hip).",), ""))
     assert re.search(r"expected +\(the left hip\)\n +---\n +nearest +\(left hip\)\n", piped(sample))

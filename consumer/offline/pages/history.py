@@ -73,7 +73,7 @@ def changes(history: History) -> Iterator[Change]:
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
     yield Change("Stopped passing, and in which run", lost)
-    yield Change("Required terms that not every run found, the least found first", missed)
+    yield Change("Required terms that some runs missed (+ found, - missed), least found first", missed)
 
 
 def _found(term: TermHistory) -> str:

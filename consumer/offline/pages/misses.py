@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from consumer.offline.decisions import CaseDecisions
 from consumer.offline.pages import quotes
@@ -40,6 +40,8 @@ _NOT_WHOLE: Final = frozenset[Kind](("part", "other_field", "absent"))
 """The kinds that say that something is missing; a verdict compares words in any form, and may find all of it."""
 _IN_ANOTHER_FORM: Final = "All of it is there in another form, or in several places: shorten the term or split it."
 _IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whether it means the same."
+_REWORDED: Final = "The output seems to say all of it in other words: compare the two before you change the term."
+_DISPUTED: Final = "The output seems to contradict this in its words, and to say it in other words: compare the two."
 
 VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "term": "change the term",
@@ -87,12 +89,18 @@ def reason(miss: Miss, quoted: Explanation | None) -> str:
             return _reason_of_output(miss, quoted)
         case "term" if miss.in_narrative == "no":
             return "The narrative does not have these words: fix the term, not the prompt."
-        case "term" if miss.kind in _NOT_WHOLE:
-            return _IN_ANOTHER_FORM
-        case "look" if miss.kind not in _CONTRADICTIONS:
-            return _IN_OTHER_WORDS
-        case "term" | "look":
-            return KIND_ADVICE[miss.kind]
+        case "term" | "look" as verdict:
+            return _reason_of_wording(miss, verdict)
+
+
+def _reason_of_wording(miss: Miss, verdict: Literal["term", "look"]) -> str:
+    if miss.in_other_words:
+        return _REWORDED if verdict == "term" else _DISPUTED
+    if verdict == "term" and miss.kind in _NOT_WHOLE:
+        return _IN_ANOTHER_FORM
+    if verdict == "look" and miss.kind not in _CONTRADICTIONS:
+        return _IN_OTHER_WORDS
+    return KIND_ADVICE[miss.kind]
 
 
 def _reason_of_prompt(miss: Miss) -> str:
