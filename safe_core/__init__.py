@@ -1,11 +1,11 @@
 """The rule book of SAFE v0: from expectations and an output to scores, a label, a report; all computation."""
 
-from safe_core.batch_fold import BatchFold
 from safe_core.batch_statistics import BatchSnapshot
 from safe_core.case_row import CaseRow, result_document
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
 from safe_core.ids import MAX_ID_LENGTH, id_problem
 from safe_core.judges import JudgedBy, is_of_concern, judged_by
+from safe_core.latest_results import LatestResults
 from safe_core.matching_rule import RULE, normalise
 from safe_core.narrative_digests import InvalidDigest, digest_of_narrative, do_inputs_match, narrative_of, stated_digest
 from safe_core.outputs import EMPTY_OUTPUT, InvalidOutput, Output
@@ -58,7 +58,6 @@ __all__ = [
     "UNKNOWN_ARCHETYPE",
     "BadTestCase",
     "Batch",
-    "BatchFold",
     "BatchSnapshot",
     "CaseRow",
     "CaseScore",
@@ -73,6 +72,7 @@ __all__ = [
     "InvalidPolicy",
     "JudgedBy",
     "Label",
+    "LatestResults",
     "Output",
     "Override",
     "Passed",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from safe_core.diagnosis.number_words import HYPHENS, NUMBERS, ONE_TO_NINE, SPELLINGS
+from safe_core.diagnosis.values.number_words import HYPHENS, NUMBERS, ONE_TO_NINE, SPELLINGS
 
 _SIDED: Final = (
     "sided arm arms leg legs hand hands foot feet eye eyes ear ears knee knees hip hips shoulder elbow wrist ankle "

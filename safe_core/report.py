@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from safe_core.batch_fold import BatchFold
+from safe_core.latest_results import LatestResults
 from safe_core.matching_rule import RULE
 
 REPORT_TYPE = "SAFE_v0"
 
 
 def build_report(
-    fold: BatchFold,
+    fold: LatestResults,
     *,
     concern_id: str,
     batch_id: str,

@@ -285,8 +285,8 @@ def lint(
       safe lint ./test-cases --format json > baseline.json
       safe lint ./test-cases --baseline baseline.json
     """
-    from consumer.offline.lint import LintRequest
     from consumer.offline.lint_command import lint_command
+    from consumer.offline.lint_folder import LintRequest
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)

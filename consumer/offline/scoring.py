@@ -27,10 +27,10 @@ from safe_core import (
     LABELS,
     MAX_ID_LENGTH,
     UNKNOWN_ARCHETYPE,
-    BatchFold,
     CaseRow,
     JudgedBy,
     Label,
+    LatestResults,
     Output,
     Policy,
     PreparedExpectations,
@@ -92,7 +92,7 @@ class Scoring:
         self._others = [Answers(each) for each in selection.others] if selection.is_first else []
         self._told = Narratives(selection, self._answers)
         self._concern = _concern_in_force(selection, policy)
-        self._fold = BatchFold()
+        self._fold = LatestResults()
         self._standing: dict[str, _Answer] = {}
         self._files: list[OutputFile] = []
         # what remarks() tells

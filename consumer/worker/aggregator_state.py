@@ -13,7 +13,7 @@ from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import own_headers
 from consumer.wire.keys import batch_key
 from consumer.worker.dead_letter_writing import DeadLetterTopic
-from safe_core import BatchFold
+from safe_core import LatestResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LiveBatch:
     key: str
     concern_id: str
     batch_id: str
-    fold: BatchFold = field(default_factory=BatchFold)
+    fold: LatestResults = field(default_factory=LatestResults)
     row: BatchRow | None = None
     report_not_before: float = 0.0
     owed_at: float | None = None

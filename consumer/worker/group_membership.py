@@ -1,6 +1,6 @@
 """A role as a member of its group: join, poll, take up partitions, let them go at a rebalance, leave.
 
-It is the same for both roles: the life of one partition is in `partition_lifecycle.py`, and what a slice of records
+It is the same for both roles: the life of one partition is in `partition_loop.py`, and what a slice of records
 means is in `scorer.py` and `aggregator.py`. One writer writes for a partition until anything fails; then everything in
 hand is dropped, and the partition is taken up again if it is still ours.
 """
@@ -15,7 +15,7 @@ from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.worker.buffer import Shares
-from consumer.worker.partition_lifecycle import LOOK_AGAIN_SECONDS, PartitionLifecycle
+from consumer.worker.partition_loop import LOOK_AGAIN_SECONDS, PartitionLoop
 from consumer.worker.role import Role
 from consumer.worker.waiting import wait_until
 
@@ -36,7 +36,7 @@ class GroupMembership:
 
     def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:
         self.role = role
-        self.runners: dict[int, PartitionLifecycle] = {}
+        self.runners: dict[int, PartitionLoop] = {}
         self.polled_at = time.monotonic()
         self.subscription: Subscription | None = None
         self.leaderless: frozenset[int] = frozenset()
@@ -227,7 +227,7 @@ class GroupMembership:
     def _take_up(self, partition: int) -> None:
         assert self.subscription is not None
         after = tuple(self._disposals)
-        runner = PartitionLifecycle(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
+        runner = PartitionLoop(self.role, partition, self.subscription, self._now_ms, self._shares, after=after)
         self.runners[partition] = runner
         runner.task.add_done_callback(self._runner_ended)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Final
 
-from safe_core.diagnosis.near_synonyms import SYNONYMS
 from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, At, in_clause, shared
+from safe_core.diagnosis.word_lists.near_synonyms import SYNONYMS
 from safe_core.diagnosis.words import word_set
 
 _DOCUMENTS: Final = word_set(

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise, product
 
-from safe_core.diagnosis.opposites import opposites_of
 from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.word_lists.opposites import opposites_of
 from safe_core.diagnosis.words import word_set
 
 _PARTING = word_set("and but while whereas then")

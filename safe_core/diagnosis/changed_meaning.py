@@ -8,10 +8,10 @@ from itertools import chain, islice, takewhile
 from typing import Final
 
 from safe_core.diagnosis.accounts import PEOPLE
-from safe_core.diagnosis.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At
+from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.words import by_spelling, word_set
 
 _TURNING: Final = by_spelling(

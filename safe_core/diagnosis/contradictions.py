@@ -13,13 +13,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from safe_core.diagnosis.grammar_words import WEAK_WORDS
-from safe_core.diagnosis.opposites import are_opposites, denied_parts, opposites_of
-from safe_core.diagnosis.rival_kinds import RIVALS
 from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import PARTING, TELLING, Around, At, Sides, in_clause, root, shared
+from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
+from safe_core.diagnosis.word_lists.opposites import are_opposites, denied_parts, opposites_of
+from safe_core.diagnosis.word_lists.rival_kinds import RIVALS
 from safe_core.diagnosis.words import stem, word_set
 
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names

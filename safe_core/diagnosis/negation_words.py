@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from safe_core.diagnosis.grammar_words import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
-from safe_core.diagnosis.number_words import NUMBER_WORDS
-from safe_core.diagnosis.units import UNITS
+from safe_core.diagnosis.values.number_words import NUMBER_WORDS
+from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.word_lists.grammar_words import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
 from safe_core.diagnosis.words import Word, word_set
 
 _SIGNS = word_set("sign signs symptom symptoms feature features evidence picture finding findings")

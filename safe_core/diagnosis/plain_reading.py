@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
-from safe_core.diagnosis.meaning_groups import MEANING_GROUPS
 from safe_core.diagnosis.passages import Term
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import NEGATED, Item
+from safe_core.diagnosis.word_lists.meaning_groups import MEANING_GROUPS
 from safe_core.diagnosis.words import stem, word_set, words
 
 Keys = tuple[str, ...]

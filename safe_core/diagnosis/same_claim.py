@@ -5,8 +5,8 @@ Where one place of a sentence is asked about, with no term beside it, `denial_sc
 
 from collections.abc import Collection, Sequence
 
-from safe_core.diagnosis.grammar_words import NOT_WORDS, PRIVATIONS
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.word_lists.grammar_words import NOT_WORDS, PRIVATIONS
 from safe_core.diagnosis.words import word_set
 
 _BEFORE = 8  # items before a passage in which a negation may still belong to it

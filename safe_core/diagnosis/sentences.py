@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from safe_core.diagnosis.abbreviations import SHORT_FORMS, STOPPED
-from safe_core.diagnosis.equal_words import EQUAL_WORDS
-from safe_core.diagnosis.grammar_words import STATES
-from safe_core.diagnosis.number_words import has_number_words, with_numbers
 from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
 from safe_core.diagnosis.tokens import Item, is_state, item_at, role_and_key_anywhere
+from safe_core.diagnosis.values.number_words import has_number_words, with_numbers
+from safe_core.diagnosis.word_lists.abbreviations import SHORT_FORMS, STOPPED
+from safe_core.diagnosis.word_lists.equal_words import EQUAL_WORDS
+from safe_core.diagnosis.word_lists.grammar_words import STATES
 from safe_core.diagnosis.words import Word
 
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")

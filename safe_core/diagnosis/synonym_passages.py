@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from safe_core.diagnosis.grammar_words import WEAK_WORDS
-from safe_core.diagnosis.near_synonyms import SYNONYMS
 from safe_core.diagnosis.passages import Term
 from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
+from safe_core.diagnosis.word_lists.near_synonyms import SYNONYMS
 
 _EXACT: Final = frozenset(("number", "time", "day"))
 

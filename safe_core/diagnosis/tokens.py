@@ -5,9 +5,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.abbreviations import ABBREVIATIONS
-from safe_core.diagnosis.equal_words import EQUAL_PHRASES
-from safe_core.diagnosis.grammar_words import (
+from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
+from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
+from safe_core.diagnosis.values.value_reader import may_begin_value, value_at
+from safe_core.diagnosis.values.value_types import Value
+from safe_core.diagnosis.word_lists.abbreviations import ABBREVIATIONS
+from safe_core.diagnosis.word_lists.equal_words import EQUAL_PHRASES
+from safe_core.diagnosis.word_lists.grammar_words import (
     AFFIRMATIONS,
     CONNECTIVES,
     LEAD_IN_WORDS,
@@ -17,10 +21,6 @@ from safe_core.diagnosis.grammar_words import (
     SAME_ORDER,
     STATES,
 )
-from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
-from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
-from safe_core.diagnosis.value_types import Value
-from safe_core.diagnosis.values import may_begin_value, value_at
 from safe_core.diagnosis.words import Word, lengths_by_first_word, stem
 
 Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "certainty", "value", "content"]

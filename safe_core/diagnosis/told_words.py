@@ -5,12 +5,12 @@ from itertools import dropwhile, islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
-from safe_core.diagnosis.grammar_words import PRIVATIONS, WEAK_WORDS
-from safe_core.diagnosis.measures import MEASURES
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.sentence_index import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.word_lists.grammar_words import PRIVATIONS, WEAK_WORDS
+from safe_core.diagnosis.word_lists.measures import MEASURES
 from safe_core.diagnosis.words import word_set
 from safe_core.matching_rule import normalise
 

@@ -13,7 +13,6 @@ from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.foreign_words import foreign_words
-from safe_core.diagnosis.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
 from safe_core.diagnosis.model import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.passages import Match, Term, nearest
@@ -22,6 +21,7 @@ from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.synonym_passages import is_exact, is_paraphrased
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
+from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.wordings import Wording, wording
 
 BY_KIND: Final[Mapping[Kind, Verdict]] = {

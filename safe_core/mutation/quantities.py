@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
-from safe_core.diagnosis.number_words import numbers_in, spelled
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.value_types import Value
+from safe_core.diagnosis.values.number_words import numbers_in, spelled
+from safe_core.diagnosis.values.value_types import Value
 from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, like
 

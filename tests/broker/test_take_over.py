@@ -16,7 +16,7 @@ from consumer.errors import Fatal
 from consumer.kafka import cluster
 from consumer.settings import load
 from consumer.worker import group_membership as stage_module
-from consumer.worker import partition_lifecycle as partition_module
+from consumer.worker import partition_loop as partition_module
 from consumer.worker.main import Worker
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.outside import COMPACTED, Outgoing, Outside, Record, Topics

@@ -25,7 +25,7 @@ from consumer.worker import main as app_module
 from consumer.worker import startup_wait
 from consumer.worker.main import Worker
 from consumer.worker.partition_condition import PartitionCondition
-from consumer.worker.partition_lifecycle import PartitionLifecycle
+from consumer.worker.partition_loop import PartitionLoop
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
 
@@ -361,7 +361,7 @@ async def test_a_client_whose_brokers_are_all_gone_starts_again(
         await asyncio.wait({watching})
 
 
-class Serving(PartitionLifecycle):
+class Serving(PartitionLoop):
     """A partition that is served."""
 
     def __init__(self) -> None:

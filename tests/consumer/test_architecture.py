@@ -98,7 +98,7 @@ def test_imports_run_one_way_from_the_command_line_down_to_the_ports(name: str) 
 
 
 CORE_OF_THE_WORKER = [
-    *(f"worker.{name}" for name in ("scorer", "aggregator", "group_membership", "partition_lifecycle")),
+    *(f"worker.{name}" for name in ("scorer", "aggregator", "group_membership", "partition_loop")),
     "worker.repeated_fences",
     *(f"wire.{name}" for name in ("input_event", "headers", "keys", "changelog", "dead_letter", "scored_record")),
     "worker.aggregator_state", "worker.buffer", "worker.role", "telemetry.metrics", "expectations.source", "errors",

@@ -25,7 +25,7 @@ from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
 from consumer.worker import group_membership as stage_module
 from consumer.worker import partition_condition as condition_module
-from consumer.worker import partition_lifecycle as partition_module
+from consumer.worker import partition_loop as partition_module
 from consumer.worker import repeated_fences
 from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.group_membership import GroupMembership

@@ -19,7 +19,7 @@ from consumer.telemetry.metrics import (
     Metrics,
     page,
 )
-from safe_core import BatchFold, CaseRow, CaseScore, Details, Label, Passed, Scores, Terms, Vacuous, id_problem
+from safe_core import CaseRow, CaseScore, Details, Label, LatestResults, Passed, Scores, Terms, Vacuous, id_problem
 from tests.support.golden import matches_golden
 
 # name, type, labels, help
@@ -145,7 +145,7 @@ def batch(
     expected_cases: int | None = 5,
     last_scored_at: int = 1_795_291_200_500,
 ) -> ExportedBatch:
-    fold = BatchFold()
+    fold = LatestResults()
     for offset, label in enumerate(labels):
         fold.offer(f"T-{offset}", row(offset, label))
     for offset, archetype in enumerate(archetypes):

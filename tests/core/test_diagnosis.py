@@ -9,14 +9,14 @@ from safe_core import Expectations, Output
 from safe_core.diagnosis import KINDS, Kind, Miss, Passage, diagnose
 from safe_core.diagnosis.miss_kinds import RULES
 from safe_core.diagnosis.negation_words import certainty_at, is_negation
-from safe_core.diagnosis.opposites import are_opposites
 from safe_core.diagnosis.output_texts import MAX_WORDS, elements
 from safe_core.diagnosis.passages import Term, nearest
 from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.sentences import MAX_ITEMS, sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.value_types import Value
-from safe_core.diagnosis.values import value_at
+from safe_core.diagnosis.values.value_reader import value_at
+from safe_core.diagnosis.values.value_types import Value
+from safe_core.diagnosis.word_lists.opposites import are_opposites
 from safe_core.diagnosis.words import fold, run_together, stem, words
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from safe_core import Expectations, Output
 from safe_core.diagnosis import diagnose
-from safe_core.diagnosis.meaning_groups import MEANING_GROUPS
 from safe_core.diagnosis.plain_reading import plainly
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.word_lists.meaning_groups import MEANING_GROUPS
 from safe_core.diagnosis.words import words
 
 ALIKE = [

@@ -7,9 +7,9 @@ import pytest
 from safe_core import (
     DEFAULT_POLICY,
     EMPTY_OUTPUT,
-    BatchFold,
     CaseRow,
     Expectations,
+    LatestResults,
     Output,
     build_report,
     prepare,
@@ -18,8 +18,8 @@ from safe_core import (
 )
 
 
-def fold_of_two() -> BatchFold:
-    fold = BatchFold()
+def fold_of_two() -> LatestResults:
+    fold = LatestResults()
     prepared = prepare(Expectations(("x",), ("harm",), ()))
     for test_id, output in (("T1", Output(("x",), "x", ("harm?",))), ("T2", EMPTY_OUTPUT)):
         case = score(prepared, output, DEFAULT_POLICY.rules_for("C", None))

@@ -34,7 +34,7 @@ from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored
 from consumer.worker.dead_letter_limit import PoisonLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
-from safe_core import BatchFold, InvalidBatch, Policy, parse_batch, prepare
+from safe_core import InvalidBatch, LatestResults, Policy, parse_batch, prepare
 from tests.core.oracle import Settings, oracle_score
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -287,7 +287,7 @@ def _carried(written: Sequence[Written]) -> ScoredRecord[ResultShape] | None:
     for record in written:
         if record.topic == SETTINGS.scored_topic:
             scored = decode_scored(record.value)
-            fold = BatchFold()
+            fold = LatestResults()
             fold.offer(scored.result.test_id, row_of(scored))
             result = encode_result(scored, fold.summary(), complete=True, mixed_runs=False)
             json.loads(result.decode("utf-8"))

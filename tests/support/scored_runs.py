@@ -8,9 +8,9 @@ from consumer.offline.scored_run import CaseLine, ScoredRun
 from safe_core import (
     DEFAULT_POLICY,
     EMPTY_OUTPUT,
-    BatchFold,
     CaseRow,
     Expectations,
+    LatestResults,
     Output,
     Policy,
     build_report,
@@ -43,7 +43,7 @@ def scored_run(
     inputs: Sequence[Mapping[str, str]] = ({"name": "S11_wards_1.json", "sha256": "ab" * 32},),
 ) -> ScoredRun:
     """Score samples as `safe score` would."""
-    fold = BatchFold()
+    fold = LatestResults()
     cases: list[CaseLine] = []
     for sample in samples:
         rules = policy.rules_for(sample.metric_id or concern_id, sample.archetype)

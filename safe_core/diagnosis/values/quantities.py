@@ -5,12 +5,12 @@ Also numbers without a unit: rates ("28/min"), ratios ("22 out of 30") and what 
 
 import re
 
-from safe_core.diagnosis.clock_times import PARTS_OF_HOUR
-from safe_core.diagnosis.frequencies import DAYS_AND_LONGER
-from safe_core.diagnosis.number_words import NUMBER_WORDS, is_number, whole_number
 from safe_core.diagnosis.punctuation import DASHES
-from safe_core.diagnosis.units import UNITS
-from safe_core.diagnosis.value_types import Spot, Value
+from safe_core.diagnosis.values.clock_times import PARTS_OF_HOUR
+from safe_core.diagnosis.values.frequencies import DAYS_AND_LONGER
+from safe_core.diagnosis.values.number_words import NUMBER_WORDS, is_number, whole_number
+from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import stem, word_set
 
 _DEGREES = word_set("degree degrees")

@@ -7,9 +7,16 @@ A comparison is read here, since it belongs to the value that follows it.
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from safe_core.diagnosis.clock_times import PARTS_OF_HOUR, read_clock, read_clock_around_h, read_clock_in_words
-from safe_core.diagnosis.dates import DAY_WORDS, read_date, read_day, read_day_of_month, read_numbered_day, read_year
-from safe_core.diagnosis.fixed_values import (
+from safe_core.diagnosis.values.clock_times import PARTS_OF_HOUR, read_clock, read_clock_around_h, read_clock_in_words
+from safe_core.diagnosis.values.dates import (
+    DAY_WORDS,
+    read_date,
+    read_day,
+    read_day_of_month,
+    read_numbered_day,
+    read_year,
+)
+from safe_core.diagnosis.values.fixed_values import (
     ANAESTHETICS,
     FIXED_LENGTHS,
     SIDE_LETTERS,
@@ -17,8 +24,8 @@ from safe_core.diagnosis.fixed_values import (
     read_fixed,
     read_side_letter,
 )
-from safe_core.diagnosis.frequencies import RECURRING_WORDS, read_every, read_number_of_times, read_recurring
-from safe_core.diagnosis.grades import (
+from safe_core.diagnosis.values.frequencies import RECURRING_WORDS, read_every, read_number_of_times, read_recurring
+from safe_core.diagnosis.values.grades import (
     LETTERED,
     is_roman,
     read_grade_number,
@@ -26,9 +33,9 @@ from safe_core.diagnosis.grades import (
     read_ordinal,
     read_roman_grade,
 )
-from safe_core.diagnosis.number_words import NUMBER_WORDS, ORDINALS, is_number
-from safe_core.diagnosis.quantities import read_one_unit, read_out_of, read_plus, read_quantity
-from safe_core.diagnosis.value_types import Spot, Value
+from safe_core.diagnosis.values.number_words import NUMBER_WORDS, ORDINALS, is_number
+from safe_core.diagnosis.values.quantities import read_one_unit, read_out_of, read_plus, read_quantity
+from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import Word, by_spelling, lengths_by_first_word
 
 # What stands before a number and says on which side of it: the words, then the side.

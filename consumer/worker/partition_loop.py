@@ -11,7 +11,7 @@
 The life cycle of the role says in any state whether the group says "yours" (`suspend`, `keep`). In any state the task
 may also be cancelled, because the partition went to another member or the worker ends: then all that is held is let go.
 What a poll returns counts only while SERVING; the path of a slice, from records to a commit, is
-`PartitionLifecycle._write`.
+`PartitionLoop._write`.
 
 Why a partition is taken up in this order:
 
@@ -89,7 +89,7 @@ class Held:
     position: int = 0
 
 
-class PartitionLifecycle:
+class PartitionLoop:
     """One partition of a role."""
 
     def __init__(

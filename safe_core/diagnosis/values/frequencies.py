@@ -1,7 +1,7 @@
 """How often something is, in times a day: "twice daily", "every other day", "bd" and "three times a week"."""
 
-from safe_core.diagnosis.number_words import is_number, whole_number
-from safe_core.diagnosis.value_types import Spot, Value
+from safe_core.diagnosis.values.number_words import is_number, whole_number
+from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import word_set
 
 _COUNTS = word_set("once twice thrice")

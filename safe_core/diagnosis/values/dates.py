@@ -2,10 +2,10 @@
 
 import re
 
-from safe_core.diagnosis.number_words import ORDINAL_ENDINGS, ORDINALS, whole_number
 from safe_core.diagnosis.punctuation import DASHES
-from safe_core.diagnosis.units import UNITS
-from safe_core.diagnosis.value_types import Spot, Value
+from safe_core.diagnosis.values.number_words import ORDINAL_ENDINGS, ORDINALS, whole_number
+from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import by_spelling, word_set
 
 _DAYS = by_spelling(

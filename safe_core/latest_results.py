@@ -1,4 +1,4 @@
-"""The rolling aggregate of a batch: the latest row of each test case, counted exactly (contract.md, "Batches")."""
+"""The latest result of each test case of a batch, and the rolling aggregate over them, counted exactly (contract.md, "Batches")."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -15,7 +15,7 @@ _MOST_MOVED = 1_000
 """How many test cases may wait to be counted: to count them all at once holds up everything else for milliseconds."""
 
 
-class BatchFold:
+class LatestResults:
     """The latest row of each test case of a batch, and every aggregate of a report over them.
 
     In any order of offers, after any replacements and removals, all answers equal those of a fold from scratch over the

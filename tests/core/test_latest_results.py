@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_core import (
-    BatchFold,
     CaseRow,
     CaseScore,
     Details,
     Expectations,
+    LatestResults,
     Output,
     Passed,
     Rules,
@@ -36,7 +36,7 @@ def case_of(lists: Any, answer: Any) -> CaseScore:
     return score(prepare(Expectations(*map(tuple, lists))), output, Rules(weights=Weights(*WEIGHTS)))
 
 
-def offer(fold: BatchFold, arrival: Arrival, case: CaseScore) -> bool:
+def offer(fold: LatestResults, arrival: Arrival, case: CaseScore) -> bool:
     row = CaseRow.of(
         version=arrival.version,
         archetype=arrival.archetype,
@@ -49,7 +49,7 @@ def offer(fold: BatchFold, arrival: Arrival, case: CaseScore) -> bool:
     return fold.offer(arrival.test_id, row)
 
 
-def seen(fold: BatchFold) -> dict[str, Any]:
+def seen(fold: LatestResults) -> dict[str, Any]:
     """Everything that a fold tells, in the shape of the oracle."""
     analysis = fold.failure_analysis()
     return {
@@ -100,9 +100,9 @@ def arrival_of(move: Any) -> tuple[Arrival, CaseScore]:
     return arrival, case_of(lists, answer)
 
 
-def run(moves: Iterable[Any]) -> tuple[BatchFold, list[Arrival | str]]:
+def run(moves: Iterable[Any]) -> tuple[LatestResults, list[Arrival | str]]:
     """Let the moves happen to a fold; give it and what the oracle needs."""
-    fold = BatchFold()
+    fold = LatestResults()
     arrivals: list[Arrival | str] = []
     for move in moves:
         if isinstance(move, str):
@@ -143,7 +143,7 @@ def test_distinct_versions_may_come_in_any_order(moves: list[Any], shuffler: ran
 
 @given(steps)
 def test_a_look_in_between_changes_nothing(moves: list[Any]) -> None:
-    looked_at = BatchFold()
+    looked_at = LatestResults()
     arrivals: list[Arrival | str] = []
     for move in moves:
         if isinstance(move, str):
@@ -216,7 +216,7 @@ def plain_row(version: tuple[int, int, int], composite: float = 0.5, **changes: 
 def test_the_greatest_version_stands(
     standing_version: tuple[int, int, int], version: tuple[int, int, int], stands: bool
 ) -> None:
-    fold = BatchFold()
+    fold = LatestResults()
     assert fold.offer("t", plain_row(standing_version, 0.25))
     assert fold.offer("t", plain_row(version, 0.75)) is stands
     assert fold.row("t").version == (version if stands else standing_version)
@@ -226,7 +226,7 @@ def test_the_greatest_version_stands(
 
 def test_sums_are_exact_where_adding_in_turn_would_drift() -> None:
     values = [0.1, 1e-300, 0.7, 5e-324, 1 / 3, 1.0, 2**-1074, 0.1]
-    fold, backwards = BatchFold(), BatchFold()
+    fold, backwards = LatestResults(), LatestResults()
     for position, value in enumerate(values):
         fold.offer(str(position), plain_row((0, 0, 0), value))
         backwards.offer(str(position), plain_row((0, 0, 0), values[-1 - position]))
@@ -237,7 +237,7 @@ def test_sums_are_exact_where_adding_in_turn_would_drift() -> None:
 
 
 def test_an_empty_fold_answers_with_zeros() -> None:
-    fold = BatchFold()
+    fold = LatestResults()
     assert seen(fold) == oracle_aggregate({})
     assert not fold.mixed_runs
     assert fold.snapshot().mean_scores == {"CR": 0.0, "AH": 0.0, "AC": 0.0, "composite": 0.0}
@@ -246,7 +246,7 @@ def test_an_empty_fold_answers_with_zeros() -> None:
 
 
 def test_ties_go_by_code_point_and_five_are_named() -> None:
-    fold = BatchFold()
+    fold = LatestResults()
     missed = Details((), ("b", "a", "b", "\U0001f600", "\uffff", "Z", "c"), (), (), ())
     for test_id in ("t9", "t10", "T1", "\U0001f600", "\uffff", "é"):
         fold.offer(test_id, plain_row((0, 0, 0), details=missed))
@@ -262,7 +262,7 @@ def test_a_version_beyond_64_bits_is_refused() -> None:
 
 
 def test_the_worst_performers_of_a_large_batch_follow_its_changes() -> None:
-    fold = BatchFold()
+    fold = LatestResults()
 
     def worst() -> list[str]:
         return [result["test_id"] for result in fold.failure_analysis()["worst_performers"]]

@@ -2,9 +2,9 @@
 
 import re
 
-from safe_core.diagnosis.number_words import whole_number
-from safe_core.diagnosis.units import UNITS
-from safe_core.diagnosis.value_types import Spot, Value
+from safe_core.diagnosis.values.number_words import whole_number
+from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import word_set
 
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?")

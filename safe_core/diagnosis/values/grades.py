@@ -2,9 +2,9 @@
 
 import re
 
-from safe_core.diagnosis.number_words import ORDINAL_ENDINGS, ORDINALS, numbered, whole_number
-from safe_core.diagnosis.units import UNITS
-from safe_core.diagnosis.value_types import Spot, Value
+from safe_core.diagnosis.values.number_words import ORDINAL_ENDINGS, ORDINALS, numbered, whole_number
+from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import word_set
 
 _GRADE_NOUNS = word_set(

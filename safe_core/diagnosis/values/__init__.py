@@ -1,0 +1,1 @@
+"""Typed values in a text: times, dates, quantities, grades, sides."""

@@ -1,0 +1,1 @@
+"""The words that the diagnosis knows: abbreviations, synonyms, opposites, grammar."""
