@@ -1,4 +1,4 @@
-"""The latest result of each test case of a batch, and the rolling aggregate over them, counted exactly (contract.md, "Batches")."""
+"""The latest result of each test case of a batch, and every aggregate over them, exactly (contract.md, "Batches")."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
