@@ -219,8 +219,10 @@ def lookalike(term: str, where: Iterable[Sentence]) -> Passage | None:
         # lower() may change the length of a text; then its places are not those of the original
         if len(lowered := text.lower()) != len(text):
             lowered = text
+        if len(needle) > len(lowered):
+            continue
         found = fuzz.partial_ratio_alignment(needle, lowered, score_cutoff=best)
-        if found and found.score > best and len(needle) <= len(lowered):
+        if found and found.score > best:
             best = found.score
             passage = _whole_words(sentence, start + found.dest_start, start + found.dest_end)
     return passage
