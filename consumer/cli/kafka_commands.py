@@ -89,7 +89,7 @@ def publish(
             "-b",
             metavar="GLOB",
             help="With --test-dir: publish only outputs for these batches (a name or a quoted glob). "
-            "Without --test-dir: the batch of outputs that do not name one.",
+            "Without --test-dir: the batch to use for outputs that do not name a batch.",
         ),
     ] = None,
     test_dir: options.CheckingTestDir = None,

@@ -191,11 +191,11 @@ def triage(
 ) -> int:
     """Say what to change first: a proposal for each missed term, and how many cases each change would gain.
 
-    A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case. For
-    what the outputs lack, it proposes one sentence to add to the prompt for each cause. With --write-cases, the batch
-    files are written to another folder with these terms replaced; if you score the same outputs against that folder,
-    you get the numbers of the step "term". It shows text of narratives, which may contain patient data. It exits with
-    0, or 3 if files cannot be used.
+    A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
+    For misses that the prompt causes, one sentence to add to the prompt is proposed for each cause. With --write-
+    cases, the batch files are written to another folder with these terms replaced; if you score the same outputs
+    against that folder, you get the numbers of the step "term". It shows text of narratives, which may contain
+    patient data. It exits with 0, or 3 if files cannot be used.
 
     Examples:
 
@@ -273,7 +273,7 @@ def lint(
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
-    With --outputs, also terms that no run has found. Exits with 1 for a finding of the severity in --fail-on
+    With --outputs, it also finds terms that no run has found. Exits with 1 for a finding of the severity in --fail-on
     or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
     that you accept can be kept in a baseline, where "reason" may say why. It shows text of narratives, which may
     contain patient data.
@@ -393,7 +393,7 @@ def history_(
     output: options.HistoryFiles = None,
     force: options.Force = False,
 ) -> int:
-    """Follow each test case over many runs: its label in each, which never passed, which vary, which stopped passing.
+    """Follow test cases over many runs: the label in each run, and which cases never passed, vary, or stopped passing.
 
     Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
     cases that pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a

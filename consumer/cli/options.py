@@ -82,7 +82,7 @@ MinPassRate = Annotated[
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        help="Exit 1 if any case has this label or a worse one. Default in safe gate: fail, if you give no condition."
+        help="Exit 1 if any case has this label or a worse one. Without any condition, safe gate uses --fail-on fail."
     ),
 ]
 Confidence = Annotated[
@@ -141,7 +141,7 @@ Tests = Annotated[
 ]
 Source = Annotated[
     str | None,
-    typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as named in the source of a result."),
+    typer.Option(metavar="TOPIC/PARTITION/OFFSET", help="An input record, as the field `source` of a result names it."),
 ]
 Failing = Annotated[bool, typer.Option("--failing", help="Explain the cases that fail. This is the default.")]
 OfLabel = Annotated[

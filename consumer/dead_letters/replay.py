@@ -166,8 +166,8 @@ class Replay:
         if not self._has_warned and self.targets.is_expired(letter, at_ms):
             self._has_warned = True
             print_message(
-                f"warning: {letter.id} is older than the retention of {copy.topic} (retention.ms), and others may "
-                "be: the broker may remove them before they are read, so keep a worker running"
+                f"warning: {letter.id} is older than the retention of {copy.topic} (retention.ms), and other "
+                "dead letters may be too. The broker may remove them before they are read: keep a worker running"
             )
         self.outcome.topics[copy.topic] = None
         if self.publisher is None:

@@ -42,7 +42,7 @@ class Targets:
         if topic is None:
             return f"its header safe.dlq.stage is {visible(letter.stage)}, which this version does not know"
         if topic.name != letter.source.topic:
-            return f"it came from {visible(letter.source.topic)}, and the {letter.stage} reads {topic.name}"
+            return f"it came from {visible(letter.source.topic)}, but the {letter.stage} reads {topic.name}"
         # The partition of a scored record decides which aggregator counts it; an input may go to any.
         if letter.stage == "aggregator" and not self.has_partition(letter):
             return f"{topic.name} has no partition {letter.source.partition} any more"

@@ -395,7 +395,7 @@ class FolderSource(IndexedSource):
         known = before.problems()
         for name, problem in index.problems().items():
             if known.get(name) != problem:
-                kept = "its last good version stays" if name in before.files else "its test cases are not there"
+                kept = "its last good version stays in use" if name in before.files else "its test cases cannot be used"
                 _log.warning(
                     "a batch file cannot be used", file=visible(name), why=problem[0], until_it_is_repaired=kept
                 )

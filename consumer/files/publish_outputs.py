@@ -103,7 +103,7 @@ class TargetBatches:
             return "in no batch that --batch and --test-dir select"
         if any(isinstance(row, BadTestCase) for row in rows):
             return "with a test case that is invalid"
-        return "held more than once with different expectations (choose with --batch)" if differ(rows) else None
+        return "in several batches with different expectations (choose with --batch)" if differ(rows) else None
 
     def has_concern(self, entry: Entry, batch_id: str) -> bool:
         """Tell whether the scorer finds a concern for an entry that is sent to a batch, as far as that is known."""

@@ -45,7 +45,7 @@ def read_report(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{name}: cannot be read: a number has too many digits") from error
     if isinstance(document, dict) and "raw_results" in document:
         raise ConfigurationError(
-            f"{name}: is not a SAFE report but outputs; score them first: safe score --outputs {printable(str(path))}"
+            f"{name}: holds outputs, not a SAFE report; score them first: safe score --outputs {printable(str(path))}"
         )
     if not isinstance(document, dict) or document.get("report_type", REPORT_TYPE) != REPORT_TYPE:
         raise ConfigurationError(f"{name}: is not a SAFE report; {_WRITES_ONE}")
@@ -85,7 +85,7 @@ class _Summary(Struct):
             raise ValueError(f" contradicts itself: {counted} are not {total} cases")
         rate = self.overall_pass_rate
         if rate != passes / total:
-            said = f"overall_pass_rate {rate} is not {passes} of {total} cases, {passes / total}"
+            said = f"overall_pass_rate is {rate}, but {passes} of {total} cases pass, which is {passes / total}"
             raise ValueError(f" contradicts itself: {said}")
 
 

@@ -211,7 +211,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether one forbidden term makes AH 0."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for Markdown and HTML reports without --output, and for JSON reports if several formats are wanted."""
+    """The folder for reports that no --output names: Markdown and HTML always, JSON if several formats are wanted."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -255,7 +255,7 @@ class Settings(BaseModel):
     kafka_ssl_key_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The passphrase of an encrypted key; better kept in a file SAFE_V0_KAFKA_SSL_KEY_PASSWORD in secretsDir."""
     kafka_client_rack: _Text = None
-    """The rack of this worker (as in broker.rack): it reads its input from a replica there if brokers allow it."""
+    """The rack of this worker, as in broker.rack. If the brokers allow it, it reads its input from a replica there."""
     kafka_session_timeout_seconds: _Count = 10
     """A worker that is silent for this long loses its partitions."""
     secrets_dir: _Folder = None

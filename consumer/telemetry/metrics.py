@@ -64,7 +64,9 @@ _ASKED: Mapping[str, _Definition] = {
     "safe_expectations_unusable": _gauge(
         "Batch files, or records of a topic, that cannot be used as they are now.", ("source", "name")
     ),
-    "safe_consumer_lag_records": _gauge("Records that are not yet committed, by partition.", ("topic", "partition")),
+    "safe_consumer_lag_records": _gauge(
+        "Records from the group's committed offset to the end of the partition.", ("topic", "partition")
+    ),
     "safe_partition_waiting_seconds": _gauge(
         "How long a partition of this process has been waiting or restoring, 0 while it is served.",
         ("topic", "partition"),

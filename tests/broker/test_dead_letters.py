@@ -489,7 +489,7 @@ def test_a_letter_from_a_topic_that_is_not_configured_is_named_and_not_sent(desk
     before = desk.site.outside.ends(desk.site.topics.state)
 
     done = desk.safe("replay", "--all", exit_code=1)
-    assert f"cannot be sent again: it came from {desk.site.topics.state}, and the scorer reads" in done.stderr
+    assert f"cannot be sent again: it came from {desk.site.topics.state}, but the scorer reads" in done.stderr
     assert done.stderr.splitlines()[-1] == f"replayed 2 of 3 dead letters to {desk.site.topics.input}"
     assert desk.site.outside.ends(desk.site.topics.state) == before
 

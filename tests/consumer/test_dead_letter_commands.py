@@ -606,9 +606,9 @@ async def test_what_the_aggregator_buried_goes_back_to_scored() -> None:
 
 
 OBJECTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"source": ("somewhere.else", 0, 1)}, f"it came from somewhere.else, and the scorer reads {INPUT}"),
-    ({"source": (SCORED, 0, 1)}, f"it came from {SCORED}, and the scorer reads {INPUT}"),
-    ({"source": (INPUT, 0, 1), "stage": "aggregator"}, f"it came from {INPUT}, and the aggregator reads {SCORED}"),
+    ({"source": ("somewhere.else", 0, 1)}, f"it came from somewhere.else, but the scorer reads {INPUT}"),
+    ({"source": (SCORED, 0, 1)}, f"it came from {SCORED}, but the scorer reads {INPUT}"),
+    ({"source": (INPUT, 0, 1), "stage": "aggregator"}, f"it came from {INPUT}, but the aggregator reads {SCORED}"),
     ({"source": (SCORED, 2, 1), "stage": "aggregator"}, f"{SCORED} has no partition 2 any more"),
     (
         {"source": ("safe.v0.state", 0, 1), "stage": "conductor"},

@@ -595,7 +595,7 @@ async def test_a_half_written_file_keeps_its_last_good_version_and_is_named_once
                 clock.now += 1
                 assert signals(await found(source, "a", "A-1")) == ("wheeze",)
 
-    kept = {"until_it_is_repaired": "its last good version stays"}
+    kept = {"until_it_is_repaired": "its last good version stays in use"}
     warning = {
         "event": "a batch file cannot be used",
         "file": "a.json",

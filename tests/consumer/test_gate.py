@@ -369,7 +369,7 @@ def test_a_file_that_is_no_report_is_refused(content: bytes, why: str, tmp_path:
 
 def test_outputs_in_place_of_a_report_are_refused_with_what_to_do(tmp_path: Path) -> None:
     path = written(tmp_path / "run.json", {"raw_results": [], "summary": {}})
-    assert refusal(path) == f"is not a SAFE report but outputs; score them first: safe score --outputs {path}"
+    assert refusal(path) == f"holds outputs, not a SAFE report; score them first: safe score --outputs {path}"
 
 
 def test_a_report_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -404,12 +404,12 @@ UNSOUND: list[tuple[Mapping[str, Any], str]] = [
     ({"overall_pass_rate": None}, ".overall_pass_rate is not a number"),
     ({"overall_pass_rate": "0.8"}, ".overall_pass_rate is not a number"),
     ({"pass": 5, "fail": 0, "overall_pass_rate": True}, ".overall_pass_rate is not a number"),
-    ({"overall_pass_rate": 1.0}, " contradicts itself: overall_pass_rate 1.0 is not 4 of 5 cases, 0.8"),
+    ({"overall_pass_rate": 1.0}, " contradicts itself: overall_pass_rate is 1.0, but 4 of 5 cases pass, which is 0.8"),
     # percent, and rounded
-    ({"overall_pass_rate": 80}, " contradicts itself: overall_pass_rate 80 is not 4 of 5 cases, 0.8"),
+    ({"overall_pass_rate": 80}, " contradicts itself: overall_pass_rate is 80, but 4 of 5 cases pass, which is 0.8"),
     (
         summary(2, 0, 1) | {"overall_pass_rate": 0.67},
-        " contradicts itself: overall_pass_rate 0.67 is not 2 of 3 cases, 0.6666666666666666",
+        " contradicts itself: overall_pass_rate is 0.67, but 2 of 3 cases pass, which is 0.6666666666666666",
     ),
     # counts beyond binary64, which no division may trip over
     (
@@ -432,5 +432,5 @@ def test_a_summary_that_is_no_object_is_refused(found: object, tmp_path: Path) -
 
 def test_a_rate_that_is_no_number_at_all_is_refused() -> None:
     unsound = summary(4, 0, 1) | {"overall_pass_rate": math.nan}
-    with pytest.raises(ConfigurationError, match="overall_pass_rate nan is not 4 of 5 cases"):
+    with pytest.raises(ConfigurationError, match="overall_pass_rate is nan, but 4 of 5 cases pass"):
         checked_summary({"summary": unsound}, Path("report.json"))

@@ -50,7 +50,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ),
     ("safe_end_to_end_seconds", "histogram", set(), "From the input record's timestamp to the commit of its result."),
     ("safe_scoring_seconds", "histogram", set(), "Scoring one output and encoding its scored record."),
-    ("safe_consumer_lag_records", "gauge", {"topic", "partition"}, "Records that are not yet committed, by partition."),
+    (
+        "safe_consumer_lag_records",
+        "gauge",
+        {"topic", "partition"},
+        "Records from the group's committed offset to the end of the partition.",
+    ),
     (
         "safe_partition_waiting_seconds",
         "gauge",

@@ -239,9 +239,9 @@ REFUSED = [
     # nobody left holds it
     ("golden", [result("A-2")], "1 test_id in no batch"),
     # two that are left expect different things
-    (None, [result("A-3")], "held more than once with different expectations (choose with --batch): A-3"),
+    (None, [result("A-3")], "in several batches with different expectations (choose with --batch): A-3"),
     # under a batch's name alone the scorer cannot tell them apart, whatever the index says
-    ("nightly", [result("A-3", batch_index=6)], "held more than once with different expectations"),
+    ("nightly", [result("A-3", batch_index=6)], "in several batches with different expectations"),
     # its test case can never be scored
     (None, [result("A-4")], "1 test_id with a test case that is invalid: A-4"),
     # a case answered twice

@@ -140,8 +140,8 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("an unknown suffix", safe_score("-o", "report.pdf"), {}, "report.pdf: unknown suffix; use"),
     ("SOURCE_DATE_EPOCH", safe_score(), {"SOURCE_DATE_EPOCH": "today"}, "SOURCE_DATE_EPOCH"),
     ("no report to gate", ["gate", "nowhere.json"], {}, "nowhere.json: cannot be read (No such file or directory)"),
-    ("other JSON to gate", ["gate", "mixed.json"], {}, "mixed.json: is not a SAFE report"),
-    ("other JSON to verify", ["verify", "mixed.json", "-t", "cases", "-i", "mixed.json"], {}, "is not a SAFE report"),
+    ("other JSON to gate", ["gate", "mixed.json"], {}, "mixed.json: holds outputs, not a SAFE report"),
+    ("other JSON to verify", ["verify", "mixed.json", "-t", "cases", "-i", "mixed.json"], {}, "holds outputs, not a SAFE"),
 ]  # fmt: skip
 
 
