@@ -141,7 +141,7 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("SOURCE_DATE_EPOCH", safe_score(), {"SOURCE_DATE_EPOCH": "today"}, "SOURCE_DATE_EPOCH"),
     ("no report to gate", ["gate", "nowhere.json"], {}, "nowhere.json: cannot be read (No such file or directory)"),
     ("other JSON to gate", ["gate", "mixed.json"], {}, "mixed.json: holds outputs, not a SAFE report"),
-    ("other JSON to verify", ["verify", "mixed.json", "-t", "cases", "-i", "mixed.json"], {}, "holds outputs, not a SAFE"),
+    ("other JSON to verify", ["verify", "mixed.json", "-t", "cases", "-i", "mixed.json"], {}, "not a SAFE report"),
 ]  # fmt: skip
 
 
