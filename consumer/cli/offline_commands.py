@@ -192,9 +192,9 @@ def triage(
     """Say what to change first: a proposal for each missed term, and how many cases each change would gain.
 
     A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
-    For misses that the prompt causes, one sentence to add to the prompt is proposed for each cause. With --write-
-    cases, the batch files are written to another folder with these terms replaced; if you score the same outputs
-    against that folder, you get the numbers of the step "term". It shows text of narratives, which may contain
+    For misses that the prompt causes, it proposes one sentence to add for each cause. With
+    --write-cases, the batch files are written to another folder with these terms replaced; if you score the same
+    outputs against that folder, you get the numbers of the step "term". It shows text of narratives, which may contain
     patient data. It exits with 0, or 3 if files cannot be used.
 
     Examples:
@@ -285,8 +285,8 @@ def lint(
       safe lint ./test-cases --format json > baseline.json
       safe lint ./test-cases --baseline baseline.json
     """
+    from consumer.offline.lint import LintRequest
     from consumer.offline.lint_command import lint_command
-    from consumer.offline.lint_folder import LintRequest
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)

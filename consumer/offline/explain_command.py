@@ -87,7 +87,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         if request.test_ids and not each.case.answered:
             print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
     if not explained:
-        print_message("no case has the label that is explained; --all or --label shows others")
+        print_message("no case has a label that was asked for; choose others with --label or --all")
     if request.format == "console":
         _print(explained, request)
     else:

@@ -3,7 +3,7 @@
 import sys
 from typing import Literal
 
-from consumer.offline.lint_folder import LintRequest, lint_batches
+from consumer.offline.lint import LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, print_table
 from consumer.terminal import print_json, print_message, result_console
 from consumer.text import count_of

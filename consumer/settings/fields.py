@@ -255,7 +255,7 @@ class Settings(BaseModel):
     kafka_ssl_key_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The passphrase of an encrypted key; better kept in a file SAFE_V0_KAFKA_SSL_KEY_PASSWORD in secretsDir."""
     kafka_client_rack: _Text = None
-    """The rack of this worker, as in broker.rack. If the brokers allow it, it reads its input from a replica there."""
+    """The rack of this worker, as in broker.rack. If brokers allow it, the worker reads from a replica there."""
     kafka_session_timeout_seconds: _Count = 10
     """A worker that is silent for this long loses its partitions."""
     secrets_dir: _Folder = None

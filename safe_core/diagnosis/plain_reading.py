@@ -146,8 +146,13 @@ def _is_of_no_past(items: Sequence[Item], at: int) -> bool:
     if items[at].folded != "history":
         return True
     before, events = items[max(0, at - 3) : at], items[at + 2 : at + 3]
-    is_denied = any(item.role == "negation" for item in before) and any(item.folded.endswith("s") for item in events)
+    is_denied = any(item.role == "negation" for item in before) and any(_is_plural(item.folded) for item in events)
     return is_denied or any(item.value or item.folded == "family" for item in before)
+
+
+def _is_plural(folded: str) -> bool:
+    """Tell whether a word may be a plural: "falls" and "seizures", not "tuberculosis", "diabetes", "illness"."""
+    return folded.endswith("s") and not folded.endswith(("is", "us", "ss", "etes"))
 
 
 def _reordered(items: list[Item]) -> list[Item]:

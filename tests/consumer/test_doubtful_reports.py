@@ -159,7 +159,7 @@ def test_filters(options: list[str], cases: str, capsys: pytest.CaptureFixture[s
     assert explain(*options, "-f", "json") == 0
     printed = capsys.readouterr()
     assert "".join(result["test_id"] for result in json.loads(printed.out)["results"]) == cases
-    assert ("no case has the label" in printed.err) == (not cases)
+    assert ("no case has a label" in printed.err) == (not cases)
 
 
 def test_counts_by_verdict_add_up_to_the_misses_that_have_reasons(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 
 from safe_core import Expectations, Output
-from safe_core.diagnosis import diagnose
+from safe_core.diagnosis import Passage, diagnose
 from safe_core.diagnosis.plain_reading import plainly
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
@@ -34,8 +34,10 @@ LEFT = [
     "history of falls",  # they may be over
     "looked for stones",  # looking is what was done
     "bleeding stopped",  # without a time after which
+    "bleeding had not stopped after two hours",  # what did not stop went on
     "mother said no",  # nothing that is written says it
     "no history",  # of nothing in particular
+    "no history of tuberculosis",  # what may be over is no event of which there was none
     "he is not on no anorexia",  # two denials are none
 ]
 
@@ -156,6 +158,19 @@ NEVER_SAID = [
 def test_a_term_is_not_said_by_words_of_another_meaning(term: str, signal: str) -> None:
     (miss,) = diagnose(Expectations((term,), (), ()), Output((signal,), ""), f"{term}.").misses
     assert miss.verdict != "term", miss
+
+
+def test_a_group_of_words_alone_is_not_the_term() -> None:
+    (miss,) = diagnose(Expectations(("reduced",), (), ()), Output(("lowered",), ""), "It was reduced.").misses
+    assert miss.verdict == "look"
+
+
+def test_the_place_is_that_of_the_other_words_and_not_of_what_looks_most_like_the_term() -> None:
+    output = Output(("informed about the scan", "told about the nodule"), "")
+    term = "was informed about the nodule"
+    (miss,) = diagnose(Expectations((term,), (), ()), output, f"{term}.").misses
+    assert (miss.verdict, miss.in_other_words) == ("term", True)
+    assert miss.passage == Passage("signals", 1, 0, len("told about the nodule"))
 
 
 def cut(text: str) -> list[Item]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.lint_folder import Lint, Located
+from consumer.offline.lint import Lint, Located
 from consumer.offline.pages.console_layout import BOLD, RED, YELLOW, Layout, Line
 from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import around

@@ -41,7 +41,7 @@ _NOT_WHOLE: Final = frozenset[Kind](("part", "other_field", "absent"))
 _IN_ANOTHER_FORM: Final = "All of it is there in another form, or in several places: shorten the term or split it."
 _IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whether it means the same."
 _REWORDED: Final = "The output seems to say all of it in other words: compare the two before you change the term."
-_DISPUTED: Final = "The output seems to contradict this in its words, and to say it in other words: compare the two."
+_DISPUTED: Final = "Word by word, the output contradicts this; read for its sense, it says all of it: compare the two."
 
 VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "term": "change the term",
