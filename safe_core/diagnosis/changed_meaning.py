@@ -27,7 +27,9 @@ _TURNING: Final = by_spelling(
 )
 """Words whose meaning depends on what follows them, by what they say."""
 
-_AGAINST: Final = {"from": "to", "to": "from"}
+_BEFORE_TO: Final = word_set("due owing")  # "delayed due to traffic" is "delayed by traffic"
+_AGAINST: Final = {"from": ("to", "by"), "to": ("from", "by"), "by": ("from", "to")}
+"""Words that make another claim of the same number or thing: "reduced by 10 kg", "reduced to 10 kg"."""
 
 _CHANGING: Final = by_spelling(
     {
@@ -94,7 +96,8 @@ def _is_turned(match: Match) -> bool:
 
 def _follows_otherwise(match: Match, kind: str) -> bool:
     expected, found = _following(match.term.items, kind), _following(match.window, kind)
-    if expected & _following(match.window, _AGAINST.get(kind, "")) and expected.isdisjoint(found):
+    against = frozenset[str]().union(*(_following(match.window, other) for other in _AGAINST.get(kind, ())))
+    if expected & against and expected.isdisjoint(found):
         return True
     own = {item.key for item in match.term.items}
     return bool(found) and expected.isdisjoint(found) and found <= own and expected <= match.keys.keys()
@@ -102,7 +105,11 @@ def _follows_otherwise(match: Match, kind: str) -> bool:
 
 def _following(items: Sequence[Item], kind: str) -> set[str]:
     """Give the next word that tells something after each word of a kind."""
-    places = [at for at, item in enumerate(items) if _TURNING.get(item.folded) == kind]
+    places = [
+        at
+        for at, item in enumerate(items)
+        if _TURNING.get(item.folded) == kind and not (at and items[at - 1].folded in _BEFORE_TO)
+    ]
     following = (next(filter(_names, items[at + 1 :]), None) for at in places)
     return {item.key for item in following if item}
 

@@ -12,7 +12,7 @@ from safe_core.diagnosis.passages import Term
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import NEGATED, Item
 from safe_core.diagnosis.word_lists.meaning_groups import MEANING_GROUPS
-from safe_core.diagnosis.words import stem, word_set, words
+from safe_core.diagnosis.words import word_set, words
 
 Keys = tuple[str, ...]
 Phrase = tuple[Keys, tuple[Item, ...]]  # what follows its first word, and how all of it is read
@@ -28,15 +28,11 @@ _SAYING: Final = word_set("said says say read reads stated")
 _LOOKING: Final = word_set("look looks looked looking feels felt")
 _PLACES: Final = word_set("area region")
 _WHAT_THERE_WAS: Final = word_set("history episode episodes bout bouts attack attacks sensation feeling")
-_RELATIVES: Final = word_set(
-    "father mother brother sister uncle aunt grandfather grandmother cousin son daughter dad mum"
-)
+_EVENTS: Final = word_set("falls faints blackouts collapses injuries")  # which no scan or test shows
 _ALSO_BEFORE_OF: Final = word_set("dose course amount total period")
-_FILLERS: Final = _SAYING | _LOOKING | _PLACES | _WHAT_THERE_WAS | _ALSO_BEFORE_OF | {"family"}
-_PARTING: Final = word_set("and but while then who which")
-_STOP: Final = stem("stopped")
-_NOTHING: Final = Item("", "connective", "", None, pause=True, start=0, end=0)
+_FILLERS: Final = _SAYING | _LOOKING | _PLACES | _WHAT_THERE_WAS | _ALSO_BEFORE_OF
 _NOT: Final = Item(NEGATED, "negation", "no", None, pause=False, start=0, end=0)
+_NOTHING: Final = Item("", "connective", "", None, pause=True, start=0, end=0)
 
 
 def _cut(text: str) -> list[Item]:
@@ -122,7 +118,7 @@ def _without_fillers(items: list[Item]) -> list[Item]:
 
 
 def _is_filler(items: Sequence[Item], at: int) -> bool:
-    """Tell whether a word adds nothing: the "looked" of "looked clean", the "family" of "family history (father)"."""
+    """Tell whether a word adds nothing: the "looked" of "looked clean"."""
     folded = items[at].folded
     if folded not in _FILLERS:
         return False
@@ -134,7 +130,6 @@ def _is_filler(items: Sequence[Item], at: int) -> bool:
         or (folded in _SAYING and before.folded in _LISTING)
         or (folded in _LOOKING and at > 0 and after.role == "content" and not after.pause)
         or (folded in _PLACES and before.role in {"content", "value"} and not items[at].pause)
-        or (folded == "family" and after.folded == "history" and any(item.folded in _RELATIVES for item in items))
     )
 
 
@@ -146,29 +141,17 @@ def _is_of_no_past(items: Sequence[Item], at: int) -> bool:
     if items[at].folded != "history":
         return True
     before, events = items[max(0, at - 3) : at], items[at + 2 : at + 3]
-    is_denied = any(item.role == "negation" for item in before) and any(_is_plural(item.folded) for item in events)
+    is_denied = any(item.role == "negation" for item in before) and any(item.folded in _EVENTS for item in events)
     return is_denied or any(item.value or item.folded == "family" for item in before)
 
 
-def _is_plural(folded: str) -> bool:
-    """Tell whether a word may be a plural: "falls" and "seizures", not "tuberculosis", "diabetes", "illness"."""
-    return folded.endswith("s") and not folded.endswith(("is", "us", "ss", "etes"))
-
-
 def _reordered(items: list[Item]) -> list[Item]:
-    """Read "last vomited two days ago" as "no vomiting for two days", "stopped it after a week" as "no … after"."""
-    if any(item.role == "negation" for item in items):  # "had not stopped after an hour"
-        return items
+    """Read "last vomited two days ago" as "no vomiting for two days"."""
     for at, item in enumerate(items):
         if item.folded == "last" and (end := _ago(items, at)):
-            return [*items[:at], _denying(item), *items[at + 1 : end], *items[end + 1 :]]
-        if item.key == _STOP and item.role == "content" and (begins := _ended(items, at)) is not None:
-            return [*items[:begins], _denying(items[begins]), *items[begins:at], *items[at + 1 :]]
+            denial = _NOT._replace(pause=item.pause, start=item.start, end=item.end)
+            return [*items[:at], denial, *items[at + 1 : end], *items[end + 1 :]]
     return items
-
-
-def _denying(item: Item) -> Item:
-    return _NOT._replace(pause=item.pause, start=item.start, end=item.end)
 
 
 def _ago(items: Sequence[Item], at: int) -> int:
@@ -180,22 +163,3 @@ def _ago(items: Sequence[Item], at: int) -> int:
             value = items[place - 1].value
             return place if value and value.scale == "duration" and place > at + 2 else 0
     return 0
-
-
-def _ended(items: Sequence[Item], at: int) -> int | None:
-    """Give the place where what is stopped "after" a time begins, in the clause before or after the verb."""
-    for place in range(at + 1, len(items)):
-        if items[place].pause:
-            return None
-        if items[place].folded == "after":
-            is_timed = any(item.value for item in items[place + 1 : place + 3])
-            return (at if place > at + 1 else _clause_start(items, at)) if is_timed else None
-    return None
-
-
-def _clause_start(items: Sequence[Item], at: int) -> int | None:
-    """Give where the clause of a place begins; None if it begins there."""
-    start = at
-    while start and not items[start].pause and items[start - 1].folded not in _PARTING:
-        start -= 1
-    return start if start < at else None

@@ -19,9 +19,6 @@ ALIKE = [
     ("no history of falls", "no episodes of falls"),  # what was there or not
     ("exit site looked clean", "exit site clean"),  # words that add nothing
     ("last opened bowels five days ago", "no bowel movement five days"),  # how long ago, and for how long not
-    ("stopped quinine after the first week", "no quinine after the first week"),
-    ("quinine was stopped after the first week", "no quinine was after the first week"),
-    ("family history of stroke (brother)", "of stroke (brother)"),
 ]
 
 
@@ -150,6 +147,31 @@ NEVER_SAID = [
     ("not weight-bearing", "He is bearing weight without pain."),
     ("no loss of consciousness", "He passed out."),
     ("stopped smoking two years ago", "Smoking cessation advice two years ago."),
+    ("no antibiotics for 5 days", "antibiotics stopped after 5 days"),
+    ("CPR stopped after 40 minutes", "no CPR for 40 minutes"),
+    ("no oxygen for two hours", "oxygen stopped after two hours"),
+    ("haemoglobin dropped to 70 g/L", "Hb dropped from 70 g/L"),
+    ("weight reduced by 10 kg", "weight reduced to 10 kg"),
+    ("dose was reduced by 5 mg", "dose lowered to 5 mg"),
+    ("creatinine rose by 120", "creatinine increased to 120"),
+    ("drop of 2 g/dL in haemoglobin", "haemoglobin reduced to 2 g/dL"),
+    ("low sodium diet", "hyponatraemia due to diet"),
+    ("high potassium diet", "hyperkalaemia from the diet"),
+    ("low glucose drinks given", "drinks given for hypoglycaemia"),
+    ("drinking a lot of alcohol", "polydipsia, alcohol"),
+    ("no history of fractures", "X-ray showed no fractures"),
+    ("no history of seizures", "no seizures overnight on the ward"),
+    ("no history of tumours", "no tumours on CT"),
+    ("no history of gallstones", "no gallstones on ultrasound"),
+    ("family history of breast cancer (mother)", "history of breast cancer, mother has diabetes"),
+    ("biopsy came back as melanoma", "biopsy: recurrent melanoma"),
+    ("scan came back with a clot", "recurrent clot on scan"),
+    ("tooth knocked out in the fall", "unconscious in the fall, tooth broken"),
+    ("wound opened in theatre for washout", "wound dehiscence, washout in theatre"),
+    ("missed fracture", "fracture not attended"),
+    ("brain atrophy on MRI", "muscle wasting on MRI of the brain"),
+    ("post-void dribbling", "post-void drooling"),
+    ("device recalled by the manufacturer", "device remembered by the manufacturer"),
 ]
 """A term, and an output with words like its own that says something else, which the narrative does not."""
 

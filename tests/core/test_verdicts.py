@@ -87,7 +87,7 @@ H; a second reader agreed on 70 of its 73. The writers of G, H and I thought tha
 second reader, who knew that it reads the summary too, corrected the one label that this had made wrong.
 All but D and I have been tuned on since they were first tried. Nothing has been tuned on these two. When groups of
 words were taken out of the plain reading because they do not always mean the same ("premature", "preterm"), H lost
-three of the 91 that it had reached, and I one of its 55.
+seven of the 91 that it had reached, and I one of its 55.
 """
 # set → its misses; met when first tried; met now; decided wrongly now: `term` or `output` where the label is another
 BLIND_SETS = {
@@ -98,7 +98,7 @@ BLIND_SETS = {
     "E": (89, 67, 85, 0),
     "F": (92, 71, 87, 0),
     "G": (128, 56, 86, 0),
-    "H": (99, 61, 88, 0),
+    "H": (99, 61, 84, 0),
     "I": (73, 55, 54, 1),
 }
 # group → its misses; met by the rules before all changes (of D13 to D17, before those that E led to; of D18, before
@@ -122,7 +122,7 @@ GROUPS = {
     "D16": (100, 57, 87, 93),
     "D17": (38, 31, 34, 34),
     "D18": (231, 156, 206, 214),
-    "D19": (98, 39, 80, 74),
+    "D19": (98, 39, 80, 71),
 }
 _DECIDED = {"term", "output"}
 

@@ -40,6 +40,8 @@ _NOT_WHOLE: Final = frozenset[Kind](("part", "other_field", "absent"))
 """The kinds that say that something is missing; a verdict compares words in any form, and may find all of it."""
 _IN_ANOTHER_FORM: Final = "All of it is there in another form, or in several places: shorten the term or split it."
 _IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whether it means the same."
+_SAID_OTHERWISE: Final = "in other words"
+"""In the place of the kind, which compares the words as they are written."""
 _REWORDED: Final = "The output seems to say all of it in other words: compare the two before you change the term."
 _DISPUTED: Final = "Word by word, the output contradicts this; read for its sense, it says all of it: compare the two."
 
@@ -73,7 +75,8 @@ def remark_on(miss: Miss) -> str:
     narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
     found = miss.also_in[0] if miss.also_in else miss.passage
     place = f", {quotes.element_name(found)} {found.start}-{found.end}" if found else ""
-    kind = "word for word in another field" if miss.also_in else KIND_LABELS[miss.kind]
+    kind = _SAID_OTHERWISE if miss.in_other_words else KIND_LABELS[miss.kind]
+    kind = "word for word in another field" if miss.also_in else kind
     return f"{miss.verdict}: {kind}{narrative}{place}"
 
 
@@ -240,7 +243,7 @@ def _miss(miss: Miss, quoted: Explanation | None, told: Mapping[str, Passage]) -
     return ExplainedTerm(
         miss.criterion,
         miss.term,
-        kind=KIND_LABELS[miss.kind],
+        kind=_SAID_OTHERWISE if miss.in_other_words else KIND_LABELS[miss.kind],
         verdict=miss.verdict,
         place=place,
         lacks=", ".join(f"{absent.word} ({absent.type})" for absent in miss.absent_words),
