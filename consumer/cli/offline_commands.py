@@ -185,6 +185,7 @@ def triage(
     format_: options.ComparisonFormatOption = None,
     output: options.TriageFiles = None,
     write_cases: options.WriteCases = None,
+    include_text: options.IncludeText = False,
     on_duplicate: options.OnDuplicateOption = None,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
@@ -207,7 +208,7 @@ def triage(
     from consumer.offline.triage_command import triage_command
 
     loaded = load(config=config_file)
-    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
+    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text)
     return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from consumer.files.term_edits import Replacement
+from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from safe_core import Criterion, Expectations, Label, prepare, score
 from safe_core.ceiling import NarratedCase
@@ -82,6 +83,10 @@ class ProposedCase:
         self.before = self.after = expectations
         terms = [*self._terms()]
         self.proposals = [*terms, *self._prompts(), *self._others({(each.criterion, each.term) for each in terms})]
+
+    def said(self, proposal: Proposal) -> str | None:
+        """Give the passage of the output that comes nearest to the term of a proposal; None if there is none."""
+        return None if proposal.passage is None else text_of(self._explanation.output, proposal.passage)
 
     def decided(self, proposal: Proposal) -> str:
         """Say what people decided about a proposal's term; nothing if they did not. No words of outputs are quoted."""

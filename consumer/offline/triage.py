@@ -26,12 +26,16 @@ STEPS: Final[tuple[Verdict, ...]] = ("term", "prompt", "output")
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
-    """Which outputs are triaged against which test cases, as `safe score` selects them; no concern is all of them."""
+    """Which outputs are triaged against which test cases, as `safe score` selects them; no concern is all of them.
+
+    With `include_text`, pages quote outputs (contract.md, "Confidentiality").
+    """
 
     test_dir: Path
     batch: str
     concern: str | None = None
     on_duplicate: OnDuplicate | None = None
+    include_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,10 @@ class Priced:
         """What people decided about it, in words."""
         return self.case.decided(self.proposal)
 
-    def document(self) -> dict[str, Any]:
+    def document(self, *, include_text: bool = False) -> dict[str, Any]:
         """Give its entry in the JSON."""
         proposal, line = self.proposal, self.case.line
-        return {
+        return ({"text": self.case.said(proposal)} if include_text else {}) | {
             "test_id": line.test_id,
             "batch_id": line.batch_id,
             "criterion": proposal.criterion,
@@ -93,6 +97,7 @@ class Triage:
 
     runs: Sequence[tuple[Selection, ScoredRun]]
     cases: Sequence[ProposedCase]
+    include_text: bool = False
 
     @property
     def lines(self) -> list[CaseLine]:
@@ -168,7 +173,7 @@ class Triage:
             "now": _labels_document(self.now),
             "steps": [each.document() for each in self.steps],
             "causes": [asdict(each) for each in self.causes],
-            "proposals": [each.document() for each in self.proposals],
+            "proposals": [each.document(include_text=self.include_text) for each in self.proposals],
         }
 
 
@@ -196,7 +201,8 @@ def triage(
         runs.append((selection, run))
         remarks.extend(more)
     told = _Told(request.test_dir)
-    return Triage(runs, [case for selection, run in runs for case in _proposed(selection, run, told)]), remarks
+    cases = [case for selection, run in runs for case in _proposed(selection, run, told)]
+    return Triage(runs, cases, request.include_text), remarks
 
 
 class _Told:

@@ -96,6 +96,7 @@ def miss_document(miss: Miss) -> dict[str, Any]:
         "verdict": miss.verdict,
         "also_in": [_document(each) for each in miss.also_in],
         "missing_words": list(miss.missing_words),
+        "in_other_words": miss.in_other_words,
     }
 
 

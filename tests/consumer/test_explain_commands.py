@@ -49,7 +49,7 @@ def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys:
     misses = {result["test_id"]: result["misses"] for result in report["results"]}
     (part,), (connectives,), (absent,) = misses["A-1"], misses["A-2"], misses["A-3"]
     names = ["criterion", "term", "kind", "in_narrative", "field", "element", "start", "end", "similarity"]
-    names += ["verdict", "also_in", "missing_words"]
+    names += ["verdict", "also_in", "missing_words", "in_other_words"]
     assert [list(miss) for miss in (part, connectives, absent)] == [names] * 3
     assert (part["kind"], part["field"], part["element"], part["in_narrative"]) == ("part", "signals", 0, "yes")
     assert (connectives["kind"], connectives["field"], connectives["element"]) == ("connectives", "summary", None)

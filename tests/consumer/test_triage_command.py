@@ -315,3 +315,28 @@ def check_replacement(proposal: Any, signals: list[str], phrases: list[str], nar
     for word in words:
         if word in told and (word[0].isdigit() or word in {"no", "not", "without", "left", "right", "iii", "ii"}):
             assert word in kept, proposal
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".md", ".html", ".json"])
+def test_the_words_to_compare_with_a_term_are_quoted_only_if_asked_for(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    narrative, words = "She last vomited two days ago.", "No vomiting for two days"
+    case = a_case("T1", ["last vomited two days ago"], patient_payload=narrative)
+    write_batch(tmp_path / "cases", "b1", case)
+    outputs = write_report(tmp_path / "run.json", answer("T1", {**OUTPUT, "signals": [words], "raw_input": narrative}))
+    page = tmp_path / f"page{suffix}"
+    arguments = ["triage", "-i", str(outputs), "-t", str(tmp_path / "cases"), "-o", str(page)]
+    pages = []
+    for more in ([], ["--include-text"]):
+        assert main([*arguments, *more]) == 0
+        pages.append(page.read_text(encoding="utf-8"))
+    told, quoting = pages
+    assert "Only a person can tell what must change." in told
+    assert (words in told, words in quoting) == (False, True)
+    if suffix == ".json":
+        assert all("text" not in each for each in json.loads(told)["proposals"])
+        assert words in [each["text"] for each in json.loads(quoting)["proposals"]]
+    else:
+        assert ("signals[0], characters 0 to 24" in told, "signals[0], characters" in quoting) == (True, False)
+    assert words not in capsys.readouterr().err

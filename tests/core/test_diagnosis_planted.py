@@ -247,7 +247,7 @@ def test_the_document_of_a_miss_has_the_fields_of_a_report_in_their_order() -> N
     miss = only_miss("CR", "the delay was due to theatre availability", output)
     assert list(miss_document(miss)) == [
         "criterion", "term", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
-        "verdict", "also_in", "missing_words",
+        "verdict", "also_in", "missing_words", "in_other_words",
     ]  # fmt: skip
     assert miss_document(miss) | {"similarity": 0} == {
         "criterion": "CR",
@@ -261,6 +261,7 @@ def test_the_document_of_a_miss_has_the_fields_of_a_report_in_their_order() -> N
         "verdict": "term",
         "also_in": [],
         "missing_words": [],
+        "in_other_words": False,
         "similarity": 0,
     }
 

@@ -263,7 +263,7 @@ def _violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dic
 
 _COLUMNS: Final = (
     "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
-    "missing_words", "also_in", "outcome", "doubtful", "decided",
+    "missing_words", "also_in", "outcome", "doubtful", "decided", "in_other_words",
 )  # fmt: skip
 
 

@@ -251,8 +251,14 @@ def _miss(miss: Miss, quoted: Explanation | None, told: Mapping[str, Passage]) -
         expected=expected,
         found=found,
         narrative=_in_narrative(quoted.narrative, told.get(miss.term)) if not_in_narrative and quoted else (),
-        how="nearest" if miss.passage and miss.passage not in miss.also_in else "found",
+        how=_name_of_passage(miss),
     )
+
+
+def _name_of_passage(miss: Miss) -> str:
+    if miss.in_other_words:
+        return _SAID_OTHERWISE
+    return "nearest" if miss.passage and miss.passage not in miss.also_in else "found"
 
 
 def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedText], Sequence[quotes.MarkedText]]:

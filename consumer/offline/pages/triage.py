@@ -1,13 +1,15 @@
 """What `safe triage` prints: the steps first, then what to ask for in the prompt, then each proposal."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 from consumer.files.json_text import json_text
 from consumer.offline.destinations import Format
 from consumer.offline.pages.console_layout import columns
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
+from consumer.offline.pages.quotes import place_of
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.triage import Priced, Triage
 from consumer.text import count_of, printable, quoted
@@ -21,6 +23,7 @@ _PILES: Final[dict[Verdict, str]] = {
     "output": "Outputs that contradict the narrative",
     "look": "To be looked at by a person",
 }
+_COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
 BOUNDS: Final = 'The numbers of the steps "prompt" and "output" are upper bounds: their missed terms count as found.'
@@ -53,20 +56,54 @@ def causes(triage: Triage) -> Table:
     return Table("What to ask for in the prompt", ("Instruction", "Cases gained", "Proposals"), rows, texts=1)
 
 
-def piles(triage: Triage) -> Iterator[tuple[str, Sequence[Priced]]]:
-    """Give the proposals by who must act, each pile with its heading; none for what is not there."""
+class Group(NamedTuple):
+    """Proposals of one change; the change is empty where each proposal has words of its own to put in."""
+
+    change: str
+    proposals: Sequence[Priced]
+
+
+class Pile(NamedTuple):
+    """The proposals of those who must act, by change."""
+
+    heading: str
+    groups: Sequence[Group]
+
+    @property
+    def title(self) -> str:
+        """Give the heading with the number of proposals."""
+        return f"{self.heading} ({sum(len(group.proposals) for group in self.groups)})"
+
+
+def piles(triage: Triage) -> Iterator[Pile]:
+    """Give the proposals by who must act; none for what is not there."""
     for verdict in VERDICTS:
         pile = triage.of(verdict)
         used = [each for each in pile if each.proposal.criterion == "AH"]
         if lacking := [each for each in pile if each not in used]:
-            yield _PILES[verdict], lacking
+            yield Pile(_PILES[verdict], _by_change(lacking))
         if used:
-            yield _USED, used
+            yield Pile(_USED, _by_change(used))
+
+
+def _by_change(pile: Iterable[Priced]) -> list[Group]:
+    by_change: dict[str, list[Priced]] = {}
+    for each in pile:
+        by_change.setdefault("" if each.proposal.replacement else each.proposal.change, []).append(each)
+    return [Group(change, proposals) for change, proposals in by_change.items()]
+
+
+def compared(each: Priced, *, include_text: bool) -> str:
+    """Give what a person must compare with the term: words of the output, or their place; nothing if not asked to."""
+    passage, words = each.proposal.passage, each.case.said(each.proposal)
+    if passage is None or words is None or each.proposal.verdict not in _COMPARED:
+        return ""
+    return f"output: {quoted(words) if include_text else place_of(passage)}"
 
 
 def gain(each: Priced) -> str:
     """Say whether a proposal raises a label, and what people decided about it; nothing if neither."""
-    raised = "raises the label" if each.gains_alone else "raises the label, together with those above"
+    raised = "raises the label" if each.gains_alone else "raises the label, together with others of this case"
     gains = each.gains_alone or each.gains_in_order
     return "; ".join([*([raised] if gains else []), *([each.decided] if each.decided else [])])
 
@@ -83,21 +120,24 @@ def console_lines(triage: Triage) -> Iterator[str]:
             yield from columns([found.headings, *found.rows])
     yield ""
     yield from (SCORED_AGAIN, BOUNDS)
-    for heading, pile in piles(triage):
+    for pile in piles(triage):
         yield ""
-        yield f"{heading} ({len(pile)})"
-        for each in pile:
-            yield from _lines(each)
+        yield pile.title
+        for change, proposals in pile.groups:
+            if change:
+                yield f"  {change}"
+            indent = "    " if change else "  "
+            yield from (f"{indent}{line}" for each in proposals for line in _lines(each, triage))
 
 
-def _lines(each: Priced) -> Iterator[str]:
+def _lines(each: Priced, triage: Triage) -> Iterator[str]:
     worth = f"  ({gain(each)})" if gain(each) else ""
     case = f"{printable(each.case.line.test_id)}  {each.case.line.label}"
-    yield f"  {case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
+    yield f"{case}  {each.proposal.criterion}  {quoted(each.proposal.term)}{worth}"
     for phrase in each.proposal.replacement:
-        yield f"      -> {quoted(phrase)}"
-    if each.proposal.verdict == "look":
-        yield f"      {each.proposal.change}"
+        yield f"    -> {quoted(phrase)}"
+    if words := compared(each, include_text=triage.include_text):
+        yield f"    {words}"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -108,17 +148,21 @@ def _blocks(triage: Triage) -> Iterator[str]:
     yield f"**{headline(triage)}**\n"
     yield from (table(each) for each in (steps(triage), causes(triage)) if each.rows)
     yield f"{SCORED_AGAIN} {BOUNDS} {confidentiality('page')}\n"
-    for heading, pile in piles(triage):
-        yield f"## {heading} ({len(pile)})\n"
-        yield "".join(_item(each) for each in pile)
+    for pile in piles(triage):
+        yield f"## {pile.title}\n"
+        for change, proposals in pile.groups:
+            if change:
+                yield f"{change}\n"
+            yield "".join(_item(each, compared(each, include_text=triage.include_text)) for each in proposals)
 
 
-def _item(each: Priced) -> str:
+def _item(each: Priced, words: str) -> str:
     proposal, worth = each.proposal, gain(each)
     phrases = ", ".join(map(literal, proposal.replacement))
-    instead = f" → {phrases}" if phrases else f": {proposal.change}"
+    instead = f" → {phrases}" if phrases else ""
+    output = f"; {literal(words)}" if words else ""
     more = f" ({worth})" if worth else ""
-    return f"- {literal(each.case.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{more}\n"
+    return f"- {literal(each.case.line.test_id)} {proposal.criterion} {literal(proposal.term)}{instead}{output}{more}\n"
 
 
 def triage_html(triage: Triage) -> str:
@@ -132,6 +176,7 @@ def triage_html(triage: Triage) -> str:
         bounds=f"{SCORED_AGAIN} {BOUNDS}",
         piles=[*piles(triage)],
         gain=gain,
+        compared=partial(compared, include_text=triage.include_text),
     )
 
 
