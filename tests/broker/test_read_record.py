@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 
 from consumer.errors import Transient
 from consumer.kafka.connection import Connection
@@ -123,8 +123,7 @@ async def test_an_open_transaction_is_not_waited_for(outside: Outside, topic: st
 
 async def test_what_is_no_longer_kept_is_not_there(outside: Outside, topic: str) -> None:
     outside.produce(topic, [Outgoing(f"value {number}".encode(), partition=0) for number in range(4)])
-    for future in outside.admin.delete_records([TopicPartition(topic, 0, 2)]).values():
-        future.result(CALL_SECONDS)
+    outside.delete_records(topic, 0, 2)
     assert [await at(outside, topic, offset) for offset in range(4)] == [None, None, b"value 2", b"value 3"]
 
 

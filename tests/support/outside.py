@@ -269,6 +269,26 @@ class Outside:
             what=f"{topic} has {name}={value}",
         )
 
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records of a partition before an offset.
+
+        A broker answers with a topic's new settings a moment before its log has them, and refuses until then.
+        """
+
+        def deleted() -> bool:
+            try:
+                for future in self.admin.delete_records([TopicPartition(topic, partition, before)]).values():
+                    future.result(CALL_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.POLICY_VIOLATION:
+                    return False
+                raise
+            return True
+
+        wait_until(
+            deleted, within_seconds=CALL_SECONDS, what=f"{topic}/{partition} lets go of the records before {before}"
+        )
+
     def topic_config(self, topic: str) -> dict[str, str]:
         """Return a topic's effective settings."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
