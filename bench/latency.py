@@ -1,6 +1,6 @@
 """From a producer's clock to a subscriber's: how long an output takes to be a visible result, at a steady rate.
 
-    python -m bench.latency [--rate 500 --rate 5000] [--seconds 30] [--roles all]
+    python -m bench.latency [--rate 500 --rate 5000] [--seconds 30] [--roles all] [--stalls]
 
 The loop is open: each event has its moment, and is late from then on, however long the one before it took. A first part
 of each run warms up and is not counted. Times are those of one process that produces and subscribes with a client of
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
+from bench.answers import asking
 from bench.throughput import SEED, bootstrap_servers
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.outside import Outgoing, Outside
@@ -43,12 +44,16 @@ def main() -> None:
             count = int(rate * (WARM_UP_SECONDS + arguments.seconds))
             stream = list(event_stream(SEED, batches, count, partitions=PARTITIONS, poison=0.0))
             with ExitStack() as stack:
-                for role in arguments.roles:
-                    stack.enter_context(site.worker(role=role, name=f"bench-{role}")).await_ready()
+                roles = arguments.roles
+                workers = [stack.enter_context(site.worker(role=role, name=f"bench-{role}")) for role in roles]
+                asked = [stack.enter_context(asking(worker)) for worker in workers if arguments.stalls]
                 taken = _latencies(site, stream, rate)[int(rate * WARM_UP_SECONDS) :]
+                answers = [each.stop() for each in asked]
             cuts = statistics.quantiles(taken, n=1_000, method="inclusive")
             shown = [max(taken) if share == 1 else cuts[round(share * 1_000) - 1] for share in SHARES]
             print(f"{rate:>10,}  {len(taken):>8,}  " + "  ".join(f"{each * 1e3:5.0f} ms" for each in shown), flush=True)
+            for role, said in zip(roles, answers, strict=False):
+                print(f"{'':>10}  /livez of {role}: {said}", flush=True)
 
 
 def _latencies(site: Site, stream: Sequence[Outgoing], rate: int) -> list[float]:
@@ -116,6 +121,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=int, action="append", help="events a second; repeats")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long is measured, after the warm-up")
     parser.add_argument("--roles", nargs="+", default=["all"], help="one worker for each: all, or scorer aggregator")
+    parser.add_argument("--stalls", action="store_true", help="also ask each worker every 10 ms whether it is alive")
     return parser.parse_args()
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bench.answers import asking
 from bench.throughput import PARTITIONS, REST_SECONDS, SEED, bootstrap_servers
 from tests.support.cases import WrittenBatch, encoded, make_batches, make_event, write_batches
 from tests.support.outside import Outgoing, Outside
@@ -66,8 +67,10 @@ def _measure(site: Site, cases: int) -> None:
     for role in ("aggregator", "all"):
         begun = time.monotonic()
         worker = site.spawn(f"restores-{role}", role=role)
-        worker.await_ready(within_seconds=REST_SECONDS)
-        print(f"ready as {role} after {time.monotonic() - begun:.1f} s, {_memory(worker)}", flush=True)
+        with asking(worker) as answers:
+            worker.await_ready(within_seconds=REST_SECONDS)
+            print(f"ready as {role} after {time.monotonic() - begun:.1f} s, {_memory(worker)}", flush=True)
+            print(f"meanwhile /livez answered within: {answers.stop()}", flush=True)
         worker.stop()
 
 
