@@ -286,8 +286,8 @@ def lint(
       safe lint ./test-cases --format json > baseline.json
       safe lint ./test-cases --baseline baseline.json
     """
-    from consumer.offline.lint import LintRequest
     from consumer.offline.lint_command import lint_command
+    from consumer.offline.lint_files import LintRequest
     from consumer.settings import surroundings
 
     loaded = load(config=config_file)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from consumer.errors import Poison
-from consumer.expectations.http_request import Reply
+from consumer.expectations.case_client import Reply
 from consumer.expectations.source import Answer, ExpectationsKey
 
 

@@ -17,10 +17,10 @@ from typing_extensions import override
 from consumer.backoff import Backoff
 from consumer.errors import Poison, Transient
 from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
+from consumer.expectations.case_client import CaseClient, HttpOptions
 from consumer.expectations.http_breaker import Breaker
 from consumer.expectations.http_cache import AnswerCache, unraised
 from consumer.expectations.http_outages import Outage
-from consumer.expectations.http_request import CaseClient, HttpOptions
 from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.loop_budget import Turns
 

@@ -21,9 +21,9 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
+from consumer.kafka.aiokafka_internals import metadata_of, nodes_of, refresh_metadata
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
-from consumer.kafka.internals import metadata_of, nodes_of, refresh_metadata
 from consumer.kafka.protocol import NO_ID
 from consumer.kafka.reachability import reach
 from consumer.text import named

@@ -17,8 +17,8 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
+from consumer.kafka.aiokafka_internals import UnknownVersion, forget
 from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
-from consumer.kafka.internals import UnknownVersion, forget
 
 T = TypeVar("T")
 

@@ -44,8 +44,8 @@ from aiokafka.errors import (
 from aiokafka.protocol.commit import OffsetCommitRequest
 
 from consumer.errors import Transient
+from consumer.kafka.aiokafka_internals import CoordinatorLink
 from consumer.kafka.failures import FAILURES, translated
-from consumer.kafka.internals import CoordinatorLink
 from consumer.kafka.protocol import UNSTABLE_OFFSET_COMMIT, StableOffsetsRequest, UnstableOffset
 
 _NO_OFFSET = -1

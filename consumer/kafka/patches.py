@@ -1,12 +1,12 @@
 """What SAFE changes in aiokafka itself, for all clients of a process."""
 
-from consumer.kafka.decompression import Decompression
-from consumer.kafka.internals import (
+from consumer.kafka.aiokafka_internals import (
     bound_memory,
     pace_reconnects,
     replace_batches,
     see_refused_tokens,
 )
+from consumer.kafka.decompression import Decompression
 from consumer.settings import Settings
 
 

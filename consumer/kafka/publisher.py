@@ -11,9 +11,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from consumer.errors import Fatal, SafeError, Transient, first_of
+from consumer.kafka.aiokafka_internals import dispose, forget
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
-from consumer.kafka.internals import dispose, forget
 from consumer.kafka.reachability import reach, unusable
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, FENCED, MAX_BATCH_BYTES, Outgoing, causes
 from consumer.settings import Settings

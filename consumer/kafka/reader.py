@@ -17,10 +17,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CorruptRecordException
 
 from consumer.errors import Fatal, Transient
+from consumer.kafka.aiokafka_internals import position_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
-from consumer.kafka.internals import position_of
 from consumer.wire.record import Record
 
 SLICE_RECORDS = 500

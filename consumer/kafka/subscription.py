@@ -16,7 +16,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import CorruptRecordException, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
-from consumer.kafka import internals
+from consumer.kafka import aiokafka_internals
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, closed, translated
@@ -42,7 +42,7 @@ _PATIENCE_SECONDS = 5.0
 """A large batch that has waited longer than this for others is reported."""
 
 
-_NOTHING = internals.Taken()
+_NOTHING = aiokafka_internals.Taken()
 
 
 class OffsetOutOfRange(SafeError):
@@ -125,7 +125,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             )
         )
         self._offsets = GroupOffsets(
-            lambda: internals.coordinator_link(self._consumer),
+            lambda: aiokafka_internals.coordinator_link(self._consumer),
             membership.group,
             membership.topic,
             witness=TopicPartition(membership.witness_topic, 0),
@@ -138,7 +138,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._arrival: asyncio.Future[None] | None = None
         self._failure: SafeError | None = None
         # What the current poll has found so far: a partition that gets another position meanwhile must not deliver it.
-        self._taken: dict[int, internals.Taken] = {}
+        self._taken: dict[int, aiokafka_internals.Taken] = {}
         self._unread: dict[int, Transient] = {}
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         except SafeError:
             await self.stop(0.5)
             raise
-        internals.note_heartbeats(self._consumer, self._note_heartbeat)
-        internals.note_syncs(self._consumer, self._note_sync)
+        aiokafka_internals.note_heartbeats(self._consumer, self._note_heartbeat)
+        aiokafka_internals.note_syncs(self._consumer, self._note_sync)
         self._consumer.subscribe([self._membership.topic], listener=self)
 
     async def stop(self, deadline_seconds: float) -> None:
@@ -161,13 +161,13 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     @property
     def is_broken(self) -> bool:
         """Whether the client will never join a group again."""
-        return internals.coordination_failed(self._consumer)
+        return aiokafka_internals.coordination_failed(self._consumer)
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
     def owns(self, partition: int) -> bool:
         """Whether the current, settled assignment has the partition."""
-        if internals.is_rebalancing(self._consumer):
+        if aiokafka_internals.is_rebalancing(self._consumer):
             return False
         return self._where(partition) in self._consumer.assignment()
 
@@ -195,7 +195,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             self._consumer.pause(partition)
             self._consumer.seek(partition, 0)
         partitions = frozenset(partition.partition for partition in assigned)
-        self._member.on_assigned(partitions, internals.generation_of(self._consumer))
+        self._member.on_assigned(partitions, aiokafka_internals.generation_of(self._consumer))
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -227,15 +227,17 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     async def _take(self, where: TopicPartition) -> None:
         """Take what one partition has; its failures do not concern the others."""
         try:
-            records = await internals.take(self._consumer, where)
+            records = await aiokafka_internals.take(self._consumer, where)
         except BatchesInTheWay:
             rest = self._rest(where, longest_seconds=_FIRST_REST_SECONDS)
             if time.monotonic() - rest.since > _PATIENCE_SECONDS:
-                about = f"{where.topic}/{where.partition} at offset {internals.position_of(self._consumer, where)}"
+                about = (
+                    f"{where.topic}/{where.partition} at offset {aiokafka_internals.position_of(self._consumer, where)}"
+                )
                 self._unread[where.partition] = Transient(f"a large batch of {about} waits until others have been read")
         except (BatchTooLarge, CorruptRecordException) as error:
             self._rest(where)
-            about = f"{where.topic}/{where.partition} at offset {internals.position_of(self._consumer, where)}"
+            about = f"{where.topic}/{where.partition} at offset {aiokafka_internals.position_of(self._consumer, where)}"
             self._unread[where.partition] = Transient(str(translated(error, about)))
         except OffsetOutOfRangeError as error:
             self._failure = OffsetOutOfRange(where.partition, error.args[0][where])
@@ -263,13 +265,13 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         now = time.monotonic()
         resting = {partition for partition, rest in self._rests.items() if now < rest.until}
         left_alone = resting | self._paused
-        fetched = internals.partitions_fetched(self._consumer)
-        internals.let_wait(self._consumer, [where for where in fetched if where.partition in left_alone])
+        fetched = aiokafka_internals.partitions_fetched(self._consumer)
+        aiokafka_internals.let_wait(self._consumer, [where for where in fetched if where.partition in left_alone])
         return [where for where in fetched if where.partition not in left_alone]
 
     async def _wait_for_more(self, timeout_seconds: float) -> None:
         """Wait until more has been fetched, or a partition has been resumed."""
-        arrival = self._arrival = internals.next_arrival(self._consumer)
+        arrival = self._arrival = aiokafka_internals.next_arrival(self._consumer)
         await asyncio.wait([arrival], timeout=timeout_seconds)
         self._arrival = None
         if arrival.done():
@@ -280,7 +282,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     def _with_positions(self) -> dict[int, Fetched]:
         fetched = {}
         for where in self._consumer.assignment():
-            position = internals.position_of(self._consumer, where)
+            position = aiokafka_internals.position_of(self._consumer, where)
             if position is not None:
                 partition = where.partition
                 taken = self._taken.get(partition, _NOTHING)
@@ -346,7 +348,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     async def refresh_metadata(self) -> None:
         """Ask the cluster again which broker leads which partition; raises Transient or Fatal."""
-        await answered(internals.refresh_metadata(self._consumer), f"topic {self._membership.topic}")
+        await answered(aiokafka_internals.refresh_metadata(self._consumer), f"topic {self._membership.topic}")
 
     async def end(self, partition: int) -> int:
         """The last stable offset; raises Transient or Fatal."""

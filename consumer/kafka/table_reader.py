@@ -7,10 +7,10 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumer.errors import Transient
+from consumer.kafka.aiokafka_internals import position_of
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, closed, translating
-from consumer.kafka.internals import position_of
 from consumer.kafka.reader import POLL_MS, SLICE_RECORDS, client
 from consumer.wire.record import Record
 

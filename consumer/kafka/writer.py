@@ -23,9 +23,9 @@ from aiokafka.errors import (
 from typing_extensions import override
 
 from consumer.errors import Fatal, PartitionLost, SafeError
+from consumer.kafka.aiokafka_internals import Batch, dispose, identity_of, new_batch, note_lost_connections
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
-from consumer.kafka.internals import Batch, dispose, identity_of, new_batch, note_lost_connections
 from consumer.wire.record import KafkaHeaders
 
 T = TypeVar("T")

@@ -3,12 +3,12 @@
 import sys
 from typing import Literal
 
-from consumer.offline.lint import LintRequest, lint_batches
+from consumer.offline.lint_files import LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, print_table
 from consumer.terminal import print_json, print_message, result_console
 from consumer.text import count_of
 from safe_core import Policy
-from safe_core.lint import Severity
+from safe_core.lint_rules import Severity
 
 LintFormat = Literal["table", "json"]
 

@@ -17,7 +17,7 @@ from safe_core.ceiling import NarratedCase
 from safe_core.diagnosis import Miss, Passage, Verdict
 from safe_core.diagnosis.passages import term_of
 from safe_core.expectations import PLACES
-from safe_core.lint import findings, written_cases
+from safe_core.lint_rules import findings, written_cases
 from safe_core.matching_rule import normalise
 from safe_core.mutation import MutatedCase
 from safe_core.rewording import Narrative, Stretch

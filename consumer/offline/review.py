@@ -27,7 +27,7 @@ from consumer.offline.decisions import (
     withdraw_case,
     withdraw_term,
 )
-from consumer.offline.pages.misses import ExplainedTerm, explained_terms
+from consumer.offline.pages.miss_wording import ExplainedTerm, explained_terms
 from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal
 from consumer.offline.scored_run import CaseLine, Explanation, labels_of

@@ -27,11 +27,12 @@ from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
 from consumer.wire.trace_headers import passed_on
-from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState
+from consumer.worker.aggregator_state import AggregatorSettings, PartitionState
 from consumer.worker.dead_letter_writing import append_dead_letter
 from consumer.worker.forgetting import Forgetting
+from consumer.worker.live_batch import LiveBatch
 from consumer.worker.offset_check import check_same_topic, check_same_transaction
-from consumer.worker.reporting import Reporting
+from consumer.worker.report_schedule import ReportSchedule
 from consumer.worker.restore import ReadState, Restore
 from consumer.worker.spans import SliceSpans
 
@@ -59,7 +60,7 @@ class AggregatorPartition:
         self._settings = settings
         self._state = PartitionState(partition, settings)
         self._read_state = read_state
-        self._reporting = Reporting(partition, settings, self._state, now_ms)
+        self._reporting = ReportSchedule(partition, settings, self._state, now_ms)
         self._forgetting = Forgetting(settings, self._state, now_ms)
         self._gauges = gauges
         self._metrics = metrics

@@ -1,7 +1,7 @@
 """What the aggregator remembers of one partition, and how it writes that to `safe.v0.state` (contract.md, "State")."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import own_headers
 from consumer.wire.keys import batch_key
 from consumer.worker.dead_letter_writing import DeadLetterTopic
-from safe_core import LatestResults
+from consumer.worker.live_batch import LiveBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +32,6 @@ class AggregatorSettings:
     dead_letters: DeadLetterTopic
     max_value_bytes: int
     batch_ttl_seconds: float
-
-
-@dataclass(slots=True)
-class LiveBatch:
-    """One batch in memory: its fold, and what its row in the changelog says besides.
-
-    `owed_at` is when its report is due, None while none is owed; both times are monotonic.
-    """
-
-    key: str
-    concern_id: str
-    batch_id: str
-    fold: LatestResults = field(default_factory=LatestResults)
-    row: BatchRow | None = None
-    report_not_before: float = 0.0
-    owed_at: float | None = None
-    warned_of_fingerprints: bool = False
-
-    @property
-    def is_live(self) -> bool:
-        """Neither being forgotten nor forgotten."""
-        return self.row is None or self.row.stage == "live"
-
-    def is_complete(self, expected_cases: int | None) -> bool:
-        """Whether as many of the batch's own test cases have a result as the source holds."""
-        return expected_cases is not None and self.fold.expected_present >= expected_cases
-
-    def exported(self) -> ExportedBatch:
-        """What the gauges show of it."""
-        assert self.row is not None
-        return ExportedBatch(
-            self.concern_id, self.batch_id, self.fold.snapshot(), self.row.expected_cases, self.row.last_scored_at
-        )
 
 
 class PartitionState:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from math import inf
 
-from consumer.kafka.internals import size_of
+from consumer.kafka.aiokafka_internals import size_of
 from consumer.kafka.subscription import Fetched
 from consumer.wire.record import Record
 

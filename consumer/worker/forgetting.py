@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from consumer.kafka.writer import Outgoing
 from consumer.wire.keys import case_key
-from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState
+from consumer.worker.aggregator_state import AggregatorSettings, PartitionState
+from consumer.worker.live_batch import LiveBatch
 
 _log = structlog.get_logger("safe.aggregator")
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from consumer.expectations.source import ExpectationsSource
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
-from consumer.worker.group_membership import GroupMembership
+from consumer.worker.poll_loop import PollLoop
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
 
@@ -21,7 +21,7 @@ class Health:
     """The parts of a worker that exist so far; the worker sets them, probes and scrapes read them."""
 
     def __init__(self) -> None:
-        self.memberships: Sequence[GroupMembership] = ()
+        self.poll_loops: Sequence[PollLoop] = ()
         self.source: ExpectationsSource | None = None
         self.topics = TopicWatch({})
         self.startup_wait: StartupWait | None = None
@@ -54,9 +54,9 @@ class Health:
         source_trouble = self.source.trouble() if self.source is not None else None
         if source_trouble is not None:
             troubles.append(f"expectations: {source_trouble}")
-        if not self.memberships and not troubles:
+        if not self.poll_loops and not troubles:
             return ["starting: reading the test cases" if self.is_reading else "starting"]
-        troubles += [trouble for membership in self.memberships for trouble in membership.troubles()]
+        troubles += [trouble for poll_loop in self.poll_loops for trouble in poll_loop.troubles()]
         missing = self.topics.missing_brokers()
         return (
             [missing, *troubles] if troubles and missing is not None else troubles
@@ -65,7 +65,7 @@ class Health:
     def _leaderless(self) -> list[str]:
         """The partitions without a leader that ours need."""
         concerned = {
-            topic: {at for at in self.topics.leaderless(topic) if any(s.needs(topic, at) for s in self.memberships)}
+            topic: {at for at in self.topics.leaderless(topic) if any(s.needs(topic, at) for s in self.poll_loops)}
             for topic in self.topics.topics
         }
         return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
@@ -76,30 +76,28 @@ class Health:
             return []
         now = time.monotonic()
         return [
-            f"{membership.role.name}: no poll for {now - membership.polled_at:.0f} s"
-            for membership in self.memberships
-            if now - membership.polled_at > _POLL_STALLED_SECONDS
+            f"{poll_loop.role.name}: no poll for {now - poll_loop.polled_at:.0f} s"
+            for poll_loop in self.poll_loops
+            if now - poll_loop.polled_at > _POLL_STALLED_SECONDS
         ]
 
     def aggregator_is_surely_ours(self) -> bool:
         """Whether the group still takes this worker for a member, so that its aggregates are current."""
         return any(
-            membership.subscription is not None and membership.subscription.heartbeat_is_fresh()
-            for membership in self.memberships
-            if membership.role.name == "aggregator"
+            poll_loop.subscription is not None and poll_loop.subscription.heartbeat_is_fresh()
+            for poll_loop in self.poll_loops
+            if poll_loop.role.name == "aggregator"
         )
 
-    def _by_partition(self, ask: Callable[[GroupMembership], Mapping[int, T]]) -> dict[tuple[str, int], T]:
+    def _by_partition(self, ask: Callable[[PollLoop], Mapping[int, T]]) -> dict[tuple[str, int], T]:
         return {
-            (membership.role.topic, at): answer
-            for membership in self.memberships
-            for at, answer in ask(membership).items()
+            (poll_loop.role.topic, at): answer for poll_loop in self.poll_loops for at, answer in ask(poll_loop).items()
         }
 
     def connect(self, metrics: Metrics) -> None:
         """Give the gauges what they show."""
-        metrics.lags = lambda: self._by_partition(GroupMembership.lags)
-        metrics.waits = lambda: self._by_partition(GroupMembership.waiting_seconds)
+        metrics.lags = lambda: self._by_partition(PollLoop.lags)
+        metrics.waits = lambda: self._by_partition(PollLoop.waiting_seconds)
         metrics.ready = lambda: not self.not_ready()
         source = self.source
         if source is not None:

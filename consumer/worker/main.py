@@ -17,8 +17,8 @@ import structlog
 from consumer import __version__
 from consumer.errors import Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
+from consumer.expectations.case_client import HttpOptions
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http_request import HttpOptions
 from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsSource
 from consumer.expectations.topic import TopicSource
@@ -39,11 +39,11 @@ from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_limit import PoisonLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
-from consumer.worker.group_membership import GroupMembership
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
 from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
+from consumer.worker.poll_loop import PollLoop
 from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.role import PartitionLogic, Role, RoleName
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
@@ -136,7 +136,7 @@ class Worker:
             self._health.is_reading = False
         if self._stopping.is_set():
             return
-        self._health.memberships = self._make_memberships(verified)
+        self._health.poll_loops = self._make_poll_loops(verified)
         self._announce(verified, address)
         gc.freeze()  # what is loaded by now stays: it need not be examined again
         self._health.note_answer()  # it was not asked while test cases were read
@@ -183,11 +183,11 @@ class Worker:
                     tasks.create_task(self._watch_ends(), name="watch ends"),
                     tasks.create_task(self._watch_readiness(), name="watch readiness"),
                 ]
-                running = [tasks.create_task(each.run(), name=each.role.name) for each in self._health.memberships]
+                running = [tasks.create_task(each.run(), name=each.role.name) for each in self._health.poll_loops]
                 stopping = tasks.create_task(self._stopping.wait(), name="stop")
                 await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
-                for membership in self._health.memberships:
-                    membership.stop()
+                for poll_loop in self._health.poll_loops:
+                    poll_loop.stop()
                 await asyncio.wait(running)
                 for task in (*watches, stopping):
                     task.cancel()
@@ -228,11 +228,11 @@ class Worker:
 
     # --- the object graph ---------------------------------------------------------------------------------------------
 
-    def _make_memberships(self, verified: Verified) -> list[GroupMembership]:
+    def _make_poll_loops(self, verified: Verified) -> list[PollLoop]:
         makers = {"scorer": self._scorer, "aggregator": self._aggregator}
         chosen = makers.values() if self._role == "all" else [makers[self._role]]
         seconds = self._settings.shutdown_seconds
-        return [GroupMembership(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
+        return [PollLoop(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
 
     def _scorer(self, verified: Verified) -> Role:
         settings, source = self._settings, self._health.source
@@ -382,14 +382,14 @@ class Worker:
                 continue
             self._health.note_answer()
             watch.note(seen)
-            for membership in self._health.memberships:
-                membership.leaderless = watch.leaderless(membership.role.topic)
+            for poll_loop in self._health.poll_loops:
+                poll_loop.leaderless = watch.leaderless(poll_loop.role.topic)
 
     async def _watch_ends(self) -> None:
         """Ask where partitions end that are not fetched; apart, since one without an answer takes long."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            await asyncio.gather(*(membership.note_ends() for membership in self._health.memberships))
+            await asyncio.gather(*(poll_loop.note_ends() for poll_loop in self._health.poll_loops))
 
     async def _watch_readiness(self) -> None:
         """Log when the worker stops being ready, and when it is ready again."""

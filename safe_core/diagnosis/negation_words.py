@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from safe_core.diagnosis.values.number_words import NUMBER_WORDS
-from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.unit_table import UNITS
 from safe_core.diagnosis.word_lists.grammar_words import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
 from safe_core.diagnosis.words import Word, word_set
 

@@ -5,8 +5,8 @@ from itertools import dropwhile, islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
+from safe_core.diagnosis.denials_and_doubts import is_lost
 from safe_core.diagnosis.passages import Spot, Term, nearest
-from safe_core.diagnosis.same_claim import is_lost
 from safe_core.diagnosis.sentence_index import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.word_lists.grammar_words import PRIVATIONS, WEAK_WORDS

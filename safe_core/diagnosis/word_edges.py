@@ -2,7 +2,7 @@
 
 import re
 
-from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.unit_table import UNITS
 from safe_core.diagnosis.words import fold, stem
 from safe_core.scripts import is_letter_of_spaced_word
 

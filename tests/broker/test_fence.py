@@ -93,7 +93,7 @@ def site(outside: Outside, tmp_path: Path) -> Site:
 def freeze_heartbeats(worker: Worker) -> asyncio.Event:
     """Let the group hear nothing of a member any more, until the event is set."""
     thawed = asyncio.Event()
-    subscription = worker._health.memberships[0].subscription
+    subscription = worker._health.poll_loops[0].subscription
     assert subscription is not None
     coordinator: Any = subscription._consumer._coordinator
     beat = coordinator._do_heartbeat
@@ -141,7 +141,7 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
             assert [offset for _, offset in before] == list(range(RECORDS))
 
             gates[0].open.set()  # the zombie goes on where it was
-            runner = zombie._health.memberships[0].runners[0]
+            runner = zombie._health.poll_loops[0].runners[0]
             await until(
                 lambda: runner.condition.trouble is not None and "being prepared again" in runner.condition.trouble,
                 "it was refused",

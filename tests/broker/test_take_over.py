@@ -15,8 +15,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from consumer.errors import Fatal
 from consumer.kafka import cluster
 from consumer.settings import load
-from consumer.worker import group_membership as stage_module
 from consumer.worker import partition_loop as partition_module
+from consumer.worker import poll_loop
 from consumer.worker.main import Worker
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.outside import COMPACTED, Outgoing, Outside, Record, Topics
@@ -35,7 +35,7 @@ CALL_SECONDS = 20.0
 def site(site_over: Callable[..., Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """One partition of everything; what is asked about for a minute, is asked about for a second."""
     monkeypatch.setattr(partition_module, "_CONTRADICTION_SECONDS", 1.0)
-    monkeypatch.setattr(stage_module, "_BEYOND_SECONDS", 1.0)
+    monkeypatch.setattr(poll_loop, "_BEYOND_SECONDS", 1.0)
     return site_over(
         write_batches(tmp_path / "cases", BATCHES),
         partitions=1,

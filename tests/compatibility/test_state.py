@@ -19,7 +19,7 @@ from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.headers import SCHEMA
 from consumer.worker import aggregator as aggregator_module
-from consumer.worker import reporting as reporting_module
+from consumer.worker import report_schedule
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_writing import DeadLetterTopic
@@ -135,7 +135,7 @@ def frozen(request: pytest.FixtureRequest) -> Frozen:
 def clock(frozen: Frozen, monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock(max(record.timestamp for each in frozen.records.values() for record in each) + 1_000)
     monkeypatch.setattr(aggregator_module, "time", clock)
-    monkeypatch.setattr(reporting_module, "time", clock)
+    monkeypatch.setattr(report_schedule, "time", clock)
     return clock
 
 

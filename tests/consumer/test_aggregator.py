@@ -32,7 +32,7 @@ from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, encode_result_of, encode_scored
 from consumer.worker import aggregator as aggregator_module
 from consumer.worker import forgetting as forgetting_module
-from consumer.worker import reporting as reporting_module
+from consumer.worker import report_schedule
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_writing import DeadLetterTopic
@@ -310,7 +310,7 @@ def progress_row(
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(aggregator_module, "time", clock)
-    monkeypatch.setattr(reporting_module, "time", clock)
+    monkeypatch.setattr(report_schedule, "time", clock)
     return clock
 
 
@@ -740,7 +740,7 @@ async def test_a_batch_is_reported_at_most_once_a_second_and_once_more_when_it_r
 async def test_reports_wait_while_there_are_results_and_the_longest_owed_comes_first(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporting_module, "_BUSY_REPORT_SHARE", 0.0)  # nothing to spare
+    monkeypatch.setattr(report_schedule, "_BUSY_REPORT_SHARE", 0.0)  # nothing to spare
     for offset, name in enumerate("CAB"):
         assert not (await site.fold(scored("1", batch=name, offset=offset))).of("report")
     idle = await site.fold()
@@ -751,7 +751,7 @@ async def test_reports_wait_while_there_are_results_and_the_longest_owed_comes_f
 async def test_where_a_slice_is_full_or_commits_are_slow_each_transaction_has_one_report(
     site: Site, monkeypatch: pytest.MonkeyPatch, most_results: int, share: float
 ) -> None:
-    monkeypatch.setattr(reporting_module, "_BUSY_REPORT_SHARE", 0.0)
+    monkeypatch.setattr(report_schedule, "_BUSY_REPORT_SHARE", 0.0)
     for offset, name in enumerate("CAB"):
         await site.fold(scored("1", batch=name, offset=offset))
     site.most_results, site.share = most_results, share

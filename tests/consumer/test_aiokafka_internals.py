@@ -38,9 +38,8 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition as StructTopicPartition
 
-from consumer.kafka import internals
-from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge, Decompression, UndecodableBatch
-from consumer.kafka.internals import (
+from consumer.kafka import aiokafka_internals
+from consumer.kafka.aiokafka_internals import (
     DECODING_MODULES,
     dispose,
     generation_of,
@@ -49,6 +48,7 @@ from consumer.kafka.internals import (
     note_lost_connections,
     position_of,
 )
+from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge, Decompression, UndecodableBatch
 from tests.support.batches import CODECS as BATCH_CODECS
 from tests.support.batches import Codec, encode_batch, with_codec_number
 from tests.support.outside import Outgoing
@@ -133,18 +133,18 @@ GUARDED = {
 @pytest.fixture(autouse=True)
 def unpaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's own methods, whatever other tests have put in their place."""
-    monkeypatch.setattr(AIOKafkaClient, "_get_conn", internals._connect)
-    monkeypatch.setattr(AIOKafkaClient, "bootstrap", internals._bootstrap)
+    monkeypatch.setattr(AIOKafkaClient, "_get_conn", aiokafka_internals._connect)
+    monkeypatch.setattr(AIOKafkaClient, "bootstrap", aiokafka_internals._bootstrap)
 
 
 def test_each_private_name_that_is_used_is_guarded_here() -> None:
-    used = private_names(Path(inspect.getfile(internals)))
+    used = private_names(Path(inspect.getfile(aiokafka_internals)))
     assert used <= GUARDED, f"no test guards {sorted(used - GUARDED)}"
 
 
 def test_private_names_are_touched_in_one_module_only() -> None:
-    folder = Path(inspect.getfile(internals)).parent
-    others = {path.name: private_names(path) for path in folder.glob("*.py") if path.name != "internals.py"}
+    folder = Path(inspect.getfile(aiokafka_internals)).parent
+    others = {path.name: private_names(path) for path in folder.glob("*.py") if path.name != "aiokafka_internals.py"}
     own = {"_revoked", "_assigned"}  # the subscription's listener calls the subscription's own
     assert not {name: names - own for name, names in others.items() if names - own}
 
@@ -215,7 +215,7 @@ async def test_only_an_answered_heartbeat_of_a_settled_group_counts_from_when_it
         coordinator._rejoin_needed_fut.set_result(None)
     coordinator._do_heartbeat = beat
     heard: list[float] = []
-    internals.note_heartbeats(consumer, heard.append)
+    aiokafka_internals.note_heartbeats(consumer, heard.append)
     assert await coordinator._do_heartbeat() is answered
     assert bool(heard) is noted
     assert all(moment <= sent[0] for moment in heard)
@@ -235,7 +235,7 @@ async def test_an_assignment_counts_from_when_it_was_asked_for(consumer: Any) ->
 
     coordinator._send_req = send
     heard: list[float] = []
-    internals.note_syncs(consumer, heard.append)
+    aiokafka_internals.note_syncs(consumer, heard.append)
     assert await coordinator._send_req(HeartbeatRequest("g", 1, "me")) == "answer"
     assert heard == []
     assert await coordinator._send_req(SyncGroupRequest("g", 1, "me", None, [])) == "answer"
@@ -264,16 +264,18 @@ async def test_the_link_to_the_coordinator_is_one_connection_apart_from_heartbea
         return connection
 
     assert set(inspect.signature(AIOKafkaClient._get_conn).parameters) >= {"node_id", "group"}
-    assert {int(each) for each in ConnectionGroup}.isdisjoint({internals._LINK_CONNECTION}), "it would be shared"
+    assert {int(each) for each in ConnectionGroup}.isdisjoint({aiokafka_internals._LINK_CONNECTION}), (
+        "it would be shared"
+    )
     consumer._client._get_conn = get_conn
     coordinator = consumer._coordinator
     coordinator.coordinator_id, coordinator.generation, coordinator.member_id = None, 4, "me"
     with pytest.raises(GroupCoordinatorNotAvailableError):
-        await internals.coordinator_link(consumer)
+        await aiokafka_internals.coordinator_link(consumer)
     coordinator.coordinator_id = 2
-    link = await internals.coordinator_link(consumer)
+    link = await aiokafka_internals.coordinator_link(consumer)
     coordinator.generation = 5
-    assert (link.generation, link.member_id, made) == (4, "me", [(2, internals._LINK_CONNECTION)])
+    assert (link.generation, link.member_id, made) == (4, "me", [(2, aiokafka_internals._LINK_CONNECTION)])
     assert [await link.ask("first"), await link.ask("second")] == ["answer", "answer"]
     assert asked == [(connection, "first"), (connection, "second")]
     link.distrust()
@@ -288,10 +290,10 @@ async def test_the_link_to_the_coordinator_is_one_connection_apart_from_heartbea
 async def test_the_coordination_task_tells_that_it_has_died(consumer: Any) -> None:
     task = consumer._coordinator._coordination_task
     assert isinstance(task, asyncio.Task), "a member that never joins again would go unnoticed"
-    assert internals.coordination_failed(consumer) is False
+    assert aiokafka_internals.coordination_failed(consumer) is False
     task.cancel()
     await asyncio.wait({task})
-    assert internals.coordination_failed(consumer) is True
+    assert aiokafka_internals.coordination_failed(consumer) is True
 
 
 # --- what is fetched --------------------------------------------------------------------------------------------------
@@ -310,7 +312,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> Decompression:
                 monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
     monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
     monkeypatch.setattr(fetcher_module, "PartitionRecords", fetcher_module.PartitionRecords)
-    internals.bound_memory(decompression)
+    aiokafka_internals.bound_memory(decompression)
     return decompression
 
 
@@ -397,14 +399,14 @@ def test_so_is_every_codec_of_the_old_formats(magic: int, number: int) -> None:
 
 def test_a_batch_of_a_version_that_came_later_is_refused_and_the_others_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher_module, "MemoryRecords", fetcher_module.MemoryRecords)
-    internals.replace_batches()
+    aiokafka_internals.replace_batches()
     known = batch_of([b"x"])
     newer = known[:16] + b"\x03" + known[17:]
     records = fetcher_module.MemoryRecords(known + newer)
     assert records.has_next()
     assert records.size_in_bytes() > 0
     assert [record.value for record in records.next_batch()] == [b"x"]
-    with pytest.raises(internals.UnknownVersion):
+    with pytest.raises(aiokafka_internals.UnknownVersion):
         records.next_batch()
     older = LegacyRecordBatchBuilder(1, 1, 1 << 30)
     older.append(0, timestamp=0, key=None, value=b"x")
@@ -434,7 +436,7 @@ STAMP = 1_795_291_200_000
 @pytest.fixture
 def tolerant(bounded: Decompression, own_batches: None) -> Decompression:  # noqa: ARG001 - as above
     """What `replace_batches` replaces, replaced for the length of a test."""
-    internals.replace_batches()
+    aiokafka_internals.replace_batches()
     return bounded
 
 
@@ -446,7 +448,7 @@ async def test_a_name_that_is_not_utf_8_costs_no_record_of_its_batch(fetching: A
         message(b"after"),
     ]  # fmt: skip
     put(fetching, encode_batch(messages, codec, now_ms=STAMP), batch_of([b"next"], first_offset=5))
-    taken = await internals.take(fetching, WHERE)
+    taken = await aiokafka_internals.take(fetching, WHERE)
     assert seen(taken)[:5] == wanted(messages)
     assert [each.value for each in taken[5:]] == [b"next"]
     assert position_of(fetching, WHERE) == 6
@@ -456,11 +458,11 @@ async def test_a_name_that_is_not_utf_8_costs_no_record_of_its_batch(fetching: A
 async def test_such_a_batch_can_be_read_from_its_middle_and_in_pieces(
     fetching: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    monkeypatch.setattr(aiokafka_internals, "TAKE_BYTES", 1)
     messages = [message(b"%d" % at, ODD if at in {1, 4} else "h") for at in range(6)]
     fetching._subscription.seek(WHERE, 2)
     put(fetching, encode_batch(messages, "zstd", now_ms=STAMP))
-    pieces = [await internals.take(fetching, WHERE) for _ in range(4)]
+    pieces = [await aiokafka_internals.take(fetching, WHERE) for _ in range(4)]
     assert [seen(piece) for piece in pieces] == [[each] for each in wanted(messages)[2:]]
 
 
@@ -468,7 +470,7 @@ async def test_such_a_batch_can_be_read_from_its_middle_and_in_pieces(
 async def test_a_time_that_the_broker_has_set_holds_for_such_a_record_too(fetching: Any) -> None:
     batch = encode_batch([replace(message(b"odd", ODD), timestamp=STAMP - 5), message(b"x")], now_ms=STAMP)
     put(fetching, with_codec_number(batch, 8))  # no codec, and the bit that says so
-    taken = await internals.take(fetching, WHERE)
+    taken = await aiokafka_internals.take(fetching, WHERE)
     assert [each.timestamp for each in taken] == [STAMP] * 2
 
 
@@ -476,18 +478,18 @@ async def test_a_time_that_the_broker_has_set_holds_for_such_a_record_too(fetchi
 async def test_the_room_for_such_a_batch_is_taken_once(fetching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of what the limit allows: twice at once would be refused."""
     wide = Decompression(4 * LIMIT)
-    internals.bound_memory(wide)
-    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    aiokafka_internals.bound_memory(wide)
+    monkeypatch.setattr(aiokafka_internals, "TAKE_BYTES", 1)
     messages = [message(b"x" * 1_200_000), message(b"odd", ODD), message(b"y" * 1_800_000)]
     put(fetching, encode_batch(messages, "zstd", now_ms=STAMP))
     sizes = []
     for _ in messages:
-        (record,) = await internals.take(fetching, WHERE)
+        (record,) = await aiokafka_internals.take(fetching, WHERE)
         sizes.append(len(record.value or b""))
         assert wide.open_bytes < 4 * LIMIT
         del record
     assert sizes == [1_200_000, 3, 1_800_000]
-    assert await internals.take(fetching, WHERE) == []
+    assert await aiokafka_internals.take(fetching, WHERE) == []
     assert wide.open_bytes == 0
 
 
@@ -512,10 +514,10 @@ async def test_what_is_wrong_in_any_other_way_is_not_guessed(
     length = (len(checked) + 9).to_bytes(4, "big")
     stored = batch[:8] + length + batch[12:17] + calc_crc32c(checked).to_bytes(4, "big") + checked
     put(fetching, stored)
-    assert [each.value for each in await internals.take(fetching, WHERE)] == readable
+    assert [each.value for each in await aiokafka_internals.take(fetching, WHERE)] == readable
     put(fetching, stored)
     with pytest.raises(CorruptRecordException):
-        await internals.take(fetching, WHERE)
+        await aiokafka_internals.take(fetching, WHERE)
 
 
 def test_no_module_decompresses_by_functions_that_are_not_replaced() -> None:
@@ -531,7 +533,7 @@ def test_no_module_decompresses_by_functions_that_are_not_replaced() -> None:
 def test_a_large_batch_counts_as_open_until_its_last_reader_is_gone(bounded: Decompression) -> None:
     values = [bytes([65 + at % 26]) * 300_000 for at in range(3)]
     wide = Decompression(2 * LIMIT)
-    internals.bound_memory(wide)
+    aiokafka_internals.bound_memory(wide)
     batch = MemoryRecords(batch_of([*values, *values], codec=CODEC_NUMBERS["zstd"])).next_batch()
     records = iter(batch)
     first = next(records)
@@ -546,15 +548,15 @@ def test_a_large_batch_counts_as_open_until_its_last_reader_is_gone(bounded: Dec
 async def test_a_take_ends_after_so_many_bytes_and_the_next_goes_on(
     fetching: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(internals, "TAKE_BYTES", 250)
+    monkeypatch.setattr(aiokafka_internals, "TAKE_BYTES", 250)
     put(fetching, batch_of([b"x" * 100] * 5), batch_of([b"y" * 100], first_offset=5))
-    assert internals.partitions_fetched(fetching) == [WHERE]
+    assert aiokafka_internals.partitions_fetched(fetching) == [WHERE]
     taken, positions = [], []
-    while internals.partitions_fetched(fetching):
-        records = await internals.take(fetching, WHERE)
+    while aiokafka_internals.partitions_fetched(fetching):
+        records = await aiokafka_internals.take(fetching, WHERE)
         taken.append([record.offset for record in records])
         positions.append(position_of(fetching, WHERE))
-        assert records.sizes == [internals.size_of(record) for record in records]
+        assert records.sizes == [aiokafka_internals.size_of(record) for record in records]
     assert taken == [[0, 1], [2, 3], [4, 5], []]
     assert positions == [2, 4, 6, 6]
 
@@ -562,9 +564,9 @@ async def test_a_take_ends_after_so_many_bytes_and_the_next_goes_on(
 async def test_a_large_record_counts_as_open_until_nobody_holds_it(
     bounded: Decompression, fetching: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(internals, "_LARGE_RECORD_BYTES", 1_000)
+    monkeypatch.setattr(aiokafka_internals, "_LARGE_RECORD_BYTES", 1_000)
     put(fetching, batch_of([b"x" * 2_000, b"y" * 800]))
-    records = await internals.take(fetching, WHERE)
+    records = await aiokafka_internals.take(fetching, WHERE)
     assert bounded.open_bytes == 2_000 + 1 + 100 + 2, "value, key and header"
     records.clear()
     assert bounded.open_bytes == 0
@@ -574,9 +576,9 @@ async def test_a_large_record_counts_as_open_until_nobody_holds_it(
 def two_large(fetching: Any, monkeypatch: pytest.MonkeyPatch) -> Decompression:
     """A fetch of two batches with one record each, of which only one may be open."""
     wide = Decompression(4 * LIMIT)
-    internals.bound_memory(wide)
-    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
-    monkeypatch.setattr(internals, "_LARGE_RECORD_BYTES", 1_000)
+    aiokafka_internals.bound_memory(wide)
+    monkeypatch.setattr(aiokafka_internals, "TAKE_BYTES", 1)
+    monkeypatch.setattr(aiokafka_internals, "_LARGE_RECORD_BYTES", 1_000)
     zstd = CODEC_NUMBERS["zstd"]
     put(fetching, batch_of([b"x" * 3 * LIMIT], codec=zstd), batch_of([b"y" * 3 * LIMIT], first_offset=1, codec=zstd))
     return wide
@@ -585,17 +587,17 @@ def two_large(fetching: Any, monkeypatch: pytest.MonkeyPatch) -> Decompression:
 @pytest.mark.usefixtures("bounded", "uncollected")
 async def test_what_was_read_before_a_batch_is_let_go_of_before_it(fetching: Any, two_large: Decompression) -> None:
     for offset in (0, 1):
-        assert [record.offset for record in await internals.take(fetching, WHERE)] == [offset]
-    assert await internals.take(fetching, WHERE) == []
+        assert [record.offset for record in await aiokafka_internals.take(fetching, WHERE)] == [offset]
+    assert await aiokafka_internals.take(fetching, WHERE) == []
     assert two_large.open_bytes == 0
 
 
 @pytest.mark.usefixtures("bounded", "uncollected")
 async def test_a_batch_that_must_wait_holds_nothing(fetching: Any, two_large: Decompression) -> None:
-    records = await internals.take(fetching, WHERE)
+    records = await aiokafka_internals.take(fetching, WHERE)
     failure: weakref.ref[Exception] | None = None
     try:
-        await internals.take(fetching, WHERE)
+        await aiokafka_internals.take(fetching, WHERE)
     except BatchesInTheWay as error:
         failure = weakref.ref(error)
     assert failure is not None, "two large batches are open at once"
@@ -610,15 +612,15 @@ async def test_what_stands_before_a_batch_that_cannot_be_read_is_delivered_and_t
 ) -> None:
     bomb = batch_of([b"x" * (2 * LIMIT)], first_offset=2, codec=CODEC_NUMBERS["zstd"])
     put(fetching, batch_of([b"a", b"b"]), bomb, batch_of([b"c"], first_offset=3))
-    assert [record.value for record in await internals.take(fetching, WHERE)] == [b"a", b"b"]
+    assert [record.value for record in await aiokafka_internals.take(fetching, WHERE)] == [b"a", b"b"]
     assert position_of(fetching, WHERE) == 2
     put(fetching, bomb, batch_of([b"c"], first_offset=3))
     with pytest.raises(BatchTooLarge):
-        await internals.take(fetching, WHERE)
+        await aiokafka_internals.take(fetching, WHERE)
     assert position_of(fetching, WHERE) == 2, "the batch would be skipped"
-    assert internals.partitions_fetched(fetching) == [WHERE], "it would be fetched again at once, and for ever"
-    assert await internals.take(fetching, WHERE) == []
-    assert internals.partitions_fetched(fetching) == [], "it would never be tried again"
+    assert aiokafka_internals.partitions_fetched(fetching) == [WHERE], "it would be fetched again at once, and for ever"
+    assert await aiokafka_internals.take(fetching, WHERE) == []
+    assert aiokafka_internals.partitions_fetched(fetching) == [], "it would never be tried again"
 
 
 @pytest.mark.parametrize(
@@ -637,7 +639,7 @@ async def test_a_malformed_batch_is_its_partitions_trouble_alone(
 ) -> None:
     put(fetching, spoil(batch_of([b"a", b"b"])))
     with pytest.raises(failure):
-        await internals.take(fetching, WHERE)
+        await aiokafka_internals.take(fetching, WHERE)
     assert position_of(fetching, WHERE) == 0
 
 
@@ -651,12 +653,12 @@ def resealed(batch: bytes) -> bytes:
 async def test_a_partition_that_has_moved_on_delivers_nothing_of_its_old_fetch(fetching: Any) -> None:
     put(fetching, batch_of([b"a", b"b"]))
     fetching._subscription.seek(WHERE, 7)
-    assert await internals.take(fetching, WHERE) == []
+    assert await aiokafka_internals.take(fetching, WHERE) == []
     assert position_of(fetching, WHERE) == 7
 
 
 async def test_an_arrival_is_told_once_and_may_be_given_up(fetching: Any) -> None:
-    arrival, given_up = internals.next_arrival(fetching), internals.next_arrival(fetching)
+    arrival, given_up = aiokafka_internals.next_arrival(fetching), aiokafka_internals.next_arrival(fetching)
     given_up.cancel()
     for waiter in list(fetching._fetcher._fetch_waiters):
         fetching._fetcher._notify(waiter)  # as when a fetch has brought something
@@ -679,7 +681,7 @@ async def test_a_partition_that_is_left_alone_does_not_hold_up_the_others(fetchi
     fetcher._records[WHERE]._backoff = fetcher._prefetch_backoff  # as the fetcher sets it
     fetcher._records[WHERE]._created = time.monotonic()
     assert wait() < fetcher._fetcher_timeout, "a fetch no longer waits for what may be taken at once"
-    internals.let_wait(fetching, [WHERE, TopicPartition("input", 7)])
+    aiokafka_internals.let_wait(fetching, [WHERE, TopicPartition("input", 7)])
     assert wait() == fetcher._fetcher_timeout, "the others wait until the partition's records are taken"
 
 
@@ -774,7 +776,7 @@ CODEC, ZSTD, TRANSACTIONAL = 0x07, 0x04, 0x10
 @pytest.mark.parametrize("transactional_id", [None, "g:input:0"])
 async def test_a_compressed_batch_is_one_of_the_producers_own_but_for_the_codec(transactional_id: str | None) -> None:
     made: Any = AIOKafkaProducer(bootstrap_servers=NOWHERE, transactional_id=transactional_id)
-    own, compressed = attributes(made.create_batch()), attributes(internals.new_batch(made, 1_000, "zstd"))
+    own, compressed = attributes(made.create_batch()), attributes(aiokafka_internals.new_batch(made, 1_000, "zstd"))
     made._closed = True
     assert compressed & CODEC == ZSTD, "large dead letters would be left out"
     assert own & CODEC == 0
@@ -792,7 +794,7 @@ async def test_a_batch_and_a_transaction_have_the_futures_that_nobody_awaits_aft
     assert isinstance(batch.future, asyncio.Future)
     assert isinstance(batch._drain_waiter, asyncio.Future), "a fenced producer would flood the log"
     assert isinstance(manager._transaction_waiter, asyncio.Future), "a fenced producer would flood the log"
-    assert internals.identity_of(made) == (1, 0)
+    assert aiokafka_internals.identity_of(made) == (1, 0)
     await dispose(made)
     assert batch.future.cancelled()
     assert batch._drain_waiter.cancelled()
@@ -830,7 +832,7 @@ async def test_the_administrative_client_tells_its_brokers() -> None:
     assert isinstance(made._client, AIOKafkaClient)
     response = MetadataResponse_v5(0, [(1, "a", 9092, None), (7, "b", 9093, None)], "c", 1, [])
     made._client.cluster.update_metadata(response)
-    assert internals.nodes_of(made) == {1: "a:9092", 7: "b:9093"}
+    assert aiokafka_internals.nodes_of(made) == {1: "a:9092", 7: "b:9093"}
     parameters = inspect.signature(AIOKafkaAdminClient._send_request).parameters
     assert "node_id" in parameters, "brokers could not be asked one by one"
     assert callable(made._client.force_metadata_update)
@@ -841,10 +843,10 @@ async def test_what_a_fetch_has_brought_is_freed_with_its_last_reference(
     fetching: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide = Decompression(8 * LIMIT)
-    internals.bound_memory(wide)
-    monkeypatch.setattr(internals, "TAKE_BYTES", 1)
+    aiokafka_internals.bound_memory(wide)
+    monkeypatch.setattr(aiokafka_internals, "TAKE_BYTES", 1)
     put(fetching, batch_of([b"x" * LIMIT] * 3, codec=CODEC_NUMBERS["zstd"]))
-    assert [record.offset for record in await internals.take(fetching, WHERE)] == [0], "it is read half"
+    assert [record.offset for record in await aiokafka_internals.take(fetching, WHERE)] == [0], "it is read half"
     assert wide.open_bytes > LIMIT
     fetching._fetcher._records.clear()
     assert wide.open_bytes == 0, "the client keeps it in a cycle, and an old cycle is never collected in a worker"
@@ -873,7 +875,7 @@ class OneToken(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships n
 
 async def test_a_connection_logs_in_with_the_authenticator_of_this_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conn_module, "OAuthAuthenticator", conn_module.OAuthAuthenticator)
-    internals.see_refused_tokens()
+    aiokafka_internals.see_refused_tokens()
     connection = conn_module.AIOKafkaConnection(
         "127.0.0.1", 9, security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER",
         sasl_oauth_token_provider=OneToken(),
@@ -884,7 +886,7 @@ async def test_a_connection_logs_in_with_the_authenticator_of_this_name(monkeypa
 
 
 async def test_a_broker_that_refuses_a_token_is_asked_why_once() -> None:
-    login = internals._OAuth(sasl_oauth_token_provider=OneToken())
+    login = aiokafka_internals._OAuth(sasl_oauth_token_provider=OneToken())
     await login.step(None)
     assert await login.step(b'{"status":"invalid_token"}') == (b"\x01", True)
     with pytest.raises(SaslAuthenticationFailed):

@@ -310,7 +310,7 @@ async def test_the_watch_tells_the_role_that_reads_it(worker: Worker, monkeypatc
     names = {name: getattr(worker._settings, f"{name}_topic") for name in COUNTS}
     cluster = worker._cluster = Torn(names["input"], {names[name]: count for name, count in COUNTS.items()})
     serve(worker)
-    scorer, aggregator = worker._health.memberships
+    scorer, aggregator = worker._health.poll_loops
     watching = asyncio.create_task(worker._watch_cluster(VERIFIED))
     try:
         await cluster.looked_at(4)
@@ -381,8 +381,8 @@ class Joined(Subscription):
 def serve(worker: Worker) -> None:
     """Give a worker its two roles, partition 0 of the input and partition 1 of what is scored."""
     worker._health.source = app_module.expectations_source(worker._settings)
-    worker._health.memberships = worker._make_memberships(VERIFIED)
-    for stage, partition in zip(worker._health.memberships, (0, 1), strict=True):
+    worker._health.poll_loops = worker._make_poll_loops(VERIFIED)
+    for stage, partition in zip(worker._health.poll_loops, (0, 1), strict=True):
         stage.runners[partition] = Serving()
         stage._generation = 1
         stage.subscription = Joined()

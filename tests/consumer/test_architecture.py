@@ -98,7 +98,7 @@ def test_imports_run_one_way_from_the_command_line_down_to_the_ports(name: str) 
 
 
 CORE_OF_THE_WORKER = [
-    *(f"worker.{name}" for name in ("scorer", "aggregator", "group_membership", "partition_loop")),
+    *(f"worker.{name}" for name in ("scorer", "aggregator", "poll_loop", "partition_loop")),
     "worker.repeated_fences",
     *(f"wire.{name}" for name in ("input_event", "headers", "keys", "changelog", "dead_letter", "scored_record")),
     "worker.aggregator_state", "worker.buffer", "worker.role", "telemetry.metrics", "expectations.source", "errors",
@@ -208,7 +208,7 @@ def test_every_module_has_its_layer() -> None:
 
 def test_the_worker_explains_nothing() -> None:
     """Explanations are for people with files: no score, and no event, may wait for one."""
-    kept_out = "{'safe_core.diagnosis', 'safe_core.lint', 'rapidfuzz', 'jinja2'}"
+    kept_out = "{'safe_core.diagnosis', 'safe_core.lint_rules', 'rapidfuzz', 'jinja2'}"
     program = f"import sys, consumer.worker.main; print({kept_out} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program],

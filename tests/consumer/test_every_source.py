@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pytest
 
 from consumer.errors import Poison, Transient
+from consumer.expectations.case_client import HttpOptions
 from consumer.expectations.folder import FolderSource
-from consumer.expectations.http_request import HttpOptions
 from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.expectations.topic import TopicSource

@@ -17,7 +17,7 @@ from rich.console import Console
 from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.pages.markdown import render_markdown
-from consumer.offline.pages.misses import KIND_LABELS, misses_in_words, reason
+from consumer.offline.pages.miss_wording import KIND_LABELS, misses_in_words, reason
 from consumer.offline.pages.quotes import differences
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.terminal import PipedConsole

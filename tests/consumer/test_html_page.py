@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.html_parts import slug
-from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS
+from consumer.offline.pages.miss_wording import KIND_ADVICE, KIND_LABELS
 from consumer.offline.pages.numbers import pass_rate
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.text import printable

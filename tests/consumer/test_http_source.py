@@ -17,8 +17,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.errors import ConfigurationError, Poison, SafeError, Transient
+from consumer.expectations.case_client import MAX_BODY_BYTES, HttpOptions
 from consumer.expectations.http_breaker import Breaker
-from consumer.expectations.http_request import MAX_BODY_BYTES, HttpOptions
 from consumer.expectations.http_source import HttpSource
 from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from tests.support.case_service import MODES, Asked, CaseService, Mode, response

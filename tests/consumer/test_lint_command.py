@@ -12,8 +12,8 @@ from rich.console import Console
 
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError
-from consumer.offline.lint import Lint, LintRequest, lint_batches
 from consumer.offline.lint_command import lint_command
+from consumer.offline.lint_files import Lint, LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, print_table
 from safe_core import DEFAULT_POLICY, Policy
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report

@@ -199,7 +199,7 @@ def test_strangers_words_are_not_repeated(error: BaseException, words: str) -> N
 
 
 @pytest.mark.parametrize("format_", ["json", "console"])
-@pytest.mark.parametrize("logger", ["consumer.worker.group_membership", "aiokafka.consumer", "aiohttp.server"])
+@pytest.mark.parametrize("logger", ["consumer.worker.poll_loop", "aiokafka.consumer", "aiohttp.server"])
 def test_an_exception_is_told_by_types_and_frames(written: Written, format_: LogFormat, logger: str) -> None:
     logs.configure("info", format_)
     error = Fatal("stopped")
@@ -287,9 +287,9 @@ def test_a_warning_is_logged_without_its_source_line(written: Written) -> None:
 
 LEVELS = [
     # (configured, logger, level, whether it is written)
-    ("debug", "consumer.worker.group_membership", "debug", True),
+    ("debug", "consumer.worker.poll_loop", "debug", True),
     ("debug", "safe.stage", "debug", True),
-    ("info", "consumer.worker.group_membership", "debug", False),
+    ("info", "consumer.worker.poll_loop", "debug", False),
     ("debug", "aiokafka.conn", "debug", False),  # passwords and payloads
     ("debug", "aiokafka.conn", "info", True),
     ("info", "aiokafka.conn", "info", False),
@@ -354,7 +354,7 @@ def test_what_a_client_says_while_it_is_held_is_counted_and_not_told_later() -> 
 
 def test_our_own_records_are_never_suppressed() -> None:
     throttle = throttle_of()
-    assert all(throttle.admits(record("consumer.worker.group_membership", "x"), now=0) for _ in range(20))
+    assert all(throttle.admits(record("consumer.worker.poll_loop", "x"), now=0) for _ in range(20))
 
 
 def test_a_flood_of_different_messages_is_a_flood() -> None:
@@ -371,8 +371,8 @@ def test_the_end_of_a_flood_is_told_by_the_next_record_of_anyone(written: Writte
     for n in range(9):
         handler.handle(record("aiokafka", "no node %d", n))
     now = 61.0
-    handler.handle(record("consumer.worker.group_membership", "connected"))
+    handler.handle(record("consumer.worker.poll_loop", "connected"))
     assert written().splitlines()[-2:] == [
         "aiokafka suppressed 8 repeats of: no node %d",
-        "consumer.worker.group_membership connected",
+        "consumer.worker.poll_loop connected",
     ]

@@ -16,7 +16,7 @@ from consumer.cli.main import main
 from consumer.demo import run as demo
 from consumer.errors import Fatal
 from consumer.exit_codes import EXIT_ERROR
-from consumer.kafka import internals
+from consumer.kafka import aiokafka_internals
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression
 from consumer.kafka.patches import install_patches
@@ -32,10 +32,10 @@ def unpatched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fetcher_module, "MemoryRecords", MemoryRecords)
     monkeypatch.setattr(fetcher_module, "PartitionRecords", PartitionRecords)
     monkeypatch.setattr(FetchResult, "getall", None)
-    monkeypatch.setattr(AIOKafkaClient, "_get_conn", internals._connect)
-    monkeypatch.setattr(AIOKafkaClient, "bootstrap", internals._bootstrap)
+    monkeypatch.setattr(AIOKafkaClient, "_get_conn", aiokafka_internals._connect)
+    monkeypatch.setattr(AIOKafkaClient, "bootstrap", aiokafka_internals._bootstrap)
     monkeypatch.setattr(conn_module, "OAuthAuthenticator", OAuthAuthenticator)
-    for module in internals.DECODING_MODULES:
+    for module in aiokafka_internals.DECODING_MODULES:
         for name in (f"{codec}_decode" for codec in CODECS):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, None)
@@ -52,11 +52,11 @@ def unpatched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def limit_in_force() -> int | None:
     """How much a batch may hold, decompressed; None unless all that must be changed in the client has been."""
     patched = (
-        fetcher_module.MemoryRecords is internals._Batches
-        and fetcher_module.PartitionRecords is internals._Fetch
-        and AIOKafkaClient._get_conn is not internals._connect
-        and AIOKafkaClient.bootstrap is not internals._bootstrap
-        and conn_module.OAuthAuthenticator is internals._OAuth
+        fetcher_module.MemoryRecords is aiokafka_internals._Batches
+        and fetcher_module.PartitionRecords is aiokafka_internals._Fetch
+        and AIOKafkaClient._get_conn is not aiokafka_internals._connect
+        and AIOKafkaClient.bootstrap is not aiokafka_internals._bootstrap
+        and conn_module.OAuthAuthenticator is aiokafka_internals._OAuth
     )
     decode = default_records.zstd_decode
     if not patched or FetchResult.getall is None or decode is None:

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError
 
-from consumer.kafka.internals import pace_reconnects
+from consumer.kafka.aiokafka_internals import pace_reconnects
 from consumer.kafka.reconnect_pause import Reconnects
 from tests.support.kafka_broker import free_port
 

@@ -18,7 +18,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from consumer.errors import Fatal
-from consumer.kafka import internals, subscription
+from consumer.kafka import aiokafka_internals, subscription
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression
 from consumer.kafka.subscription import Membership, OffsetOutOfRange, Subscription
@@ -93,14 +93,14 @@ class Group:
 
 @pytest.fixture
 async def group(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
-    for module in internals.DECODING_MODULES:
+    for module in aiokafka_internals.DECODING_MODULES:
         for codec in CODECS:
             if hasattr(module, f"{codec}_decode"):
                 monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
     monkeypatch.setattr(FetchResult, "getall", FetchResult.getall)
     monkeypatch.setattr(fetcher_module, "PartitionRecords", fetcher_module.PartitionRecords)
     made = Group()
-    internals.bound_memory(made.decompression)
+    aiokafka_internals.bound_memory(made.decompression)
     yield made
     await made.consumer._fetcher.close()
     made.consumer._closed = True
@@ -196,8 +196,8 @@ async def test_what_was_taken_before_a_partition_was_sent_elsewhere_is_not_deliv
     group.bring(1, batch([b"c"]))
     polling = asyncio.create_task(group.poll())
     await asyncio.sleep(0)  # partition 0 has been taken from, and nothing else
-    assert internals.position_of(group.consumer, TopicPartition("input", 0)) == 2
-    assert internals.position_of(group.consumer, TopicPartition("input", 1)) == 0
+    assert aiokafka_internals.position_of(group.consumer, TopicPartition("input", 0)) == 2
+    assert aiokafka_internals.position_of(group.consumer, TopicPartition("input", 1)) == 0
     group.subscription.seek(0, 1)
     assert await polling == {0: ([], 1, None), 1: ([b"c"], 1, None)}
 

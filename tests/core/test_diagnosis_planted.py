@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from safe_core import Expectations, Output, Rules, prepare, score
 from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Miss, Passage, diagnose, doubtful_hits, miss_document
-from safe_core.lint import longer_word
+from safe_core.lint_rules import longer_word
 from tests.core.planted import (
     FRAMES,
     PART,

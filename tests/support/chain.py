@@ -14,7 +14,7 @@ from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.record import Record
 from consumer.worker import aggregator as aggregator_module
-from consumer.worker import reporting as reporting_module
+from consumer.worker import report_schedule
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_limit import PoisonLimits
@@ -137,7 +137,7 @@ class Chain:
         scored = [record for record in first.written if record.topic == "scored"]
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(aggregator_module, "time", self._clock)
-            patched.setattr(reporting_module, "time", self._clock)
+            patched.setattr(report_schedule, "time", self._clock)
             gauges = BatchGauges(1_000, lambda: True)
             aggregator = AggregatorPartition(0, self._folding, self._nothing, gauges, self._metrics, lambda: NOW)
             await aggregator.restore(Marker())

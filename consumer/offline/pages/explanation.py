@@ -20,7 +20,7 @@ from consumer.offline.explanations import counts_by_verdict, misses_documents
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
 from consumer.offline.pages.csv_tables import cell, csv_text
 from consumer.offline.pages.markdown_parts import literal
-from consumer.offline.pages.misses import KIND_LABELS, NOTHING_LIKE_IT, ExplainedTerm, explained_terms, reason
+from consumer.offline.pages.miss_wording import KIND_LABELS, NOTHING_LIKE_IT, ExplainedTerm, explained_terms, reason
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, text_of
 from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of

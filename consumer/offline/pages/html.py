@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from consumer.offline.decisions import NO_DECISIONS
 from consumer.offline.pages import report_content
 from consumer.offline.pages.html_parts import page
-from consumer.offline.pages.misses import (
+from consumer.offline.pages.miss_wording import (
     FOUND,
     KIND_LABELS,
     MISSED,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.offline.pages.misses import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
+from consumer.offline.pages.miss_wording import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
 from consumer.offline.pages.numbers import rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of

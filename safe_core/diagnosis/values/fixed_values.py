@@ -1,6 +1,6 @@
 """Words that are a value by themselves: "left", "severe", "by mouth", "noon" and "yesterday"."""
 
-from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.unit_table import UNITS
 from safe_core.diagnosis.values.value_types import Spot, Value, ValueType
 from safe_core.diagnosis.words import lengths_by_first_word, word_set
 

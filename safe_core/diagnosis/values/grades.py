@@ -3,7 +3,7 @@
 import re
 
 from safe_core.diagnosis.values.number_words import ORDINAL_ENDINGS, ORDINALS, numbered, whole_number
-from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.unit_table import UNITS
 from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import word_set
 

@@ -9,7 +9,7 @@ from safe_core.diagnosis.punctuation import DASHES
 from safe_core.diagnosis.values.clock_times import PARTS_OF_HOUR
 from safe_core.diagnosis.values.frequencies import DAYS_AND_LONGER
 from safe_core.diagnosis.values.number_words import NUMBER_WORDS, is_number, whole_number
-from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.unit_table import UNITS
 from safe_core.diagnosis.values.value_types import Spot, Value
 from safe_core.diagnosis.words import stem, word_set
 

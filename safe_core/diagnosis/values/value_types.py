@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.values.units import UNITS
+from safe_core.diagnosis.values.unit_table import UNITS
 from safe_core.diagnosis.words import Word
 
 ValueType = Literal["number", "time", "day", "grade", "side", "route", "comparison"]

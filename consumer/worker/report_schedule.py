@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from consumer.kafka.writer import Outgoing
 from consumer.wire.headers import ce_source, report_headers
 from consumer.wire.times import rfc_3339
-from consumer.worker.aggregator_state import AggregatorSettings, LiveBatch, PartitionState
+from consumer.worker.aggregator_state import AggregatorSettings, PartitionState
+from consumer.worker.live_batch import LiveBatch
 from consumer.worker.report_size import fit_report
 from safe_core import build_report
 
@@ -26,7 +27,7 @@ _IDLE_REPORT_SHARE = 0.5
 """Share of the time that a partition's reports may take, while results are waiting and while none are."""
 
 
-class Reporting:
+class ReportSchedule:
     """The reports that a partition owes: the longest owed is published first. All times are monotonic."""
 
     def __init__(

@@ -17,18 +17,17 @@ from typing_extensions import override
 
 from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
+from consumer.kafka.aiokafka_internals import size_of
 from consumer.kafka.group_offsets import Committed, OutOfGroup
-from consumer.kafka.internals import size_of
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
-from consumer.worker import group_membership as stage_module
 from consumer.worker import partition_condition as condition_module
 from consumer.worker import partition_loop as partition_module
-from consumer.worker import repeated_fences
+from consumer.worker import poll_loop, repeated_fences
 from consumer.worker.buffer import Buffer, Shares
-from consumer.worker.group_membership import GroupMembership
+from consumer.worker.poll_loop import PollLoop
 from consumer.worker.role import Role
 
 WITHIN_SECONDS = 10.0
@@ -112,7 +111,7 @@ class Slice(Outgoing):
 class Group(Subscription):
     """A subscription of one member: it owns what the test assigns, and reads the site's log."""
 
-    def __init__(self, site: Site, stage: GroupMembership, partitions: frozenset[int]) -> None:
+    def __init__(self, site: Site, stage: PollLoop, partitions: frozenset[int]) -> None:
         self.site = site
         self.stage = stage
         self.owned = partitions
@@ -356,9 +355,9 @@ class Writer:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a stage waits for by the clock, it waits for briefly."""
-    monkeypatch.setattr(stage_module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(poll_loop, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(partition_module, "_MARKERS_SECONDS", 0.01)
-    for module in (stage_module, partition_module):
+    for module in (poll_loop, partition_module):
         monkeypatch.setattr(module, "Backoff", partial(Backoff, 0.001, 0.002))
 
 
@@ -367,7 +366,7 @@ async def site() -> Site:
     return Site()
 
 
-def stage_of(site: Site, **changes: Any) -> GroupMembership:
+def stage_of(site: Site, **changes: Any) -> PollLoop:
     role = {
         "name": "scorer",
         "topic": "input",
@@ -378,11 +377,11 @@ def stage_of(site: Site, **changes: Any) -> GroupMembership:
         "make_writer": lambda _partition, _subscription: Writer(site),
         **changes,
     }
-    return GroupMembership(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
+    return PollLoop(Role(**role), shutdown_seconds=2.0, now_ms=lambda: 0)
 
 
 @asynccontextmanager
-async def running(stage: GroupMembership) -> AsyncIterator["asyncio.Task[None]"]:
+async def running(stage: PollLoop) -> AsyncIterator["asyncio.Task[None]"]:
     """The stage at work; stopped at the end, and what it raised is raised."""
     task = asyncio.create_task(stage.run())
     try:
@@ -729,7 +728,7 @@ async def test_what_a_cut_slice_left_is_not_lost_when_it_is_revoked_meanwhile(si
 
 
 async def test_a_slice_that_outlasts_the_revocation_is_dropped(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "_REVOKE_SECONDS", 0.02)
+    monkeypatch.setattr(poll_loop, "_REVOKE_SECONDS", 0.02)
     stage = stage_of(site)
     site.publish(3)
     site.commit_gate.clear()
@@ -952,9 +951,9 @@ async def test_a_group_that_is_silent_for_long_is_joined_anew(site: Site, monkey
     stage = stage_of(site)
     async with running(stage):
         await until(lambda: site.visible)
-        monkeypatch.setattr(stage_module, "_SILENT_GROUP_SECONDS", 0.05)
+        monkeypatch.setattr(poll_loop, "_SILENT_GROUP_SECONDS", 0.05)
         await until(lambda: site.steps.count("joined") > 1)
-        monkeypatch.setattr(stage_module, "_SILENT_GROUP_SECONDS", 90.0)
+        monkeypatch.setattr(poll_loop, "_SILENT_GROUP_SECONDS", 90.0)
 
 
 async def test_a_gap_in_the_log_stops_the_service_and_names_the_setting(site: Site) -> None:
@@ -973,8 +972,8 @@ async def test_a_gap_in_the_log_stops_the_service_and_names_the_setting(site: Si
 async def test_an_offset_beyond_the_end_is_no_reason_to_jump_whatever_the_setting(
     site: Site, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
-    monkeypatch.setattr(stage_module, "_BEYOND_SECONDS", 0.05)
-    monkeypatch.setattr(stage_module, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(poll_loop, "_BEYOND_SECONDS", 0.05)
+    monkeypatch.setattr(poll_loop, "LOOK_AGAIN_SECONDS", 0.01)
     monkeypatch.setattr(partition_module, "LOOK_AGAIN_SECONDS", 0.01)
 
     async def serve() -> None:
@@ -994,7 +993,7 @@ async def test_an_offset_beyond_the_end_is_no_reason_to_jump_whatever_the_settin
 
 
 async def test_a_leader_that_learns_its_end_in_time_is_read_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_module, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(poll_loop, "LOOK_AGAIN_SECONDS", 0.01)
     monkeypatch.setattr(partition_module, "LOOK_AGAIN_SECONDS", 0.01)
     monkeypatch.setattr(partition_module, "_BEYOND_QUIET_SECONDS", 0.05)
     stage = stage_of(site)
@@ -1072,7 +1071,7 @@ async def test_a_coordinator_that_does_not_answer_is_a_trouble(site: Site) -> No
 # --- everything at once -----------------------------------------------------------------------------------------------
 
 
-async def disturb(site: Site, stage: GroupMembership, dice: random.Random) -> None:
+async def disturb(site: Site, stage: PollLoop, dice: random.Random) -> None:
     """One thing that may happen at any time."""
     group = group_of(site)
     match dice.randrange(8):

@@ -31,7 +31,7 @@ _POLL_TROUBLE_SECONDS = 10.0
 """A failed poll counts as trouble for this long: polls for other partitions succeed in between."""
 
 
-class GroupMembership:
+class PollLoop:
     """One role of this process; run() returns after stop() and raises Fatal."""
 
     def __init__(self, role: Role, *, shutdown_seconds: float, now_ms: Callable[[], int]) -> None:

@@ -43,7 +43,7 @@ from safe_core import (
 from safe_core.ceiling import Ceiling, NarratedCase, ceiling
 from safe_core.diagnosis import Passage
 from safe_core.expectations import PLACES
-from safe_core.lint import (
+from safe_core.lint_rules import (
     SEVERITIES,
     Code,
     Finding,

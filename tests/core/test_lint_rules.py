@@ -7,7 +7,7 @@ import pytest
 
 from safe_core import DEFAULT_POLICY, Expectations, InvalidBatch, Policy, narrative_of, prepare
 from safe_core.ceiling import Ceiling, InvalidCeiling, NarratedCase, ceiling
-from safe_core.lint import SEVERITIES, Code, findings, longer_word, written_cases
+from safe_core.lint_rules import SEVERITIES, Code, findings, longer_word, written_cases
 
 NARRATIVE = "A girl of 9 came at 18:30 with wheeze. Theatre was called for her; salbutamol was given at once."
 
