@@ -66,7 +66,7 @@ class Ceiling(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Say it, as "at most 24 of 50 can pass by copying"."""
+        """Say it, as "at most 24 of 50 cases would pass even if each output were a copy of its narrative"."""
         copied = self.cases - self.without_narrative
         if not copied:
             return "no case that can be scored has a narrative"
@@ -76,7 +76,8 @@ class Ceiling(NamedTuple):
             f"{self.without_narrative} {'case without a narrative is' if one else 'cases without a narrative are'}"
         )
         left = f" ({without} not counted)" if self.without_narrative else ""
-        return f"at most {self.passes} of {copied} {cases} can pass by copying the narrative{left}"
+        most = f"at most {self.passes} of {copied} {cases} would pass"
+        return f"{most} even if each output were a copy of its narrative{left}"
 
 
 def ceiling(cases: Iterable[NarratedCase]) -> Ceiling:

@@ -12,7 +12,7 @@ class InvalidDigest(ValueError):
     """A text that stands where the digest of a narrative belongs, and is none."""
 
     def __init__(self) -> None:
-        super().__init__("is not sha256: and 64 lowercase hex digits")
+        super().__init__('is not "sha256:" followed by 64 lowercase hex digits')
 
 
 def narrative_of(case: object) -> str | None:

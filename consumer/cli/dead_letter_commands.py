@@ -63,7 +63,8 @@ def show_letter(
     letter: Annotated[
         str,
         typer.Argument(
-            metavar="LETTER", help="PARTITION/OFFSET as list prints it, or its source TOPIC/PARTITION/OFFSET."
+            metavar="LETTER",
+            help="PARTITION/OFFSET as `safe dead-letters list` prints it, or its source TOPIC/PARTITION/OFFSET.",
         ),
     ],
     include_value: Annotated[
@@ -142,7 +143,7 @@ def replay(
         now_ms=now_ms(),
     )
     if letters and every:
-        raise ConfigurationError("--all and names exclude each other: give one of them")
+        raise ConfigurationError("--all and the names of dead letters exclude each other: give one or the other")
     if selection == Selection() and not every:
         raise ConfigurationError(
             "no dead letters were chosen: name some, choose them by options such as --reason or --since, or give --all"

@@ -134,7 +134,7 @@ def explain(
 ) -> int:
     """Say why test cases scored as they did: for each missed term a verdict on what must change, and the evidence.
 
-    The verdicts: term (the expectation), prompt (the prompt should ask for it), output (the output contradicts the
+    The verdicts: term (change the term), prompt (the prompt should ask for it), output (the output contradicts the
     narrative), look (only a person can tell). On the console it shows text from outputs, which may contain patient
     data. It does not change any score.
 
@@ -175,7 +175,9 @@ def explain(
     return explain_tests(loaded.policy, request)
 
 
-@app.command(cls=options.Once, short_help="Say what to change first, and how many cases it would gain.")
+@app.command(
+    cls=options.Once, short_help="Say what to change first, and how many cases would get a better label with it."
+)
 def triage(
     *,
     outputs: options.Outputs,
@@ -190,7 +192,7 @@ def triage(
     force: options.Force = False,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Say what to change first: a proposal for each missed term, and how many cases each change would gain.
+    """Say what to change first: a proposal for each missed term, and how many cases would get a better label with it.
 
     A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
     For misses that the prompt causes, it proposes one sentence to add for each cause. With
@@ -276,8 +278,8 @@ def lint(
 
     With --outputs, it also finds terms that no run has found. Exits with 1 for a finding of the severity in --fail-on
     or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
-    that you accept can be kept in a baseline, where "reason" may say why. It shows text of narratives, which may
-    contain patient data.
+    that you accept can be kept in a baseline, where the field "reason" of a finding may say why you accept it. It
+    shows text of narratives, which may contain patient data.
 
     Examples:
 
@@ -313,10 +315,11 @@ def mutate(
 ) -> int:
     """Find errors that test cases would let through: a negation removed, a different number, time or side.
 
-    For each test case a perfect output is made from its narrative, altered in one dangerous way at a time, and scored.
-    A mutant that still passes has survived: the test case would let this error through. Each survivor is
-    shown with a phrase of the narrative that would catch it if you added it to a list. It shows text of narratives,
-    which may contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
+    For each test case a perfect output is made from its narrative. The narrative is altered in one dangerous way at a
+    time, and each altered version (mutant) is scored. A mutant that still passes has survived: the test case would
+    let this error through. Each survivor is shown with a phrase of the narrative that would catch it if you added it
+    to a list. It shows text of narratives, which may contain patient data. It exits with 0 whatever survives, and 3 if
+    files cannot be used.
 
     Examples:
 

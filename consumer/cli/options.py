@@ -261,7 +261,10 @@ def _reason(text: str) -> str:
 
 Letters = Annotated[
     list[str] | None,
-    typer.Argument(metavar="LETTER", help="PARTITION/OFFSET as list prints it, or a source TOPIC/PARTITION/OFFSET."),
+    typer.Argument(
+        metavar="LETTER",
+        help="PARTITION/OFFSET as `safe dead-letters list` prints it, or a source TOPIC/PARTITION/OFFSET.",
+    ),
 ]
 Reasons = Annotated[
     list[str] | None,

@@ -142,7 +142,8 @@ class TopicSource(IndexedSource):
             async with asyncio.timeout(self._patience_seconds):
                 return await super()._decided(keys, number)
         except TimeoutError as error:
-            unseen = f"the end of {self._topic} cannot be reached: a transaction is open, or much is being written"
+            why = "a transaction is open, or many records are being written"
+            unseen = f"the end of {self._topic} cannot be reached: {why}"
             raise Transient(self.trouble() or unseen) from error
 
     @override

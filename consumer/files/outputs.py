@@ -261,9 +261,11 @@ def _parsed(raw: bytes, path: Path, place: str, first_line: int = 1) -> dict[str
 
 def passed_over_line(places: Collection[str]) -> str:
     """Say which entries of reports give way to others that are surer to be made from the case's own narrative."""
-    was = "1 output is" if len(places) == 1 else f"{len(places)} outputs are"
-    listed = named(places, _LISTED, MAX_ID_LENGTH + 40)
-    return f"{was} passed over, because another one more likely came from the case's own narrative: {listed}"
+    is_one = len(places) == 1
+    was = "1 output is" if is_one else f"{len(places)} outputs are"
+    other = "a different output" if is_one else "for each of them a different output"
+    why = f"{other} for the same case is more likely to have come from the case's own narrative"
+    return f"{was} passed over, because {why}: {named(places, _LISTED, MAX_ID_LENGTH + 40)}"
 
 
 def unusable(path: Path, why: str) -> ConfigurationError:

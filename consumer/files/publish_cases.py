@@ -139,7 +139,7 @@ def _problem(position: int, case: TestCase | BadTestCase, rows: Mapping[str, Row
     row = rows[case.test_id]
     if isinstance(row, ConflictingCases):
         return f" has the test_id of [{row.first}] but different expectations" if position == row.second else None
-    return " has no concern_id, which its key needs" if case.concern_id is None else None
+    return " has no concern_id, which is part of the key of its record" if case.concern_id is None else None
 
 
 def _scored(case: TestCase) -> dict[str, object]:

@@ -104,6 +104,16 @@ _NEEDED_BY_ROLE: Mapping[str, tuple[Name, ...]] = {
 }
 
 
+_IF_ONE_IS_MISSING = (
+    "If it has never existed, create it with `safe topics create`. If it was deleted, read SafeNotReady in "
+    "docs/runbooks.md first. If it does exist"
+)
+_IF_SEVERAL_ARE = (
+    "If they have never existed, create them with `safe topics create`. If one was deleted, read SafeNotReady in "
+    "docs/runbooks.md first. If one does exist"
+)
+
+
 async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Verified:
     """Check the topics that a role uses; raises ConfigurationError naming what is wrong and the remedy."""
     specs = topic_specs(settings)
@@ -114,10 +124,9 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
     missing = [spec for spec in all_needed if spec.name not in described]
     if missing:
         names = ", ".join(f"{spec.name} ({spec.variable})" for spec in missing)
+        topics, remedy = ("topic", _IF_ONE_IS_MISSING) if len(missing) == 1 else ("topics", _IF_SEVERAL_ARE)
         raise ConfigurationError(
-            f"missing topic{'s' if len(missing) > 1 else ''}: {names}. Create new topics with `safe topics "
-            "create`; if one was deleted, read SafeNotReady in docs/runbooks.md first. If it exists, this user may "
-            "lack permission to see it: grant Describe on it"
+            f"missing {topics}: {names}. {remedy}, this user may lack permission to see it: grant Describe on it"
         )
     partitions = {name: described[spec.name].partitions for name, spec in needed.items()}
     _check_counts(partitions, specs)
@@ -193,8 +202,8 @@ def _durability(topics: Sequence[TopicDescription]) -> Iterator[str]:
     if few:
         yield (
             f"fewer than {_REPLICAS} replicas: {', '.join(few)}; the loss of one broker can stop processing, or "
-            f"lose or duplicate records: give each {_REPLICAS} (kafka-reassign-partitions.sh), "
-            f"then {_IN_SYNC_SETTING}={_IN_SYNC}"
+            f"lose or duplicate records: give each topic {_REPLICAS} replicas (kafka-reassign-partitions.sh), "
+            f"then set {_IN_SYNC_SETTING}={_IN_SYNC}"
         )
     weak = [
         f"{topic.name} has {topic.settings[_IN_SYNC_SETTING]}"
@@ -291,8 +300,8 @@ async def _refuse_to_replace_a_lost_state(cluster: Cluster, settings: Settings) 
     if offsets:
         raise ConfigurationError(
             f"{settings.state_topic} (SAFE_V0_STATE_TOPIC) is missing, but group {group} has already read {scored}: "
-            "the totals in it are lost, and an empty topic would not bring them back. Nothing was created; see "
-            "'Starting over' in docs/operate.md"
+            f"the totals in {settings.state_topic} are lost, and an empty topic would not bring them back. Nothing was "
+            "created; see 'Starting over' in docs/operate.md"
         )
 
 

@@ -75,7 +75,7 @@ def destinations(
     if asked is not None and asked != "console" and named and asked not in have_files:
         raise ConfigurationError(
             f"--format {asked}, but --output {visible(outputs[0])} is {named[0].format}; "
-            f"name it {_SUFFIX_OF[asked]}, or leave --format out"
+            f"give it the suffix {_SUFFIX_OF[asked]}, or leave --format out"
         )
     wanted = usual if asked is None else (asked,)
     rest = [format_ for format_ in wanted if format_ not in have_files]

@@ -85,7 +85,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     ]
     for each in explained:
         if request.test_ids and not each.case.answered:
-            print_message(f"no output answers {each.case.test_id}: it is explained as an empty one")
+            print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
     if not explained:
         print_message("no case has a label that was asked for; choose others with --label or --all")
     if request.format == "console":

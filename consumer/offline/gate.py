@@ -223,7 +223,7 @@ class Gate:
         asked = f"--min-pass-rate {self.min_pass_rate} at {_in_percent(self.confidence)} confidence needs"
         needed = passes_needed(cases, self.min_pass_rate, self.confidence)
         if needed is not None:
-            return f"{asked} {needed} of {cases} passes"
+            return f"{asked} {needed} of {count_of(cases, 'case')} to pass"
         # A rate of 1, which would need more than any number of cases, was refused.
         return f"not enough cases: {asked} at least {cases_needed(self.min_pass_rate, self.confidence)}, all passing"
 
@@ -255,7 +255,8 @@ class Gate:
         if needed is None:
             return False, f"{self.needs(cases)}; the report has {cases}"
         bound = _as_compared(wilson(passes, cases, confidence).low, rate)
-        return passes >= needed, f"{self.needs(cases)}; the report has {passes}: lower bound {bound}"
+        found = f"in the report, {passes} {'passes' if passes == 1 else 'pass'}: lower bound {bound}"
+        return passes >= needed, f"{self.needs(cases)}; {found}"
 
     def _by_label(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         counted = _COUNTED_BY[self.fail_on]
@@ -382,7 +383,10 @@ class ComparisonGate:
 
 def _drop_rule(drop: float, most: float) -> tuple[bool, str]:
     holds = drop <= most
-    # As exact as it was compared: a drop of 0.0500001 must not read as 0.05.
-    moved = f"dropped by {drop}" if drop > 0 else f"rose by {-drop}" if drop < 0 else "is the same"
-    how = "is not more" if holds else "is more"
-    return holds, f"the mean composite {moved}, which {how} than --fail-on-score-drop {most}"
+    limit = f"--fail-on-score-drop {most}"
+    if drop > 0:
+        # As exact as it was compared: a drop of 0.0500001 must not read as 0.05.
+        how = "is not more" if holds else "is more"
+        return holds, f"the mean composite dropped by {drop}, which {how} than {limit}"
+    moved = f"rose by {-drop}" if drop < 0 else "is the same"
+    return holds, f"the mean composite {moved} ({limit})"

@@ -29,7 +29,7 @@ _NOT_REPLACED: Final = (
     "A person must change the term."
 )
 _VERBATIM: Final = (
-    "The narrative says this word for word; the output seems to say it in other words or in several places. "
+    "The narrative has the term word for word; the output seems to say it in other words or in several places. "
     "A person must compare the two, and decide whether the term asks for too much."
 )
 _TWICE: Final = "The list has this term more than once. A person must decide which of them to keep."

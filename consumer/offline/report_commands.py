@@ -16,6 +16,7 @@ from consumer.offline.pages.comparison import RENDERED
 from consumer.offline.pages.comparison_content import headline, remarks, summary
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.stored_report import checked_summary, distinct_names, read_report
+from consumer.offline.unanswering import without_output
 from consumer.offline.verify import lines, verify
 from consumer.terminal import print_message
 from consumer.text import count_of, named, printable, quoted
@@ -40,7 +41,7 @@ def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
         yield "the batch is not complete, more results may come"
     of_all = f"of {report['summary']['total_cases']} test cases"
     if missing := report.get("missing_outputs"):
-        yield f"{missing} {of_all} without an output, scored as an empty one"
+        yield without_output(missing, report["summary"]["total_cases"])
     if mismatches := report.get("input_mismatches"):
         yield f"{mismatches} {of_all} with an output made from another narrative (input mismatch)"
     configuration = report.get("configuration")

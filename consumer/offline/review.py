@@ -315,8 +315,10 @@ class Review:
         changed = [batch.path.name for batch, _ in written if read.get(batch.name) != batch.sha256]
         gone = [batch.path.name for batch in self._read if batch.name not in present and _holds(batch, changes)]
         if changed or gone:
+            files = [*changed, *gone]
+            exists = "exists" if len(files) == 1 else "exist"
             raise ChangedError(
-                f"{named([*changed, *gone], 20)} changed since this page was opened, or is gone: nothing was written. "
+                f"{named(files, 20)} changed since this page was opened, or no longer {exists}: nothing was written. "
                 "Start safe review again"
             )
         for batch, content in written:

@@ -17,7 +17,7 @@ from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
-from consumer.offline.unanswering import Unanswering
+from consumer.offline.unanswering import Unanswering, without_output
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, printable, visible
 from consumer.wire.input_event import InputEvent
@@ -300,8 +300,7 @@ class Scoring:
         if not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
         elif missing := len(self._selection.cases) - len(self._standing):
-            cases = count_of(len(self._selection.cases), "test case")
-            yield f"{missing} of {cases} without an output, scored as an empty one"
+            yield without_output(missing, len(self._selection.cases))
 
     def _answered_twice(self) -> list[str]:
         """The cases that two answers of the same standing answer, none of a better one."""

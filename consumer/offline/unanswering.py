@@ -1,4 +1,4 @@
-"""What to say of outputs that answer no selected test case."""
+"""What to say of outputs that answer no selected test case, and of test cases that no output answers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +13,12 @@ from safe_core import MAX_ID_LENGTH
 
 _LISTED: Final = 50
 _NAMED: Final = 3
+
+
+def without_output(missing: int, cases: int) -> str:
+    """Say how many of some test cases no output answers, at least one."""
+    each = "has no output; it is" if missing == 1 else "have no output; each is"
+    return f"{missing} of {count_of(cases, 'test case')} {each} scored as if its output were empty"
 
 
 @dataclass(slots=True)
@@ -39,9 +45,13 @@ class Unanswering:
             what = "a test case of the folder that is" if count == 1 else "test cases of the folder that are"
             yield f"{count_of(count, 'output')} ignored: for {what} not selected"
         if count := self.counts["other_concern"]:
-            what = "for a selected test case, but it names" if count == 1 else "for selected test cases, but they name"
+            it_is_for, names = (
+                ("it is for a selected test case", "the output names")
+                if count == 1
+                else ("they are for selected test cases", "the outputs name")
+            )
             listed = named(self.other_concerns, _NAMED, MAX_ID_LENGTH)
-            yield f"{count_of(count, 'output')} ignored: {what} another concern: {listed}"
+            yield f"{count_of(count, 'output')} ignored: {it_is_for}, but {names} another concern: {listed}"
         if count := self.counts["unknown"]:
             yield f"{count_of(count, 'output')} ignored: no test case has {self._unknown(count)}"
 

@@ -45,7 +45,8 @@ def _inverted_thresholds(settings: Settings, given: Layer) -> Iterator[str]:
         if getattr(settings, review) > getattr(settings, enough):
             low = _named(review, settings, given, default=f"{criterion} review")
             high = _named(enough, settings, given, default=f"{criterion} pass")
-            yield f"{low}: this review threshold is above the pass threshold, {high}; lower the one or raise the other"
+            wrong = f"{low}: this review threshold is above the pass threshold, {high}"
+            yield f"{wrong}; lower the review threshold or raise the pass threshold"
 
 
 def _repeated_topics(settings: Settings, given: Layer) -> Iterator[str]:

@@ -123,7 +123,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _float(digits: str) -> float:
     number = float(digits)
     if isinf(number):
-        raise Poison("invalid_number", "a number is beyond binary64")
+        raise Poison("invalid_number", "a number is outside the range of binary64")
     return number
 
 

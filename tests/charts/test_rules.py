@@ -94,7 +94,9 @@ def ticket(owner: str, batch: str) -> Json:
         },
         "exp_annotations": {
             "summary": f"Batch {batch}: pass_ratio is below its floor",
-            "description": "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to tell.",
+            "description": (
+                "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to judge it by."
+            ),
             "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip

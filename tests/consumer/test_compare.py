@@ -210,7 +210,7 @@ ALOUD: list[tuple[dict[str, Any], list[str]]] = [
     # a run that broke off
     (
         {"missing_outputs": 4},
-        ["The new report does not name its cases without an output (4): they are judged as empty outputs."],
+        ["The new report counts 4 cases without an output, but does not name them: they are judged as empty outputs."],
     ),
     # another match rule
     (

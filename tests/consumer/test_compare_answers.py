@@ -128,7 +128,7 @@ def test_an_older_report_that_names_no_missing_outputs_is_judged_as_it_stands() 
     comparison = compare(old, answered([case("T-1", *ALL), case("T-2", *ALL)]))
     assert [change.test_id for change in comparison.cases] == ["T-1", "T-2"]
     assert (
-        "The base report does not name its cases without an output (1): they are judged as empty outputs."
+        "The base report counts 1 case without an output, but does not name it: it is judged as an empty output."
         in "".join(console_lines(comparison))
     )
 
@@ -287,8 +287,9 @@ def test_a_gate_says_what_it_did_not_allow(gate: ComparisonGate, passed: bool, l
 
 def test_a_rise_and_no_change_are_no_drop() -> None:
     gate = ComparisonGate(max_drop=0.0)
-    assert gate.decide(compare(WORSE, BETTER)).line.startswith(f"gate passed: the mean composite rose by {DROP}, which")
-    assert gate.decide(compare(BASE, BASE)).line.startswith("gate passed: the mean composite is the same, which is not")
+    rose, same = (gate.decide(compare(base, new)).line for base, new in ((WORSE, BETTER), (BASE, BASE)))
+    assert rose == f"gate passed: the mean composite rose by {DROP} (--fail-on-score-drop 0.0)"
+    assert same == "gate passed: the mean composite is the same (--fail-on-score-drop 0.0)"
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------

@@ -71,8 +71,12 @@ def test_where_each_format_goes(
 
 
 CONTRADICTIONS = [
-    ("json", ["r.md"], "--format json, but --output r.md is markdown; name it .json, or leave --format out"),
-    ("markdown", ["r.json"], "--format markdown, but --output r.json is json; name it .md, or leave --format out"),
+    ("json", ["r.md"], "--format json, but --output r.md is markdown; give it the suffix .json, or leave --format out"),
+    (
+        "markdown",
+        ["r.json"],
+        "--format markdown, but --output r.json is json; give it the suffix .md, or leave --format out",
+    ),
     (
         None,
         ["report"],

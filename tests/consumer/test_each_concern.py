@@ -63,7 +63,7 @@ def test_an_output_that_answers_no_concern_is_named_once(capsys: pytest.CaptureF
     test_ids, told = explained(capsys)
     assert test_ids == ["T", "U", "N"]
     assert told.splitlines() == [
-        "safe: 1 output ignored: for a selected test case, but it names another concern: E",
+        "safe: 1 output ignored: it is for a selected test case, but the output names another concern: E",
         "safe: 1 output ignored: no test case has its test_id: Z-1",
         "safe: concern D: no output answers any selected test case: is --outputs the right file?",
         "safe: no concern: no output answers any selected test case: is --outputs the right file?",
@@ -144,6 +144,6 @@ def test_the_outputs_that_a_named_case_passes_over_are_named(capsys: pytest.Capt
     write_report(Path("run.json"), answer("T", {**HARMFUL, "raw_input": OTHER}), right, right, answer("U"))
     _, told = explained(capsys, "--test", "T", "--on-duplicate", "last")
     passed_over, twice = told.splitlines()
-    assert passed_over.startswith("safe: 1 output is passed over, because another one more likely came from the case's")
+    assert passed_over.startswith("safe: 1 output is passed over, because a different output for the same case is")
     assert passed_over.endswith(": T (raw_results[0])")
     assert twice == "safe: 1 test_id answered more than once; the last answer counts: T"

@@ -171,7 +171,7 @@ def test_a_case_that_nothing_answers_is_explained_as_empty_and_once(capsys: pyte
     write_report(Path("other.json"), answer("A-1", concern_id="Z99"))
     assert main(["explain", "--test", "A-1", "--test", "A-1", "-i", "other.json", "-t", "cases"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "safe: no output answers A-1: it is explained as an empty one\n"
+    assert printed.err == "safe: no output answers A-1: the case is explained as if its output were empty\n"
     assert printed.out.count("A-1") == 1
 
 
@@ -221,7 +221,10 @@ def test_the_gate_says_what_copying_can_reach(capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
     for rate, told in (("0.8", True), ("0.3", False)):
         main(["gate", "report.json", "--min-pass-rate", rate])
-        beside = "is out of reach: at most 1 of 3 cases can pass by copying the narrative; see safe lint"
+        beside = (
+            "is out of reach: at most 1 of 3 cases would pass even if each output were a copy of its narrative; "
+            "see safe lint"
+        )
         assert (beside in capsys.readouterr().err) is told
 
 
@@ -237,7 +240,9 @@ def test_a_gate_may_ask_how_sure_one_can_be(capsys: pytest.CaptureFixture[str]) 
 
 def test_lint_begins_with_the_ceiling_and_exits_by_its_findings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "cases"]) == 1
-    assert capsys.readouterr().out.startswith("Ceiling: at most 1 of 3 cases can pass by copying the narrative\n")
+    assert capsys.readouterr().out.startswith(
+        "Ceiling: at most 1 of 3 cases would pass even if each output were a copy of its narrative\n"
+    )
     write_batch(Path("clean"), "b", a_case("A-1", ["wheeze"], phrases=["salbutamol"], patient_payload=NARRATIVE))
     assert main(["lint", "clean", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["ceiling"]["pass"] == 1

@@ -202,7 +202,7 @@ def test_the_reason_is_that_of_the_verdict_where_it_is_not_that_of_the_kind(
     ("signal", "verdict", "said"),
     [
         ("creatinine increased to 140", "term", "seems to say all of it in other words"),
-        ("no vomiting for two days", "look", "the output contradicts this"),
+        ("no vomiting for two days", "look", "the output contradicts the term"),
     ],
 )
 def test_what_is_said_in_other_words_is_shown_as_no_more_than_that(signal: str, verdict: Verdict, said: str) -> None:

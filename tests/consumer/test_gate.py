@@ -171,20 +171,20 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.8, "never", 0.95),
         summary(45, 5, 0),
         False,
-        f"{AT_95} 46 of 50 passes; the report has 45: lower bound 0.786",
+        f"{AT_95} 46 of 50 cases to pass; in the report, 45 pass: lower bound 0.786",
     ),
     (
         Gate(0.8, "never", 0.95),
         summary(46, 0, 4),
         True,
-        f"{AT_95} 46 of 50 passes; the report has 46: lower bound 0.811",
+        f"{AT_95} 46 of 50 cases to pass; in the report, 46 pass: lower bound 0.811",
     ),
     # all that there are, and just enough
     (
         Gate(0.8, "never", 0.95),
         summary(16, 0, 0),
         True,
-        f"{AT_95} 16 of 16 passes; the report has 16: lower bound 0.806",
+        f"{AT_95} 16 of 16 cases to pass; in the report, 16 pass: lower bound 0.806",
     ),
     # not enough cases, whether they pass or not
     (
@@ -211,7 +211,7 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.0, "never", 0.9),
         summary(0, 0, 3),
         True,
-        "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 passes; the report has 0: lower bound 0.000",
+        "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 cases to pass; in the report, 0 pass: lower bound 0.000",
     ),
     # the labels beside it
     (
@@ -273,7 +273,7 @@ def test_the_lower_bound_decides_and_never_reads_otherwise(
 
 def test_what_a_confidence_takes_is_known_beforehand() -> None:
     gate = Gate(0.8, "never", 0.95)
-    assert gate.needs(50) == "--min-pass-rate 0.8 at 95 % confidence needs 46 of 50 passes"
+    assert gate.needs(50) == "--min-pass-rate 0.8 at 95 % confidence needs 46 of 50 cases to pass"
     assert gate.needs(10) == ("not enough cases: --min-pass-rate 0.8 at 95 % confidence needs at least 16, all passing")
     assert Gate(0.8, "never").needs(50) is None
     assert Gate(None, "fail").needs(50) is None

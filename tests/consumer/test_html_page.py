@@ -340,7 +340,7 @@ def test_the_kinds_of_misses_are_counted() -> None:
     text = Page(render_html(explained(shows_text=False))).text
     assert "of 3 misses: 1 term (change the term), 1 prompt (ask for it in the prompt), 1 output (the output" in text
     assert f"{KIND_LABELS['value']} {KIND_ADVICE['value']} 1" in text
-    assert "Ceiling: at most 1 of 1 case can pass by copying the narrative." in text
+    assert "Ceiling: at most 1 of 1 case would pass even if each output were a copy of its narrative." in text
 
 
 # --- text of outputs

@@ -9,7 +9,7 @@ import pytest
 
 from consumer import __version__
 from consumer.errors import ConfigurationError
-from consumer.files.outputs import OnDuplicate, open_outputs
+from consumer.files.outputs import OnDuplicate, open_outputs, passed_over_line
 from consumer.offline.scored_run import ScoredRun
 from consumer.offline.scoring import moment, score_files
 from consumer.offline.selection import select
@@ -176,7 +176,27 @@ def test_an_output_of_another_concern_answers_nothing(cases: Path, tmp_path: Pat
     run, remarks = scored(cases, outputs, pattern="asthma_1")
 
     assert labels(run) == {"A-1": "Fail", "A-2": "Pass"}
-    assert remarks[0] == "1 output ignored: for a selected test case, but it names another concern: Z99"
+    assert remarks[0] == "1 output ignored: it is for a selected test case, but the output names another concern: Z99"
+
+
+def test_several_are_told_in_the_plural(cases: Path, tmp_path: Path) -> None:
+    write_batch(cases, "asthma_1", a_case("A-1"), a_case("A-2"), a_case("A-3"), index=1)
+    others = (answer("A-1", concern_id="Z99"), answer("A-2", concern_id="Z99"))
+    outputs = write_report(tmp_path / "run.json", *others, answer("A-3"))
+
+    _, remarks = scored(cases, outputs, pattern="asthma_1")
+
+    assert remarks == [
+        "2 outputs ignored: they are for selected test cases, but the outputs name another concern: Z99",
+        "2 of 3 test cases have no output; each is scored as if its output were empty",
+    ]
+
+
+def test_several_outputs_are_passed_over_in_the_plural() -> None:
+    assert passed_over_line(["T (raw_results[0])", "U (raw_results[1])"]) == (
+        "2 outputs are passed over, because for each of them a different output for the same case is more likely to "
+        "have come from the case's own narrative: T (raw_results[0]), U (raw_results[1])"
+    )
 
 
 def test_a_test_id_of_two_concerns_is_scored_in_either(tmp_path: Path) -> None:
@@ -371,7 +391,7 @@ def test_an_event_of_another_batch_is_not_scored(cases: Path, tmp_path: Path) ->
     assert labels(run) == {"A-1": "Pass", "A-2": "Fail"}
     assert remarks == [
         "1 output ignored: for a test case of the folder that is not selected",
-        "1 of 2 test cases without an output, scored as an empty one",
+        "1 of 2 test cases has no output; it is scored as if its output were empty",
     ]
     assert run.report["missing_test_ids"] == ["A-2"]
 

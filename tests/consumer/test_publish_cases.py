@@ -153,7 +153,10 @@ REFUSED: list[tuple[object, str]] = [
     (b"{}", "b.json: test_cases is missing"),
     ([a_case("A-1"), a_case("A-2", [" "])], "b.json, test_cases[1]: signal_generation.must_find_signals[0] is blank"),
     ([{"concern_id": "K07"}], "b.json, test_cases[0]: test_id is missing"),
-    ([a_case("A-1", concern_id=None)], "b.json, test_cases[0] has no concern_id, which its key needs"),
+    (
+        [a_case("A-1", concern_id=None)],
+        "b.json, test_cases[0] has no concern_id, which is part of the key of its record",
+    ),
     (
         [a_case("A-1"), a_case("A-2"), a_case("A-1", ["other"])],
         "b.json, test_cases[2] has the test_id of [0] but different expectations",

@@ -241,7 +241,7 @@ def test_apply_refuses_where_a_file_is_gone(review: Review) -> None:
     decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
     (review.folder / "golden.json").unlink()
     before = (review.folder / "b1.json").read_bytes()
-    with pytest.raises(ChangedError, match=r"golden\.json changed since this page was opened, or is gone"):
+    with pytest.raises(ChangedError, match=r"golden\.json changed since this page was opened, or no longer exists"):
         review.apply(AT)
     assert (review.folder / "b1.json").read_bytes() == before
 

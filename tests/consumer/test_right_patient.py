@@ -123,7 +123,7 @@ def test_a_malformed_digest_is_named_with_its_place(desk: Desk) -> None:
     desk.batch("b", case())
     desk.events({"test_id": "T", "output": None}, {"test_id": "T", "input_digest": "md5:0", "output": None})
     assert desk.score() == {}
-    assert "run0.jsonl: line 2: input_digest is not sha256:" in desk.told
+    assert 'run0.jsonl: line 2: input_digest is not "sha256:" followed by 64' in desk.told
 
 
 def test_any_holders_narrative_will_do(desk: Desk) -> None:
@@ -207,9 +207,10 @@ def test_the_surer_answer_goes_first_whatever_stands_where(
     desk.batch("b", case(), index=1)
     desk.report(*[entry("fever", better, batch_index=7), entry("", worse, batch_index=1)][::order])
     assert desk.result("--on-duplicate", "last" if order == 1 else "first")[0] == 1.0
-    assert "1 output is passed over, because another one more likely came from the case's own narrative: T " in (
-        desk.told
-    )
+    assert (
+        "1 output is passed over, because a different output for the same case is more likely to have come from the "
+        "case's own narrative: T "
+    ) in desk.told
     assert f"(raw_results[{1 if order == 1 else 0}])" in desk.told
 
 
@@ -275,5 +276,5 @@ def test_an_event_with_a_malformed_digest_is_poison() -> None:
         decode(Written("input", 0, 0, None, value, ()), InputRules())
     assert (caught.value.reason, caught.value.detail) == (
         "invalid_event",
-        "input_digest is not sha256: and 64 lowercase hex digits",
+        'input_digest is not "sha256:" followed by 64 lowercase hex digits',
     )

@@ -320,7 +320,7 @@ def test_the_gate_says_what_the_number_does_not_tell(capsys: pytest.CaptureFixtu
     assert main(["gate", "report.json"]) == 1
     incomplete, missing, rules = capsys.readouterr().err.splitlines()
     assert incomplete == "safe: the batch is not complete, more results may come"
-    assert missing == "safe: 1 of 3 test cases without an output, scored as an empty one"
+    assert missing == "safe: 1 of 3 test cases has no output; it is scored as if its output were empty"
     assert rules.startswith("safe: the report's rules are not the default ones: thresholds.AH.pass 0.0 (default 1.0), ")
 
 

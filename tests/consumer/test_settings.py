@@ -490,7 +490,7 @@ UNFIT = [
         {"CR_REVIEW": "0.9"},
         (
             "SAFE_V0_CR_REVIEW=0.9: this review threshold is above the pass threshold, CR pass 0.8 (default); "
-            "lower the one or raise the other"
+            "lower the review threshold or raise the pass threshold"
         ),
     ),
     (

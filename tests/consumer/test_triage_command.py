@@ -121,7 +121,7 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
         (
             ["Surgery was delayed until 02:00, resulting in an 8-hour wait"],
             NARRATIVE,
-            "The narrative says this word for word",
+            "The narrative has the term word for word",
         ),
         (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "No phrase of the narrative can replace"),
     ],

@@ -215,11 +215,14 @@ def test_the_ceiling_goes_by_the_rules_in_force() -> None:
 @pytest.mark.parametrize(
     ("cases", "sentence", "pass_rate"),
     [
-        (CASES[:3], "at most 1 of 3 cases can pass by copying the narrative", 1 / 3),
+        (CASES[:3], "at most 1 of 3 cases would pass even if each output were a copy of its narrative", 1 / 3),
         # nobody knows of the case without a narrative, so that it cannot lower a ceiling
         (
             CASES,
-            "at most 2 of 4 cases can pass by copying the narrative (1 case without a narrative is not counted)",
+            (
+                "at most 2 of 4 cases would pass even if each output were a copy of its narrative "
+                "(1 case without a narrative is not counted)"
+            ),
             3 / 5,
         ),
         (CASES[3:4], "no case that can be scored has a narrative", 1.0),

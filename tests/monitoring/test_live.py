@@ -192,7 +192,7 @@ def test_a_bad_batch_in_kafka_becomes_a_ticket_that_ends_once_the_batch_is_bette
     assert told.annotations == {
         "summary": f"Batch {BAD.batch_id}: pass_ratio is below its floor",
         "description": f"Its pass_ratio is 0.000 (concern {concern}). "
-        "The batch is complete, or has enough cases to tell.",
+        "The batch is complete, or has enough cases to judge it by.",
         "runbook_url": RUNBOOKS + "safebatchbelowfloor",
     }
     used = {"alertname": "SafeForbiddenTermUsed", "batch_id": BAD.batch_id}

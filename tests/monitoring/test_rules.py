@@ -369,7 +369,9 @@ def set_up(*, fires: bool) -> Any:
         },
         "exp_annotations": {
             "summary": f"Batch {NAMED}: pass_ratio is below its floor",
-            "description": "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to tell.",
+            "description": (
+                "Its pass_ratio is 0.500 (concern I25). The batch is complete, or has enough cases to judge it by."
+            ),
             "runbook_url": "docs/runbooks.md#safebatchbelowfloor",
         },
     }  # fmt: skip

@@ -33,10 +33,10 @@ def remarks(comparison: Comparison) -> Iterator[Sentence]:
             yield Sentence(f"The batch of the {which} report is not complete: more results may come.")
     for which, side in (("base", base), ("new", new)):
         if side.missing_outputs > len(side.unanswered):
-            yield Sentence(
-                f"The {which} report does not name its cases without an output ({side.missing_outputs}): "
-                "they are judged as empty outputs."
-            )
+            missing = count_of(side.missing_outputs, "case")
+            is_one = side.missing_outputs == 1
+            them = "it: it is judged as an empty output" if is_one else "them: they are judged as empty outputs"
+            yield Sentence(f"The {which} report counts {missing} without an output, but does not name {them}.")
     yield from _unequal_sets(comparison)
     yield from _unequal_rules(base, new)
     changed = [case.test_id for case in comparison.cases if case.has_other_expectations]
@@ -144,7 +144,7 @@ def tests(comparison: Comparison) -> Iterator[str]:
     gained, lost = comparison.gained_and_lost
     rose, fell = len(comparison.rose), len(comparison.fell)
     yield f"Labels: {rose} rose, {fell} fell; {_p(comparison.sign_test_p)} (exact sign test, two-sided)"
-    yield f"Pass: {gained} newly, {lost} no longer; {_p(comparison.mcnemar_p)} (exact McNemar test, two-sided)"
+    yield f"Newly Pass: {gained}, no longer Pass: {lost}; {_p(comparison.mcnemar_p)} (exact McNemar test, two-sided)"
 
 
 def _p(value: float) -> str:

@@ -43,7 +43,10 @@ _IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whe
 _SAID_OTHERWISE: Final = "in other words"
 """In the place of the kind, which compares the words as they are written."""
 _REWORDED: Final = "The output seems to say all of it in other words: compare the two before you change the term."
-_DISPUTED: Final = "Word by word, the output contradicts this; read for its sense, it says all of it: compare the two."
+_DISPUTED: Final = (
+    "Word by word, the output contradicts the term; read for its sense, the output says all of the term: "
+    "compare the two."
+)
 
 VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "term": "change the term",
@@ -113,7 +116,8 @@ def _reason_of_prompt(miss: Miss) -> str:
         return f"It is word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
     if miss.kind == "other_field" and miss.passage:
         place = quotes.element_name(miss.passage)
-        return f"Only fields that {miss.criterion} does not read have its content ({place}): ask for it in {where}."
+        unread = f"fields that {miss.criterion} does not read"
+        return f"The content of the term is only in {unread} ({place}): ask for it in {where}."
     if miss.kind == "absent" or not miss.missing_words:
         lacks = f"Nothing like it is in {where}"
     else:
@@ -272,7 +276,7 @@ def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedTex
 
 
 def _in_narrative(narrative: str | None, nearest: Passage | None) -> Sequence[quotes.MarkedText]:
-    """Quote how the narrative words a term, if at all."""
+    """Quote how the narrative puts a term, if at all."""
     if narrative is None:
         return ()
     return quotes.marked_texts(NOTHING_LIKE_IT) if nearest is None else quotes.around(narrative, nearest)
