@@ -92,7 +92,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     60: ("tests/broker/test_bad_inputs.py::test_each_result_names_the_expectations_that_stood_when_it_was_scored",),
     # Offsets are read again whenever something fails, there and wherever a worker is killed.
     64: (
-        "tests/consumer/test_group_membership.py::test_whatever_happens_each_record_is_processed_once_and_in_order",
+        "tests/consumer/test_poll_loop.py::test_whatever_happens_each_record_is_processed_once_and_in_order",
         "tests/broker/test_chaos.py::test_no_input_is_lost_or_counted_twice_whatever_happens_to_the_workers",
     ),
     68: ("tests/broker/test_bad_inputs.py::test_records_of_aborted_transactions_are_never_seen",),
