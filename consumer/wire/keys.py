@@ -48,4 +48,5 @@ def parts_of(key: bytes) -> tuple[str, ...]:
         text = key.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Undecodable("a key is not UTF-8") from error
-    return tuple(part.replace("%2F", "/").replace("%25", "%") for part in text.split("/"))
+    parts = text.split("/")
+    return tuple(parts if "%" not in text else (part.replace("%2F", "/").replace("%25", "%") for part in parts))
