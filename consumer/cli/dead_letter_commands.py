@@ -120,8 +120,9 @@ def replay(
     no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,
     fails again. The dead letter itself stays in its topic until retention removes it.
 
-    Exits with 0 if all that were chosen were sent, 1 if some could not be sent or do not exist (they are named), 3 for
-    an error. Dead letters of other consumer groups are skipped, unless you name them.
+    Dead letters of other consumer groups are skipped; if you name one, it is not sent either, and the exit code is 1.
+    To send them, choose their group with --group-id. Exits with 0 if all that were chosen were sent, 1 if some could
+    not be sent or do not exist (they are named), 3 for an error.
 
     Examples:
 

@@ -23,7 +23,7 @@ from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.wire.record import Record
 
-SLICE_RECORDS = 200
+SLICE_RECORDS = 100
 """The most records that are handed over before the event loop gets a turn."""
 
 POLL_MS = 500

@@ -301,7 +301,7 @@ class TransactionalWriter(_ProducerOwner):
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
         if in_doubt:
-            raise PartitionLost("the transaction before the restore may or may not have ended")
+            raise PartitionLost("whether this worker's own transaction before the restore has ended is not known")
         return offset
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:

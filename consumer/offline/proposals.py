@@ -25,8 +25,8 @@ from safe_core.scoring import READ, CaseScore, label_of_counts
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (
-    "No phrase of the narrative can replace this term without weakening the test case or asking for more. "
-    "A person must change the term."
+    "Every phrase of the narrative that could replace this term would weaken the test case, or ask the output for more "
+    "than the term does. A person must change the term."
 )
 _VERBATIM: Final = (
     "The narrative has the term word for word; the output seems to say it in other words or in several places. "

@@ -42,7 +42,6 @@ from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
-from consumer.worker.ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.poll_loop import PollLoop
 from consumer.worker.readiness_log import ReadinessLog
 from consumer.worker.role import PartitionLogic, Role, RoleName
@@ -50,6 +49,7 @@ from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.scoring_memory import ScoringMemory
 from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
+from consumer.worker.topic_ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.waiting import unless
 

@@ -8,7 +8,7 @@ from itertools import accumulate, dropwhile, islice, takewhile
 from safe_core.diagnosis.denials_and_doubts import denials_beside, doubts, doubts_beside, is_grammar, is_negated
 from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.tokens import Item, Role
-from safe_core.diagnosis.word_lists.grammar_words import PRIVATIONS
+from safe_core.diagnosis.word_lists.denial_words import PRIVATIONS
 from safe_core.diagnosis.word_lists.opposites import are_antonyms, are_opposites
 from safe_core.diagnosis.words import word_set
 

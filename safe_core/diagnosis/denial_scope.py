@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from safe_core.diagnosis.denials_and_doubts import is_grammar
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.word_lists.grammar_words import NOT_WORDS
+from safe_core.diagnosis.word_lists.denial_words import NOT_WORDS
 from safe_core.diagnosis.words import word_set
 
 _MOST_BETWEEN = 5  # words of content that a denial reaches over, from the last conjunction on

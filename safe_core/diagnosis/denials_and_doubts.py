@@ -6,12 +6,13 @@ Where one place of a sentence is asked about, with no term beside it, `denial_sc
 from collections.abc import Collection, Sequence
 
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.word_lists.grammar_words import NOT_WORDS, PRIVATIONS
+from safe_core.diagnosis.word_lists.denial_words import NOT_WORDS, PRIVATIONS
 from safe_core.diagnosis.words import word_set
 
 _BEFORE = 8  # items before a passage in which a negation may still belong to it
 _TELLING_BETWEEN = 3  # words of content that it may reach over
 _AFTER = 4  # items after a passage in which it may be taken back: "… was ruled out"
+# Within a passage and right beside it; what breaks the reach of a denial in a whole sentence is in `denial_scope`.
 _BREAKS = word_set("but with and although though while which who")
 _TAKING_BACK = word_set("absent denied excluded negative never ruled lacking")
 _IS = word_set("is are was were be been being as")

@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
+from safe_core.diagnosis.denials_in_context import certainty_at, is_negation, may_claim, may_negate
 from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
 from safe_core.diagnosis.values.value_reader import may_begin_value, value_at
 from safe_core.diagnosis.values.value_types import Value
 from safe_core.diagnosis.word_lists.abbreviations import ABBREVIATIONS
+from safe_core.diagnosis.word_lists.denial_words import AFFIRMATIONS, NEGATIONS
 from safe_core.diagnosis.word_lists.equal_words import EQUAL_PHRASES
 from safe_core.diagnosis.word_lists.grammar_words import (
-    AFFIRMATIONS,
     CONNECTIVES,
     LEAD_IN_WORDS,
-    NEGATIONS,
     PHRASAL_VERBS,
     RELATION_WORDS,
     SAME_ORDER,

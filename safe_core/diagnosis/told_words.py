@@ -9,7 +9,8 @@ from safe_core.diagnosis.denials_and_doubts import is_lost
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentence_index import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.word_lists.grammar_words import PRIVATIONS, WEAK_WORDS
+from safe_core.diagnosis.word_lists.denial_words import PRIVATIONS
+from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.word_lists.measures import MEASURES
 from safe_core.diagnosis.words import word_set
 from safe_core.matching_rule import normalise

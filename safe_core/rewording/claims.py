@@ -14,7 +14,7 @@ from safe_core.diagnosis.bound_values import clauses
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values.value_types import Value
-from safe_core.diagnosis.word_lists.grammar_words import NOT_WORDS
+from safe_core.diagnosis.word_lists.denial_words import NOT_WORDS
 from safe_core.diagnosis.words import stem, word_set, words
 from safe_core.plain_values import plain
 

@@ -109,7 +109,8 @@ MUTANTS = (
     Mutant(
         "mark_in_doubt_taken", WRITER,
         '        if in_doubt:\n'
-        '            raise PartitionLost("the transaction before the restore may or may not have ended")\n',
+        '            raise PartitionLost("whether this worker\'s own transaction before the restore has ended is not '
+        'known")\n',
         "        assert in_doubt in (True, False)\n", "test_writer",
     ),
     Mutant(

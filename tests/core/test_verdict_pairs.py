@@ -230,6 +230,13 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         ("mother has diabetes", ("father has diabetes",), "output/look"),
         ("mother has diabetes", ("father died of a stroke",), "prompt"),
     ],
+    "His diabetes was poorly controlled. The wound is healing well.": [
+        ("diabetes was poorly controlled", ("diabetes not well controlled",), "term"),
+        ("diabetes was poorly controlled", ("diabetes inadequately controlled",), "term"),
+        ("diabetes was poorly controlled", ("well-controlled diabetes",), "output"),
+        ("wound is healing well", ("wound not healing well",), "output"),
+        ("wound is healing well", ("wound healing poorly",), "output"),
+    ],
     "Antibiotics were stopped on day 5.": [
         ("Antibiotics were stopped on day 5", ("antibiotics stopped on day 7",), "output"),
         ("Antibiotics were stopped on day 5", ("antibiotics started on day 5",), "output"),

@@ -28,7 +28,7 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "connectives": "Only small words or endings differ: shorten the term to its content words.",
     "rearranged": "The same words are there in another order or form, or apart: shorten the term to its key words.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
-    "polarity": "It is negated, or more or less certain than expected: check which of the two is right.",
+    "polarity": "It is negated, or said with more or less certainty than expected: check which of the two is right.",
     "split": "The output rightly gives one by one what the term joins: split the term.",
     "part": "Only part of it is there: see what the output says instead; ask for it in the prompt or shorten the term.",
     "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",

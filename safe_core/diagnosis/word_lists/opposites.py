@@ -25,6 +25,7 @@ _ANTONYMS = {
         "improved improving better | worsened worsening worse deteriorated deteriorating",
         "palpable | impalpable",
         "able | unable",
+        "well | poorly",
         "positive | negative",
         "suspected | confirmed",
         "before prior pre | after following post",

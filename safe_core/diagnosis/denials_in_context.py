@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from safe_core.diagnosis.values.number_words import NUMBER_WORDS
 from safe_core.diagnosis.values.unit_table import UNITS
-from safe_core.diagnosis.word_lists.grammar_words import CERTAINTY_CLASSES, CONNECTIVES, DENIALS, NEGATIONS, NOT_WORDS
+from safe_core.diagnosis.word_lists.denial_words import CERTAINTY_CLASSES, DENIALS, NEGATIONS, NOT_WORDS
+from safe_core.diagnosis.word_lists.grammar_words import CONNECTIVES
 from safe_core.diagnosis.words import Word, word_set
 
 _SIGNS = word_set("sign signs symptom symptoms feature features evidence picture finding findings")

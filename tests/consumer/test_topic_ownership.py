@@ -14,8 +14,8 @@ from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.settings import Settings, load
 from consumer.wire.record import Record
-from consumer.worker import ownership
-from consumer.worker.ownership import check_input_offsets, check_ownership
+from consumer.worker import topic_ownership
+from consumer.worker.topic_ownership import check_input_offsets, check_ownership
 
 PARTITIONS: Mapping[Any, int] = {"input": 2, "scored": 8, "state": 8}
 
@@ -40,7 +40,7 @@ async def test_where_one_partition_cannot_be_read_the_others_are_left_alone(
             reading.remove(partition)
         return ()
 
-    monkeypatch.setattr(ownership, "read_tail", read_tail)
+    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
     with pytest.raises(SafeError, match=r"^no answer about safe\.") as raised:
         await check_ownership(Connection("127.0.0.1:1", {}), settings, PARTITIONS)
     assert type(raised.value) is Transient
@@ -80,9 +80,9 @@ def scored_before(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async def read_tail(_connection: Connection, _topic: str, _partition: int) -> Sequence[Record]:
         return (row,)
 
-    monkeypatch.setattr(ownership, "read_tail", read_tail)
-    monkeypatch.setattr(ownership, "_ASK_AGAIN_SECONDS", 0.001)
-    monkeypatch.setattr(ownership, "_RECOVERING_SECONDS", 0.1)
+    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
+    monkeypatch.setattr(topic_ownership, "_ASK_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(topic_ownership, "_RECOVERING_SECONDS", 0.1)
 
 
 @pytest.mark.usefixtures("scored_before")
