@@ -61,7 +61,7 @@ class PartitionLost(SafeError):
 
 
 class Contradiction(SafeError):
-    """Two answers disagree that must agree: the partition is taken up again for a minute, then the service stops.
+    """Two answers that must agree disagree: the partition is taken up again for a minute, then the service stops.
 
     The message names both, and what to do.
     """

@@ -23,8 +23,11 @@ from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
 from consumer.wire.record import Record
 
-SLICE_RECORDS = 100
+SLICE_RECORDS = 500
 """The most records that are handed over before the event loop gets a turn."""
+
+_RESTORED_RECORDS = 100
+"""Fewer, since the rows of each partition are folded at the same time: 500 make the loop stall for up to 0.13 s."""
 
 POLL_MS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
@@ -112,7 +115,8 @@ async def read_partition(
     where = TopicPartition(topic, partition)
     async with _partition_client(connection, where) as consumer:
         first = (await consumer.beginning_offsets([where]))[where]
-        async for records in _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS):
+        slices = _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS, max_records=_RESTORED_RECORDS)
+        async for records in slices:
             yield records
 
 

@@ -25,14 +25,14 @@ from safe_core.scoring import READ, CaseScore, label_of_counts
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (
-    "Every phrase of the narrative that could replace this term would weaken the test case, or ask the output for more "
-    "than the term does. A person must change the term."
+    "SAFE found no phrase of the narrative that can replace the term without weakening the test case or asking for "
+    "more than the term does. A person must change the term."
 )
 _VERBATIM: Final = (
     "The narrative has the term word for word; the output seems to say it in other words or in several places. "
     "A person must compare the two, and decide whether the term asks for too much."
 )
-_TWICE: Final = "The list has this term more than once. A person must decide which of them to keep."
+_TWICE: Final = "The list has the term more than once. A person must decide which of them to keep."
 _UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."
 _FORBIDDEN: Final = "Ask the follow-up questions without the forbidden terms."
 _LOOK: Final = "Only a person can tell what must change."
@@ -43,6 +43,7 @@ _OUTPUT: Final = "Change neither the prompt nor the test case: the output contra
 class Proposal:
     """What would have to change for one term; of verdict `prompt`, `change` is the cause that it shares with others.
 
+    `passage` is the nearest one of the output, `contradicted_by` the words of the output that contradict the term.
     `stretches` are the places of the narrative that replace the term, empty where nothing replaces it.
     """
 
@@ -53,6 +54,7 @@ class Proposal:
     replacement: tuple[str, ...] = ()
     stretches: tuple[Stretch, ...] = ()
     passage: Passage | None = None
+    contradicted_by: Passage | None = None
     also_in: tuple[Passage, ...] = ()
 
     def evidence(self) -> dict[str, Any]:
@@ -84,9 +86,9 @@ class ProposedCase:
         terms = [*self._terms()]
         self.proposals = [*terms, *self._prompts(), *self._others({(each.criterion, each.term) for each in terms})]
 
-    def said(self, proposal: Proposal) -> str | None:
-        """Give the passage of the output that comes nearest to the term of a proposal; None if there is none."""
-        return None if proposal.passage is None else text_of(self._explanation.output, proposal.passage)
+    def words_at(self, passage: Passage) -> str:
+        """Give the words of the output at a passage; whoever shows them must have been asked to."""
+        return text_of(self._explanation.output, passage)
 
     def decided(self, proposal: Proposal) -> str:
         """Say what people decided about a proposal's term; nothing if they did not. No words of outputs are quoted."""
@@ -232,7 +234,10 @@ def _normalised(expectations: Expectations) -> tuple[tuple[str, ...], ...]:
 
 
 def _about(miss: Miss, change: str) -> Proposal:
-    return Proposal(miss.criterion, miss.term, miss.verdict, change, passage=miss.passage, also_in=miss.also_in)
+    return Proposal(
+        miss.criterion, miss.term, miss.verdict, change,
+        passage=miss.passage, contradicted_by=miss.instead, also_in=miss.also_in,
+    )  # fmt: skip
 
 
 # --- what to ask for --------------------------------------------------------------------------------------------------

@@ -55,7 +55,8 @@ class Priced:
     def document(self, *, include_text: bool = False) -> dict[str, Any]:
         """Give its entry in the JSON."""
         proposal, line = self.proposal, self.case.line
-        return ({"text": self.case.said(proposal)} if include_text else {}) | {
+        text = None if proposal.passage is None else self.case.words_at(proposal.passage)
+        return {
             "test_id": line.test_id,
             "batch_id": line.batch_id,
             "criterion": proposal.criterion,
@@ -66,7 +67,7 @@ class Priced:
             "cases_gained": {"alone": int(self.gains_alone), "in_order": int(self.gains_in_order)},
             "evidence": proposal.evidence(),
             "decided": self.decided or None,
-        }
+        } | ({"text": text} if include_text else {})
 
 
 @dataclass(frozen=True, slots=True)

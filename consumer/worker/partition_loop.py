@@ -130,7 +130,7 @@ class PartitionLoop:
         self._beyond_at = 0.0
         self.task = asyncio.create_task(self._run(after), name=f"{role.name} {partition}")
 
-    # --- called by the role's membership, never waiting --------------------------------------------------------------
+    # --- called by the poll loop, never waiting ----------------------------------------------------------------------
 
     @property
     def is_serving(self) -> bool:

@@ -429,7 +429,9 @@ def test_a_missing_topic_ends_worker_and_publisher_with_the_remedy(outside: Outs
         publisher = installation.run("publish-cases", str(cases), folder=tmp_path)
 
     assert (worker.returncode, publisher.returncode) == (EXIT_UNUSABLE, EXIT_UNUSABLE)
-    missing = f"missing topic: {gone} (SAFE_V0_EXPECTATIONS). If it has never existed, create it with"
+    missing = (
+        f"missing topic: {gone} (SAFE_V0_EXPECTATIONS). If it has never existed, create it with `safe topics create`."
+    )
     assert missing in worker.stderr.splitlines()[-1]
     assert f"there is no topic {gone}" in publisher.stderr.splitlines()[-1]
     assert "safe topics create" in publisher.stderr.splitlines()[-1]

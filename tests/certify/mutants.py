@@ -208,6 +208,10 @@ MUTANTS = (
         "            restore.check_counts()\n", "            pass\n", "test_aggregator",
     ),
     Mutant(
+        "headers_checked_once", RESTORE,
+        "if record.headers != self._sound_headers:", "if self._sound_headers is None:", "test_aggregator",
+    ),
+    Mutant(
         "late_row_of_a_batch_wins", RESTORE,
         "if batch.row is None or row.moved >= batch.row.moved:", "if True:", "test_aggregator",
     ),

@@ -524,8 +524,9 @@ BAD_ROWS: list[tuple[str, Fetched, str]] = [
 
 @pytest.mark.parametrize(("bad", "expected"), [each[1:] for each in BAD_ROWS], ids=[each[0] for each in BAD_ROWS])
 async def test_a_row_that_cannot_be_understood_is_fatal(clock: Clock, bad: Fetched, expected: str) -> None:
-    with pytest.raises(Fatal, match=expected):
-        await Site(clock, [bad]).restart()
+    for before in ([], [case_row(scored("1", "Pass", at=20, offset=1))]):
+        with pytest.raises(Fatal, match=expected):
+            await Site(clock, [*before, bad, *before]).restart()
 
 
 # --- take-over --------------------------------------------------------------------------------------------------------

@@ -116,14 +116,14 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
 @pytest.mark.parametrize(
     ("signals", "payload", "why"),
     [
-        (["arrived Sunday 18:00"] * 2, NARRATIVE, "The list has this term more than once."),
+        (["arrived Sunday 18:00"] * 2, NARRATIVE, "The list has the term more than once."),
         (["arrived Sunday 18:00"], None, "The test case has no narrative"),
         (
             ["Surgery was delayed until 02:00, resulting in an 8-hour wait"],
             NARRATIVE,
             "The narrative has the term word for word",
         ),
-        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "Every phrase of the narrative that"),
+        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "SAFE found no phrase of the narrative"),
     ],
 )
 def test_look_says_why_the_term_was_not_replaced(
@@ -340,3 +340,15 @@ def test_the_words_to_compare_with_a_term_are_quoted_only_if_asked_for(
     else:
         assert ("signals[0], characters 0 to 24" in told, "signals[0], characters" in quoting) == (True, False)
     assert words not in capsys.readouterr().err
+
+
+def test_for_an_output_that_is_wrong_the_words_that_contradict_the_term_are_shown(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs, cases = files
+    assert main(["triage", "-i", str(outputs), "-t", str(cases), "--include-text"]) == 0
+    printed = capsys.readouterr().out
+    pile = printed[printed.index("Outputs that contradict the narrative (1)") :].splitlines()
+    assert pile[1].startswith("  Change neither the prompt nor the test case")
+    assert pile[2].startswith('    T1  Fail  AC  "an 8-hour wait"')
+    assert pile[3] == '        output: "9-hour"'

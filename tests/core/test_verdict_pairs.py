@@ -231,11 +231,17 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         ("mother has diabetes", ("father died of a stroke",), "prompt"),
     ],
     "His diabetes was poorly controlled. The wound is healing well.": [
-        ("diabetes was poorly controlled", ("diabetes not well controlled",), "term"),
-        ("diabetes was poorly controlled", ("diabetes inadequately controlled",), "term"),
-        ("diabetes was poorly controlled", ("well-controlled diabetes",), "output"),
+        ("diabetes was poorly controlled", ("diabetes not well controlled",), "look"),
         ("wound is healing well", ("wound not healing well",), "output"),
-        ("wound is healing well", ("wound healing poorly",), "output"),
+    ],
+    "Pain was controlled with paracetamol. He tolerated the feeds.": [
+        ("pain was controlled", ("pain was not adequately controlled with paracetamol",), "output/look"),
+        ("tolerated the feeds", ("feeds not well tolerated",), "output/look"),
+    ],
+    "He was unwell with fever. Asthma is not well controlled. Blood pressure was poorly controlled.": [
+        ("unwell with fever", ("fever with poor oral intake",), "prompt/look"),
+        ("asthma is not well controlled", ("asthma has not been well controlled",), "term"),
+        ("blood pressure was poorly controlled", ("blood pressure well above target on three drugs",), "look/prompt"),
     ],
     "Antibiotics were stopped on day 5.": [
         ("Antibiotics were stopped on day 5", ("antibiotics stopped on day 7",), "output"),

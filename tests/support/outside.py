@@ -286,7 +286,9 @@ class Outside:
             return True
 
         wait_until(
-            deleted, within_seconds=CALL_SECONDS, what=f"{topic}/{partition} lets go of the records before {before}"
+            deleted,
+            within_seconds=CALL_SECONDS,
+            what=f"{topic}/{partition} lets go, as its policy may forbid, of the records before {before}",
         )
 
     def topic_config(self, topic: str) -> dict[str, str]:

@@ -95,10 +95,10 @@ def _by_change(pile: Iterable[Priced]) -> list[Group]:
 
 def compared(each: Priced, *, include_text: bool) -> str:
     """Give what a person must compare with the term: words of the output, or their place; nothing if not asked to."""
-    passage, words = each.proposal.passage, each.case.said(each.proposal)
-    if passage is None or words is None or each.proposal.verdict not in _COMPARED:
+    passage = each.proposal.contradicted_by or each.proposal.passage
+    if passage is None or each.proposal.verdict not in _COMPARED:
         return ""
-    return f"output: {quoted(words) if include_text else place_of(passage)}"
+    return f"output: {quoted(each.case.words_at(passage)) if include_text else place_of(passage)}"
 
 
 def gain(each: Priced) -> str:

@@ -123,7 +123,6 @@ _PHRASES: Final = {
     "postponed": "put off|puts off|putting off",
     "pending": "not yet back|not back yet|not been read|not yet read|not yet been read|not yet reported",
     "unaware": "not aware",
-    "poorly": "not well|not very well|not adequately|inadequately",
     "inconclusive": "not conclusive",
     "motherinlaw": "mother in law",
     "fatherinlaw": "father in law",

@@ -25,7 +25,6 @@ _ANTONYMS = {
         "improved improving better | worsened worsening worse deteriorated deteriorating",
         "palpable | impalpable",
         "able | unable",
-        "well | poorly",
         "positive | negative",
         "suspected | confirmed",
         "before prior pre | after following post",
