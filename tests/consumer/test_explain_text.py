@@ -323,6 +323,22 @@ def test_misses_are_counted_in_words(verdicts: Mapping[str, int], said: str | No
     assert misses_in_words({"miss_verdicts": verdicts}) == said
 
 
+MISMATCH = {"input_matches": False, "misses": [{"verdict": "term", "in_other_words": True}]}
+"""Its misses have no reasons, and are not counted by verdict."""
+
+
+def test_terms_that_are_there_in_other_words_are_counted_as_what_must_be_compared() -> None:
+    misses = [
+        {"verdict": "term", "in_other_words": True},
+        {"verdict": "term", "in_other_words": False},
+        {"verdict": "look", "in_other_words": True},
+        {"verdict": "term"},  # of an earlier build
+    ]
+    report = {"miss_verdicts": {"term": 3, "look": 1}, "results": [{"misses": misses}, {}, MISMATCH]}
+    said = "3 term (change the term; compare 1 of them with the output first), 1 look (look at it yourself)"
+    assert misses_in_words(report) == f"of 4 misses: {said}"
+
+
 def test_a_report_that_explains_nothing_says_nothing_of_misses() -> None:
     run = scored_run([SAMPLE])
     assert misses_in_words(run.report) is None

@@ -69,7 +69,12 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     total = sum(counts.values())
     if not total:
         return None
-    verdicts = ", ".join(f"{counts[each]} {each} ({VERDICT_LABELS[each]})" for each in VERDICTS if counts.get(each))
+    labels = dict(VERDICT_LABELS)
+    counted = (result for result in report.get("results", ()) if result.get("input_matches") is not False)
+    misses = (miss for result in counted for miss in result.get("misses", ()))
+    if reworded := sum(miss["verdict"] == "term" and miss.get("in_other_words", False) for miss in misses):
+        labels["term"] += f"; compare {reworded} of them with the output first"
+    verdicts = ", ".join(f"{counts[each]} {each} ({labels[each]})" for each in VERDICTS if counts.get(each))
     return f"of {count_of(total, 'miss', 'es')}: {verdicts}"
 
 
