@@ -256,5 +256,5 @@ def _instruction(miss: Miss) -> str:
     if "negation" in roles:
         return f"State {where} what the narrative denies or rules out, as the narrative says it."
     if "value" in roles:
-        return f"Give {where} each number, time and day as the narrative has it."
+        return f"Give {where} each number, time, day and side as the narrative has it."
     return f"Report {where} each finding and event of the narrative, in the words of the narrative."

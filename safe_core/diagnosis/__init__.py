@@ -136,7 +136,10 @@ def _miss(
     kind, finding = decide(evidence)
     judgement = judge.judge(evidence, kind, finding, also_in, in_narrative)
     instead = judgement.contradicting.instead if judgement.contradicting else None
-    missing = _missing_words(evidence, finding, judgement)
+    items = _missing_items(evidence, finding, judgement)
+    lacking = [item for item in items if judgement.verdict != "prompt" or item.key not in evidence.read.holding]
+    apart = _spelled(evidence.term, [item for item in items if item not in lacking])
+    missing = _spelled(evidence.term, lacking) or apart
     finding = judgement.rewording or finding
     term, passage = evidence.term, finding.passage
     found = passage and next(
@@ -158,6 +161,7 @@ def _miss(
         also_in=also_in,
         instead=instead and instead.passage,
         in_other_words=judgement.rewording is not None,
+        apart_words=apart,
     )
 
 
@@ -179,19 +183,23 @@ def _partly_in(evidence: Evidence, missing: tuple[str, ...]) -> Passage | None:
     return next((passage for passage in told if passage.field != "followup_questions"), None)
 
 
-def _missing_words(evidence: Evidence, finding: Finding, judgement: Judgement) -> tuple[str, ...]:
-    """Give the words of a term that the output lacks in what the criterion reads, or contradicts."""
+def _missing_items(evidence: Evidence, finding: Finding, judgement: Judgement) -> tuple[Item, ...]:
+    """Give what of a term the output contradicts, or does not say together in what the criterion reads."""
     if judgement.verdict not in {"prompt", "output"}:
         return ()
     contradicted = judgement.contradicting.absent if judgement.contradicting else ()
-    absent = (
+    return (
         contradicted
         or finding.absent
         or tuple(item for item in evidence.term.essential if item.key not in evidence.read.holding)
     )
+
+
+def _spelled(term: Term, items: Iterable[Item]) -> tuple[str, ...]:
+    """Give items as the term spells them."""
     stretches: list[tuple[int, int]] = []
-    for item in absent:
+    for item in items:
         # What no space separates is one word to a reader, such as the letters of a Chinese one.
         start = stretches.pop()[0] if stretches and stretches[-1][1] >= item.start else item.start
         stretches.append((start, item.end))
-    return tuple(evidence.term.text[start:end] for start, end in stretches)
+    return tuple(term.text[start:end] for start, end in stretches)

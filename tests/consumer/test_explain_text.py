@@ -213,6 +213,40 @@ def test_what_is_said_in_other_words_is_shown_as_no_more_than_that(signal: str, 
     assert said in reason(miss, None)
 
 
+FELL = "presented to the emergency room after she slipped on the stairs"
+
+
+@pytest.mark.parametrize(
+    ("term", "summary", "missing", "said"),
+    [
+        (
+            FELL,
+            "She presented with pain after a fall. Then she slipped on the stairs.",
+            ("emergency room",),
+            'does not contain "emergency room", and has "presented", "after" only apart from the rest: ask',
+        ),
+        (
+            FELL,
+            "She slipped on the stairs.",
+            ("presented", "emergency room", "after"),
+            'does not contain "presented", "emergency room", "after": ask',
+        ),
+        (
+            "home oxygen 1 litre",
+            "A woman on home oxygen is improving. SpO2 was 84% on 1 litre.",
+            ("1 litre",),
+            'has "1 litre" only apart from the rest of the term: ask',
+        ),
+    ],
+)
+def test_words_that_stand_elsewhere_are_not_said_to_be_missing(
+    term: str, summary: str, missing: tuple[str, ...], said: str
+) -> None:
+    (miss,) = diagnose(Expectations((), (), (term,)), Output((), summary, ()), f"She had or {term}.").misses
+    assert (miss.verdict, miss.missing_words) == ("prompt", missing)
+    assert said in reason(miss, None)
+
+
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
     sample = Sample("T-1", Expectations(("(the left hip)",), (), ()), Output(("pain in (left hip).",), ""))
     assert re.search(r"expected +\(the left hip\)\n +---\n +nearest +\(left hip\)\n", piped(sample))

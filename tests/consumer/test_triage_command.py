@@ -234,12 +234,16 @@ def test_every_format_says_the_same(
     written = [part for page in pages for part in ("-o", str(page))]
     for _ in range(2):  # its own pages may be replaced
         assert main(["triage", "-i", str(outputs), "-t", str(cases), *written]) == 0
-    assert "0 of 3 cases pass now; 0 with better terms, at most 1 with" in capsys.readouterr().err
+    assert "0 of 3 cases pass now; 0 with better terms; 1 if the proposals for prompt and" in capsys.readouterr().err
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert "arrived at the clinic at 18:00 on Sunday" in text
         assert "Ask the follow-up questions without the forbidden terms." in text
         if page.suffix != ".json":
+            said = re.sub("&#34;", '"', text)
+            assert "1 of 3 test cases has no output; it is scored as if its output were empty; no proposals." in said
+            assert "1 output was made from another narrative; no proposals." in said
+            assert 'Steps "prompt" and "output" tell what would pass if each of their proposals worked' in said
             assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
             assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]
     console = pages[0].read_text(encoding="utf-8").splitlines()

@@ -126,13 +126,21 @@ def _reason_of_prompt(miss: Miss) -> str:
     if miss.kind == "absent" or not miss.missing_words:
         lacks = f"Nothing like it is in {where}"
     else:
-        lacks = f"The text that {miss.criterion} checks does not contain {_listed(miss.missing_words)}"
+        lacks = f"The text that {miss.criterion} checks {_lacking(miss)}"
     if miss.partly_in:
         elsewhere = quotes.element_name(miss.partly_in)
         return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
     has_none = miss.in_narrative == "no_narrative"
     unsure = " (without a narrative, SAFE cannot tell whether the model was given it)" if has_none else ""
     return f"{lacks}: ask for it in the prompt{unsure}."
+
+
+def _lacking(miss: Miss) -> str:
+    apart = f"has {_listed(miss.apart_words)} only apart from the rest"
+    if miss.missing_words == miss.apart_words:
+        return f"{apart} of the term"
+    lacking = f"does not contain {_listed(miss.missing_words)}"
+    return f"{lacking}, and {apart}" if miss.apart_words else lacking
 
 
 def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:

@@ -12,6 +12,7 @@ from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.quotes import place_of
 from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.offline.triage import Priced, Triage
+from consumer.offline.unanswering import without_output
 from consumer.text import count_of, printable, quoted
 from safe_core import LABELS
 from safe_core.diagnosis import VERDICTS, Verdict
@@ -26,7 +27,14 @@ _PILES: Final[dict[Verdict, str]] = {
 _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
-BOUNDS: Final = 'The numbers of the steps "prompt" and "output" are upper bounds: their missed terms count as found.'
+IF_ALL_WORK: Final = (
+    'Steps "prompt" and "output" tell what would pass if each of their proposals worked: these terms count as found.'
+)
+STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
+LOOKED_AT: Final = (
+    "What safe explain blames on a term, and no phrase can safely replace, is among those to be looked at."
+)
+NOT_JUDGED: Final = "What an output says besides these terms is not judged."
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
@@ -38,8 +46,8 @@ def headline(triage: Triage) -> str:
     passes = "passes" if total == 1 else "pass"
     term, *_, last = triage.steps
     return (
-        f"{now} of {count_of(total, 'case')} {passes} now; {term.labels['Pass']} with better terms, at most "
-        f"{last.labels['Pass']} with a better prompt and correct outputs"
+        f"{now} of {count_of(total, 'case')} {passes} now; {term.labels['Pass']} with better terms; "
+        f"{last.labels['Pass']} if the proposals for prompt and outputs work, too"
     )
 
 
@@ -48,6 +56,19 @@ def steps(triage: Triage) -> Table:
     taken = [(step.verdict, str(step.proposals), step.labels) for step in triage.steps]
     rows = [(*named, *(str(labels[label]) for label in LABELS)) for *named, labels in (("now", "", triage.now), *taken)]
     return Table("What each step would give", _HEADINGS, rows, texts=1)
+
+
+def remarks(triage: Triage) -> list[str]:
+    """Say what the numbers mean, and which cases have no proposals."""
+    missing = sum(not case.answered for case in triage.lines)
+    mismatched = sum(case.input_matches is False for case in triage.lines)
+    told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, *([LOOKED_AT] if triage.of("look") else []), NOT_JUDGED]
+    if mismatched:
+        were = "was" if mismatched == 1 else "were"
+        told.insert(0, f"{count_of(mismatched, 'output')} {were} made from another narrative; no proposals.")
+    if missing:
+        told.insert(0, f"{without_output(missing, len(triage.lines))}; no proposals.")
+    return told
 
 
 def causes(triage: Triage) -> Table:
@@ -119,7 +140,7 @@ def console_lines(triage: Triage) -> Iterator[str]:
             yield ""
             yield from columns([found.headings, *found.rows])
     yield ""
-    yield from (SCORED_AGAIN, BOUNDS)
+    yield from remarks(triage)
     for pile in piles(triage):
         yield ""
         yield pile.title
@@ -147,7 +168,7 @@ def _blocks(triage: Triage) -> Iterator[str]:
     yield f"{mark('triage')}\n# SAFE v0: what to change first\n"
     yield f"**{headline(triage)}**\n"
     yield from (table(each) for each in (steps(triage), causes(triage)) if each.rows)
-    yield f"{SCORED_AGAIN} {BOUNDS} {confidentiality('page')}\n"
+    yield f"{' '.join(remarks(triage))} {confidentiality('page')}\n"
     for pile in piles(triage):
         yield f"## {pile.title}\n"
         for change, proposals in pile.groups:
@@ -173,7 +194,7 @@ def triage_html(triage: Triage) -> str:
         ["report.css"],
         headline=headline(triage),
         tables=[steps(triage), causes(triage)],
-        bounds=f"{SCORED_AGAIN} {BOUNDS}",
+        remarks=" ".join(remarks(triage)),
         piles=[*piles(triage)],
         gain=gain,
         compared=partial(compared, include_text=triage.include_text),
