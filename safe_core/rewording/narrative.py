@@ -5,7 +5,7 @@ Those that the output has too come first; then the place of the narrative that i
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,8 +13,10 @@ from typing import Final
 
 from safe_core.diagnosis.output_texts import elements
 from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
+from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.plain_values import plain
@@ -69,7 +71,8 @@ class Narrative:
             return
         seen: set[tuple[Stretch, ...]] = set()
         for stretches in self._candidates(wanted, term, read):
-            if stretches and stretches not in seen and self.keeps(term, self.phrases(stretches)):
+            phrases = self.phrases(stretches)
+            if phrases and stretches not in seen and self.keeps(term, phrases) and wanted.is_whole_in(phrases):
                 yield stretches
             seen.add(stretches)
 
@@ -181,9 +184,20 @@ class _Wanted:
             other is not None and item.value.is_alternative(other) for other in rivals
         )
 
+    def is_whole_in(self, phrases: Sequence[str]) -> bool:
+        """Tell whether phrases have each word of content that the term and the nearest sentences have, in any form."""
+        told = {item.folded for sentence in self.sentences for item in sentence.items if item.role == "content"}
+        kept = {item.folded for phrase in phrases for item in term_of(plain(phrase)).items}
+        wanted = (item.folded for item in self.term.items if item.role == "content" and item.key not in WEAK_WORDS)
+        return all(_is_among(word, kept) or not _is_among(word, told) for word in wanted)
+
     @property
     def sentences(self) -> list[Sentence]:
         return list({match.sentence.number: match.sentence for match in self._near}.values())
+
+
+def _is_among(word: str, words: Collection[str]) -> bool:
+    return word in words or any(is_same_word(word, other) for other in words)
 
 
 def _adds(match: Match, best: Match, term: Term) -> bool:

@@ -158,3 +158,20 @@ def test_another_narrative_tells_a_phrase_only_if_it_does_not_deny_it(narrative:
 def test_brackets_are_not_torn_apart() -> None:
     found = [*NARRATIVE.rewordings("the normal film, by report", "the film was normal (by report, it says)")]
     assert all(NARRATIVE.text[at.start : at.end].count("(") == 0 for each in found for at in each)
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ("delayed until 00:00 saturday", ()),
+        (
+            "surgical intervention was delayed until 00:00 saturday",
+            ("Surgical intervention was delayed until 00:00 Saturday",),
+        ),
+    ],
+)
+def test_a_phrase_that_says_no_longer_what_it_was_that_happened_replaces_nothing(
+    read: str, expected: tuple[str, ...]
+) -> None:
+    told = Narrative("Surgical intervention was delayed until 00:00 Saturday after a 9-hour wait for a bed.")
+    assert told.phrases(next(told.rewordings("surgery Saturday 00:00", read), ())) == expected
