@@ -99,7 +99,7 @@ def reason(miss: Miss, quoted: Explanation | None) -> str:
         case "output":
             return _reason_of_output(miss, quoted)
         case "term" if miss.in_narrative == "no":
-            return "The narrative does not have these words: fix the term, not the prompt."
+            return "The narrative does not have the term word for word: fix the term, not the prompt."
         case "term" | "look" as verdict:
             return _reason_of_wording(miss, verdict)
 
