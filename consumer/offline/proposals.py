@@ -251,7 +251,7 @@ def _instruction(miss: Miss) -> str:
         return "Repeat in the summary, word for word, what the signals say."
     if elsewhere:
         return f"Also state {where} what is said only in other fields."
-    items = (item for words in miss.missing_words for item in term_of(words).items)
+    items = (item for words in miss.unsaid_words for item in term_of(words).items)
     roles = {"value" if item.value is not None else item.role for item in items}
     if "negation" in roles:
         return f"State {where} what the narrative denies or rules out, as the narrative says it."

@@ -1,7 +1,7 @@
 """Why a required term was not found, and which found ones the text may not mean; no score depends on it."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from safe_core.diagnosis.doubtful_hits import (
     DOUBTFUL_KINDS,
@@ -137,9 +137,7 @@ def _miss(
     judgement = judge.judge(evidence, kind, finding, also_in, in_narrative)
     instead = judgement.contradicting.instead if judgement.contradicting else None
     items = _missing_items(evidence, finding, judgement)
-    lacking = [item for item in items if judgement.verdict != "prompt" or item.key not in evidence.read.holding]
-    apart = _spelled(evidence.term, [item for item in items if item not in lacking])
-    missing = _spelled(evidence.term, lacking) or apart
+    unsaid, lacking, apart = _unsaid(evidence, items, is_contradicted=judgement.verdict == "output")
     finding = judgement.rewording or finding
     term, passage = evidence.term, finding.passage
     found = passage and next(
@@ -156,12 +154,13 @@ def _miss(
         similarity=similarity(term.text, found) if found else 0.0,
         verdict=judgement.verdict,
         absent_words=_absent_words(term, finding) if not judgement.rewording else (),
-        missing_words=missing,
-        partly_in=_partly_in(evidence, missing) if judgement.verdict == "prompt" and not also_in else None,
+        missing_words=lacking or apart,
+        partly_in=_partly_in(evidence, unsaid) if judgement.verdict == "prompt" and not also_in else None,
         also_in=also_in,
         instead=instead and instead.passage,
         in_other_words=judgement.rewording is not None,
         apart_words=apart,
+        unsaid_words=unsaid,
     )
 
 
@@ -195,11 +194,32 @@ def _missing_items(evidence: Evidence, finding: Finding, judgement: Judgement) -
     )
 
 
-def _spelled(term: Term, items: Iterable[Item]) -> tuple[str, ...]:
-    """Give items as the term spells them."""
-    stretches: list[tuple[int, int]] = []
+class _Unsaid(NamedTuple):
+    """What an output does not say of a term, as the term spells it: all of it, what it lacks, what it has elsewhere."""
+
+    all: tuple[str, ...]
+    lacking: tuple[str, ...]
+    apart: tuple[str, ...]
+
+
+def _unsaid(evidence: Evidence, items: tuple[Item, ...], *, is_contradicted: bool) -> _Unsaid:
+    """Sort what is not said; all of what is contradicted counts as lacking."""
+    stretches: list[list[Item]] = []
     for item in items:
         # What no space separates is one word to a reader, such as the letters of a Chinese one.
-        start = stretches.pop()[0] if stretches and stretches[-1][1] >= item.start else item.start
-        stretches.append((start, item.end))
-    return tuple(term.text[start:end] for start, end in stretches)
+        if stretches and not any(map(str.isspace, evidence.term.text[stretches[-1][-1].end : item.start])):
+            stretches[-1].append(item)
+        else:
+            stretches.append([item])
+    said = {item.key for item in evidence.term.items if item not in items}
+    lacking, apart, unsaid = [], [], []
+    for stretch in stretches:
+        word, keys = evidence.term.text[stretch[0].start : stretch[-1].end], {item.key for item in stretch}
+        unsaid.append(word)
+        if is_contradicted or not keys <= evidence.read.holding.keys():
+            lacking.append(word)
+        elif not keys <= said:  # else the term has it twice, and it stands with the rest
+            apart.append(word)
+    if not lacking and not apart:
+        apart = unsaid
+    return _Unsaid(*(tuple(dict.fromkeys(each)) for each in (unsaid, lacking, apart)))

@@ -60,6 +60,7 @@ class Miss:
     partly_in: Passage | None = None  # a place in a field that is not read with most of the missing words
     instead: Passage | None = None  # the words of the output that contradict the term
     in_other_words: bool = False  # the passage says all of the term, but only where both are read plainly
+    unsaid_words: tuple[str, ...] = ()  # of the term, all that is not said with the rest of it
     apart_words: tuple[str, ...] = ()  # of the term, that the criterion's fields have, but not with the rest of it
 
 

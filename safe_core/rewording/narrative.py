@@ -5,7 +5,7 @@ Those that the output has too come first; then the place of the narrative that i
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,7 @@ from typing import Final
 
 from safe_core.diagnosis.output_texts import elements
 from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
-from safe_core.diagnosis.same_words import is_same_word
+from safe_core.diagnosis.same_words import held_in_other_form
 from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
@@ -186,18 +186,20 @@ class _Wanted:
 
     def is_whole_in(self, phrases: Sequence[str]) -> bool:
         """Tell whether phrases have each word of content that the term and the nearest sentences have, in any form."""
-        told = {item.folded for sentence in self.sentences for item in sentence.items if item.role == "content"}
-        kept = {item.folded for phrase in phrases for item in term_of(plain(phrase)).items}
-        wanted = (item.folded for item in self.term.items if item.role == "content" and item.key not in WEAK_WORDS)
-        return all(_is_among(word, kept) or not _is_among(word, told) for word in wanted)
+        cut = Sentences(elements(Output(signals=tuple(phrases))))
+        return self._held(self.sentences) <= self._held(cut.sentences)
+
+    def _held(self, sentences: Sequence[Sentence]) -> set[Item]:
+        wanted = [item for item in self.term.items if item.role == "content" and item.key not in WEAK_WORDS]
+        held: set[Item] = set()
+        for sentence in sentences:
+            keys = {item.key for item in sentence.items}
+            held |= {item for item in wanted if item.key in keys} | held_in_other_form(self.term, wanted, sentence)
+        return held
 
     @property
     def sentences(self) -> list[Sentence]:
         return list({match.sentence.number: match.sentence for match in self._near}.values())
-
-
-def _is_among(word: str, words: Collection[str]) -> bool:
-    return word in words or any(is_same_word(word, other) for other in words)
 
 
 def _adds(match: Match, best: Match, term: Term) -> bool:

@@ -237,12 +237,24 @@ FELL = "presented to the emergency room after she slipped on the stairs"
             ("1 litre",),
             'has "1 litre" only apart from the rest of the term: ask',
         ),
+        (  # the term has "no" three times, and the text once, with the rest
+            "no fever, no chills and no cough",
+            "There was no fever.",
+            ("chills", "cough"),
+            'does not contain "chills", "cough": ask',
+        ),
+        (  # what no space separates is one word
+            "患者出现胸痛和呼吸困难",
+            "患者出现发热。胸片正常。",
+            ("胸痛和呼吸困难",),
+            'does not contain "胸痛和呼吸困难": ask',
+        ),
     ],
 )
 def test_words_that_stand_elsewhere_are_not_said_to_be_missing(
     term: str, summary: str, missing: tuple[str, ...], said: str
 ) -> None:
-    (miss,) = diagnose(Expectations((), (), (term,)), Output((), summary, ()), f"She had or {term}.").misses
+    (miss,) = diagnose(Expectations((), (), (term,)), Output((), summary, ()), f"She had: {term}.").misses
     assert (miss.verdict, miss.missing_words) == ("prompt", missing)
     assert said in reason(miss, None)
 
