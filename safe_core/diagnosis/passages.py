@@ -148,7 +148,13 @@ def nearest(term: Term, where: Sentences, most: int) -> list[Match]:
         for sentence in islice(where.holding.get(key, ()), max(0, most - len(candidates))):
             candidates[sentence.number] = sentence
     matches = [match for sentence in candidates.values() if (match := _match(term, sentence))]
-    return sorted(matches, key=lambda match: (-match.share, match.last - match.first, match.sentence.number))
+    return sorted(matches, key=_remoteness)
+
+
+def _remoteness(match: Match) -> tuple[float, int, int, int]:
+    """Order matches: the most of the term, the fewest other words, the most of its small words, the first sentence."""
+    own = sum(item.key in match.term.worth for item in match.window)
+    return -match.share, len(match.window) - own, -own, match.sentence.number
 
 
 def _match(term: Term, sentence: Sentence) -> Match | None:

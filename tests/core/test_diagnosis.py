@@ -1,5 +1,6 @@
 """The parts of a diagnosis: words, values, negation and doubt, passages, and the order of the rules."""
 
+from dataclasses import replace
 from time import process_time
 from typing import get_args
 
@@ -701,3 +702,12 @@ def test_letters_that_grow_when_lowered_are_counted_once_and_not_for_each_term()
     assert len(occurrences) == len(terms)
     assert [text[each.passage.start : each.passage.end] for each in occurrences] == list(terms)
     assert process_time() - started < 5  # of processor time; one count takes a fraction of one, 400 take ten
+
+
+def test_of_two_places_that_say_all_of_it_the_one_with_more_of_its_small_words_is_shown() -> None:
+    term = "the delay was due to preoperative clearance"
+    output = Output(("delay was due to preoperative clearance",), "Delay due to preoperative clearance.")
+    for each in (output, replace(output, signals=(output.summary,), summary=output.signals[0])):
+        (miss,) = diagnose(Expectations((term,)), each, None).misses
+        assert miss.passage is not None
+        assert miss.passage.field == ("signals" if each is output else "summary")
