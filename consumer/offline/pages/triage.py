@@ -32,7 +32,8 @@ IF_ALL_WORK: Final = (
 )
 STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
 LOOKED_AT: Final = (
-    "What safe explain blames on a term, and no phrase can safely replace, is among those to be looked at."
+    'Terms that have the verdict "term" in safe explain, but that no phrase can replace safely, are listed last, for a '
+    "person to look at."
 )
 NOT_JUDGED: Final = "What an output says besides these terms is not judged."
 
