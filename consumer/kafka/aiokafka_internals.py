@@ -465,6 +465,12 @@ def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
     return bool(consumer._coordinator._coordination_task.done())
 
 
+def drop_connections(consumer: AIOKafkaConsumer) -> None:
+    """Close the connections that a consumer still has because its `stop()` was cut off before it came to them."""
+    for connection in list(consumer._client._conns.values()):
+        connection.close()
+
+
 def note_lost_connections(producer: AIOKafkaProducer, note: Callable[[], None]) -> None:
     """Call `note` whenever one of the producer's connections is closed, from either end."""
     client: Any = producer.client

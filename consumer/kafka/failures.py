@@ -17,7 +17,7 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.aiokafka_internals import UnknownVersion, forget
+from consumer.kafka.aiokafka_internals import UnknownVersion, drop_connections, forget
 from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
 
 T = TypeVar("T")
@@ -72,6 +72,12 @@ async def answered(call: Awaitable[T], about: str, seconds: float = CALL_SECONDS
     with translating(about):
         async with asyncio.timeout(seconds):
             return await call
+
+
+async def stopped(consumer: Any, seconds: float) -> None:
+    """Stop a consumer; does not wait longer than this for a broker that does not answer, and leaves no connection."""
+    await closed(consumer.stop(), seconds)
+    drop_connections(consumer)
 
 
 async def closed(closing: Awaitable[Any], seconds: float) -> None:

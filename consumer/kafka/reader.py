@@ -20,7 +20,7 @@ from consumer.errors import Fatal, Transient
 from consumer.kafka.aiokafka_internals import position_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
-from consumer.kafka.failures import CALL_SECONDS, answered, closed, translating
+from consumer.kafka.failures import CALL_SECONDS, answered, stopped, translating
 from consumer.wire.record import Record
 
 SLICE_RECORDS = 500
@@ -63,7 +63,7 @@ async def _started(consumer: Any, about: str = "the brokers") -> AsyncIterator[A
         await answered(consumer.start(), about)
         yield consumer
     finally:
-        await closed(consumer.stop(), 2.0)
+        await stopped(consumer, 2.0)
 
 
 async def _slices(

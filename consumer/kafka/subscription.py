@@ -19,7 +19,7 @@ from consumer.errors import SafeError, Transient
 from consumer.kafka import aiokafka_internals
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
-from consumer.kafka.failures import FAILURES, answered, closed, translated
+from consumer.kafka.failures import FAILURES, answered, stopped, translated
 from consumer.kafka.group_offsets import Committed, GroupOffsets
 from consumer.wire.record import Record
 
@@ -156,7 +156,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     async def stop(self, deadline_seconds: float) -> None:
         """Leave the group; does not wait longer than this for a broker that does not answer."""
-        await closed(self._consumer.stop(), deadline_seconds)  # the session timeout does the same, later
+        await stopped(self._consumer, deadline_seconds)  # the session timeout does the same, later
 
     @property
     def is_broken(self) -> bool:

@@ -10,7 +10,7 @@ from consumer.errors import Transient
 from consumer.kafka.aiokafka_internals import position_of
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import answered, closed, translating
+from consumer.kafka.failures import answered, stopped, translating
 from consumer.kafka.reader import POLL_MS, SLICE_RECORDS, client
 from consumer.wire.record import Record
 
@@ -116,8 +116,8 @@ class _Clients:
 
     async def stop(self) -> None:
         await self.cluster.stop()
-        await closed(self.reader.stop(), 2.0)
-        await closed(self.asker.stop(), 2.0)
+        await stopped(self.reader, 2.0)
+        await stopped(self.asker, 2.0)
 
 
 def _is_at_the_stable_end(reader: AIOKafkaConsumer, where: TopicPartition) -> bool:

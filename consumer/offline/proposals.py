@@ -87,7 +87,7 @@ class ProposedCase:
         self.proposals = [*terms, *self._prompts(), *self._others({(each.criterion, each.term) for each in terms})]
 
     def words_at(self, passage: Passage) -> str:
-        """Give the words of the output at a passage; whoever shows them must have been asked to."""
+        """Give the words of the output at a passage, to be shown only where the user asked for text of outputs."""
         return text_of(self._explanation.output, passage)
 
     def decided(self, proposal: Proposal) -> str:

@@ -21,6 +21,7 @@ from aiokafka import conn as conn_module
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import Fetcher, FetchResult
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
@@ -49,6 +50,7 @@ from consumer.kafka.aiokafka_internals import (
     position_of,
 )
 from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge, Decompression, UndecodableBatch
+from consumer.kafka.subscription import Subscription
 from tests.support.batches import CODECS as BATCH_CODECS
 from tests.support.batches import Codec, encode_batch, with_codec_number
 from tests.support.outside import Outgoing
@@ -241,6 +243,27 @@ async def test_an_assignment_counts_from_when_it_was_asked_for(consumer: Any) ->
     assert await coordinator._send_req(SyncGroupRequest("g", 1, "me", None, [])) == "answer"
     assert len(heard) == 1
     assert heard[0] <= sent[-1][1], "frozen before it reads the answer, the member would take it for fresh"
+
+
+async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection(consumer: Any) -> None:
+    class Connection:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    async def never_answered() -> None:
+        await asyncio.Event().wait()  # as when a broker is asked to let a member leave, and does not answer
+
+    assert not inspect.iscoroutinefunction(AIOKafkaConnection.close), "it closes at once"
+    connections = [Connection(), Connection()]
+    subscription: Any = Subscription.__new__(Subscription)
+    subscription._consumer = consumer
+    consumer.stop = never_answered
+    consumer._client._conns = dict(enumerate(connections))
+    await subscription.stop(0.01)
+    assert [each.closed for each in connections] == [True, True]
+    consumer._client._conns = {}
 
 
 async def test_the_link_to_the_coordinator_is_one_connection_apart_from_heartbeats(consumer: Any) -> None:

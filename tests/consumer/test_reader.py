@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ class Log:
     sought: list[int] = field(default_factory=list)
     options: Mapping[str, Any] = field(default_factory=dict)
     stopped: bool = False
+    _client: Any = field(default_factory=lambda: SimpleNamespace(_conns={}))
 
     async def start(self) -> None:
         """Nobody to connect to."""
