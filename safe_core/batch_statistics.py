@@ -6,7 +6,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Self
 
-from safe_core.case_row import CaseRow, Kind
+from safe_core.case_row import CaseRow, SharedFields
 from safe_core.exact import exact_mean, units
 from safe_core.lowest import LowestNames
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
@@ -45,12 +45,12 @@ class Tally:
 
     def move(self, row: CaseRow, step: int) -> None:
         """Count a row in (step 1) or out (step -1)."""
-        kind = row.kind
+        shared = row.shared
         first = not self.cases
         self.cases += step
-        self.labels[kind.label] += step
+        self.labels[shared.label] += step
         cr, ah, ac = self.passed
-        passed = kind.passed
+        passed = shared.passed
         self.passed = (cr + step * passed[0], ah + step * passed[1], ac + step * passed[2])
         more = _signed_units(row.scores, step)
         if first:  # whole numbers of a thousand bits, which other batches have too
@@ -60,7 +60,7 @@ class Tally:
 
     def replace(self, old: CaseRow, new: CaseRow) -> None:
         """Count a row out and its successor in."""
-        before, after = old.kind, new.kind
+        before, after = old.shared, new.shared
         if before.label != after.label:
             self.labels[before.label] -= 1
             self.labels[after.label] += 1
@@ -193,7 +193,7 @@ class Aggregates:
             if new is not None:
                 self.move(new, 1)
             return
-        before, after = old.kind, new.kind
+        before, after = old.shared, new.shared
         if before.archetype != after.archetype:
             self._move_counts(old, -1)
             self._move_counts(new, 1)
@@ -201,8 +201,8 @@ class Aggregates:
             self.total.replace(old, new)
             self._replace_in_archetype(old, new)
             if _besides_the_label(before) != _besides_the_label(after):
-                self._move_kind(before, -1)
-                self._move_kind(after, 1)
+                self._move_shared(before, -1)
+                self._move_shared(after, 1)
         if not old.has_details_of(new):
             self._move_terms(old, -1)
             self._move_terms(new, 1)
@@ -210,16 +210,16 @@ class Aggregates:
     def _move_counts(self, row: CaseRow, step: int) -> None:
         self.total.move(row, step)
         self._move_in_archetype(row, step)
-        self._move_kind(row.kind, step)
+        self._move_shared(row.shared, step)
 
-    def _move_kind(self, kind: Kind, step: int) -> None:
-        self.fingerprints.move(kind.fingerprint, step)
-        if kind.empty_output:
+    def _move_shared(self, shared: SharedFields, step: int) -> None:
+        self.fingerprints.move(shared.fingerprint, step)
+        if shared.empty_output:
             self.empty_outputs += step
-        if kind.input_matches is False:
+        if shared.input_matches is False:
             self.input_mismatches += step
-        if True in kind.vacuous:
-            for position, vacuous in enumerate((*kind.vacuous, all(kind.vacuous))):
+        if True in shared.vacuous:
+            for position, vacuous in enumerate((*shared.vacuous, all(shared.vacuous))):
                 self.vacuous[position] += step * vacuous
 
     def _move_terms(self, row: CaseRow, step: int) -> None:
@@ -230,7 +230,7 @@ class Aggregates:
             self.ac_misses.move(details.ac_missing, step)
 
     def _move_in_archetype(self, row: CaseRow, step: int) -> None:
-        name = row.kind.archetype or UNKNOWN_ARCHETYPE
+        name = row.shared.archetype or UNKNOWN_ARCHETYPE
         tally = self.archetypes.get(name)
         if tally is None:
             tally = self.archetypes[name] = Tally()
@@ -241,7 +241,7 @@ class Aggregates:
             del self.archetypes[name], self.archetype_cases[name]
 
     def _replace_in_archetype(self, old: CaseRow, new: CaseRow) -> None:
-        name = new.kind.archetype or UNKNOWN_ARCHETYPE
+        name = new.shared.archetype or UNKNOWN_ARCHETYPE
         tally = self.archetypes[name]
         tally.replace(old, new)
         self.archetype_cases[name] = tally.cases, tally.labels["Pass"]
@@ -257,13 +257,13 @@ class Standing:
         self.runs = _Counts()
         self.expected = 0
         for row in rows:
-            self.move(row.kind, 1)
+            self.move(row.shared, 1)
 
-    def move(self, kind: Kind, step: int) -> None:
+    def move(self, shared: SharedFields, step: int) -> None:
         """Count a row of this kind in (step 1) or out (step -1)."""
-        self.labels[kind.label] += step
-        self.runs.move(kind.run_id or "", step)
-        if kind.expected:
+        self.labels[shared.label] += step
+        self.runs.move(shared.run_id or "", step)
+        if shared.expected:
             self.expected += step
 
 

@@ -22,7 +22,7 @@ _LOWEST = 2**63
 _MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
 
 
-class Kind(NamedTuple):
+class SharedFields(NamedTuple):
     """What many rows of a batch have in common, kept once for all of them."""
 
     archetype: str | None
@@ -50,7 +50,7 @@ class _Pool(Remembered[T, T]):
 
 
 # One pool for each type: a Terms of (1, 1, 1) equals a Passed of (True, True, True).
-_KINDS: _Pool[Kind] = _Pool()
+_SHARED: _Pool[SharedFields] = _Pool()
 _SCORES: _Pool[Scores] = _Pool()
 _TERMS: _Pool[Terms] = _Pool()
 _DETAILS: _Pool[bytes] = _Pool()
@@ -60,7 +60,7 @@ _DETAILS: _Pool[bytes] = _Pool()
 class CaseRow:
     """What the fold keeps of one case, compact, and never changed; made by CaseRow.of()."""
 
-    kind: Kind
+    shared: SharedFields
     scores: Scores
     terms: Terms
     _version: bytes
@@ -84,19 +84,19 @@ class CaseRow:
 
         Raises ValueError for a version whose numbers do not fit 64 bits.
         """
-        kind = Kind(
+        shared = SharedFields(
             archetype, run_id, fingerprint, expected,
             case.label, case.passed, case.vacuous, case.empty_output, input_matches,
         )  # fmt: skip
         packed = _packed(version)
         details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
         return cls(
-            _KINDS.share(kind), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
+            _SHARED.share(shared), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
         )
 
     def of_version(self, version: Version) -> Self:
         """Give the same row of another version; raises ValueError as of() does."""
-        return type(self)(self.kind, self.scores, self.terms, _packed(version), self._details)
+        return type(self)(self.shared, self.scores, self.terms, _packed(version), self._details)
 
     @property
     def version(self) -> Version:
@@ -117,31 +117,31 @@ class CaseRow:
 
     @property
     def archetype(self) -> str | None:
-        return self.kind.archetype
+        return self.shared.archetype
 
     @property
     def run_id(self) -> str | None:
-        return self.kind.run_id
+        return self.shared.run_id
 
     @property
     def label(self) -> Label:
-        return self.kind.label
+        return self.shared.label
 
     @property
     def passed(self) -> Passed:
-        return self.kind.passed
+        return self.shared.passed
 
     @property
     def vacuous(self) -> Vacuous:
-        return self.kind.vacuous
+        return self.shared.vacuous
 
     @property
     def empty_output(self) -> bool:
-        return self.kind.empty_output
+        return self.shared.empty_output
 
     @property
     def input_matches(self) -> bool | None:
-        return self.kind.input_matches
+        return self.shared.input_matches
 
 
 def _packed(version: Version) -> bytes:

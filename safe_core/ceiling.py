@@ -48,7 +48,7 @@ class Ceiling(NamedTuple):
         stated = (document.get(name) for name in _COUNTS)
         counts = [each for each in stated if isinstance(each, int) and not isinstance(each, bool) and each >= 0]
         if len(counts) != len(_COUNTS):
-            raise InvalidCeiling("a count is missing or no count")
+            raise InvalidCeiling("a count is missing, or is not a whole number from 0 up")
         found = cls(*counts)
         copied = found.passes + found.reviews + found.fails
         if copied + found.without_narrative != found.cases or found.not_in_narrative > found.terms:

@@ -45,7 +45,8 @@ class LatestResults:
     def offer(self, test_id: str, row: CaseRow) -> bool:
         """Let a row count for its test case, unless a later one does; True if it counts (contract.md, "Latest result").
 
-        Of two rows of the very same source, the one offered later stands.
+        Which of two rows is later, `case_row.Version` says. Of two rows of the very same source, the one offered later
+        stands.
         """
         before = self._rows.get(test_id)
         if before is not None and row.is_older_than(before):
@@ -66,11 +67,11 @@ class LatestResults:
                 self._standing = Standing(self._rows.values())
                 self._aggregates = Aggregates.over(self._rows.values())
             return
-        if before is None or after is None or before.kind is not after.kind:
+        if before is None or after is None or before.shared is not after.shared:
             if before is not None:
-                standing.move(before.kind, -1)
+                standing.move(before.shared, -1)
             if after is not None:
-                standing.move(after.kind, 1)
+                standing.move(after.shared, 1)
         if test_id not in self._moved:
             self._moved[test_id] = before
             if len(self._moved) > _MOST_MOVED:

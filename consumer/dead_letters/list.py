@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from consumer.dead_letters.selection import Selection
 from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
+from consumer.exit_codes import EXIT_OK
 from consumer.kafka.reader import TopicScan
 from consumer.settings import Settings
 from consumer.terminal import print_message
@@ -65,7 +66,7 @@ async def list_letters(settings: Settings, request: ListRequest) -> int:
     """List the topic as it is now and return the exit code, 0; raises ConfigurationError, Transient or Fatal."""
     async with dead_letter_topic(settings) as topic:
         await print_letters(topic, request, source_width=len(settings.input_topic) + _NUMBERS_WIDTH)
-    return 0
+    return EXIT_OK
 
 
 async def print_letters(topic: TopicScan, request: ListRequest, *, source_width: int) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from consumer.dead_letters.selection import Selection
 from consumer.dead_letters.targets import Targets
 from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
+from consumer.exit_codes import EXIT_FAIL, EXIT_OK
 from consumer.kafka.connection import Connection
 from consumer.kafka.publisher import Refused, Republisher, republishing
 from consumer.kafka.reader import TopicScan, read_record
@@ -212,7 +213,7 @@ class Replay:
         where = f" to {' and '.join(outcome.topics)}" if outcome.topics else ""
         verb = "would replay" if is_dry_run else "replayed"
         print(f"{verb} {done} of {count_of(outcome.chosen, 'dead letter')}{where}", file=sys.stderr)
-        return 1 if outcome.failed or missing else 0
+        return EXIT_FAIL if outcome.failed or missing else EXIT_OK
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from consumer.dead_letters.list import ListFormat, as_document
 from consumer.dead_letters.selection import Selection
 from consumer.dead_letters.topic import ForeignRecords, chosen_letters, dead_letter_topic
 from consumer.errors import ConfigurationError
+from consumer.exit_codes import EXIT_OK
 from consumer.kafka.reader import TopicScan
 from consumer.settings import Settings
 from consumer.terminal import print_json
@@ -45,7 +46,7 @@ async def show_letter(settings: Settings, request: ShowRequest) -> int:
             "retention has removed it, or it never existed"
         )
     print_letter(letter, request)
-    return 0
+    return EXIT_OK
 
 
 def print_letter(letter: Letter, request: ShowRequest) -> None:

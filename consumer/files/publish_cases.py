@@ -14,6 +14,7 @@ import orjson
 from rich.console import Console
 
 from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.exit_codes import EXIT_OK
 from consumer.expectations.cases import ConflictingCases, Row, rows_of
 from consumer.expectations.folder import SUFFIX
 from consumer.expectations.topic import Table
@@ -279,7 +280,7 @@ async def publish_cases(
     except Transient as error:
         raise Fatal(f"cannot publish to {spec.name}: {error}") from error
     message_console().print(summary_line(plan, changes, spec.name, dry_run=dry_run))
-    return 0
+    return EXIT_OK
 
 
 async def send_changes(

@@ -14,6 +14,7 @@ import orjson
 from rich.console import Console
 
 from consumer.errors import ConfigurationError, Poison
+from consumer.exit_codes import EXIT_OK
 from consumer.expectations.cases import as_one
 from consumer.files.batches import (
     Batches,
@@ -318,7 +319,7 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
         )
         raise
     console.print(summary_line(planned, settings.input_topic))
-    return 0
+    return EXIT_OK
 
 
 def failed_line(test_ids: Sequence[str]) -> str:

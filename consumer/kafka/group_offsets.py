@@ -144,7 +144,7 @@ class GroupOffsets:
         )
         codes = [code for _topic, partitions in response.topics for _partition, code in partitions]
         if len(codes) != 1:
-            raise UnknownTopicOrPartitionError("the answer does not have the witness")
+            raise UnknownTopicOrPartitionError("the answer does not name the partition that was committed")
         _raise_for(codes[0])
 
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, Self
 from typing_extensions import override
 
 from consumer.errors import ConfigurationError, Fatal, Poison, Transient
+from consumer.exit_codes import EXIT_OK
 from consumer.expectations.folder import FolderIndex, list_folder
 from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
@@ -92,7 +93,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         _print(explained, request)
     else:
         print(written(explained, request.format, include_text=request.include_text), end="")
-    return 0
+    return EXIT_OK
 
 
 def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
@@ -193,7 +194,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     doubtful = doubtful_hits(event.output, None if row.input_matches is False else narrative, row.details)
     case = CaseLine(event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful)
     print_explanation(case, explanation, result_console())
-    return 0
+    return EXIT_OK
 
 
 async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:

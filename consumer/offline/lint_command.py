@@ -3,6 +3,7 @@
 import sys
 from typing import Literal
 
+from consumer.exit_codes import CODE_OF_GATE
 from consumer.offline.lint_files import LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, print_table
 from consumer.terminal import print_json, print_message, result_console
@@ -36,4 +37,4 @@ def lint_command(
         print_json(lint.document())
     else:
         print_table(lint, result_console())
-    return 0 if fail_on == "never" or lint.passes(fail_on) else 1
+    return CODE_OF_GATE[fail_on == "never" or lint.passes(fail_on)]

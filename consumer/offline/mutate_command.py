@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from consumer.exit_codes import EXIT_OK
 from consumer.offline.mutate import mutate
 from consumer.offline.pages.console_layout import Layout
 from consumer.offline.pages.mutants import table
@@ -28,4 +29,4 @@ def mutate_command(
     else:
         layout = Layout.of(result_console())
         layout.print(table(mutation, layout, with_caught=with_caught))
-    return 0
+    return EXIT_OK

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from consumer.errors import ConfigurationError
+from consumer.exit_codes import EXIT_OK
 from consumer.expectations.folder import SUFFIX
 from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, usable_batches
 from consumer.files.outputs import OutputFile, open_outputs, output_files
@@ -44,7 +45,7 @@ def triage_command(
         replaced = sum(map(len, found.changes.values()))
         print_message(f"wrote {count_of(len(written), 'file')} to {write_to}: {count_of(replaced, 'term')} replaced")
     give(asked, lambda each: RENDERED[each](found), headline(found))
-    return 0
+    return EXIT_OK
 
 
 # --- batch files with replaced terms ----------------------------------------------------------------------------------

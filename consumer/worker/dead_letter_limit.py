@@ -11,29 +11,29 @@ FEWEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class PoisonLimits:
+class DeadLetterLimits:
     """The limits, None for none: `run` dead letters in a row, and a `share` of the last WINDOW records."""
 
     run: int | None = None
     share: float | None = None
 
 
-class PoisonWatch:
+class DeadLetterWatch:
     """Counts the dead letters among the records of one partition; records that are ignored do not count.
 
     A slice is counted on a copy, which replaces the original once the slice is committed.
     """
 
-    def __init__(self, limits: PoisonLimits) -> None:
+    def __init__(self, limits: DeadLetterLimits) -> None:
         self._limits = limits
-        self._limited = limits != PoisonLimits()
+        self._limited = limits != DeadLetterLimits()
         self._run = 0
         self._recent: deque[bool] = deque(maxlen=WINDOW)
         self._dead_letters = 0
 
-    def copy(self) -> "PoisonWatch":
+    def copy(self) -> "DeadLetterWatch":
         """Another one with the same counts."""
-        other = PoisonWatch(self._limits)
+        other = DeadLetterWatch(self._limits)
         other._run, other._recent, other._dead_letters = self._run, self._recent.copy(), self._dead_letters
         return other
 

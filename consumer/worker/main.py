@@ -37,8 +37,9 @@ from consumer.wire.input_event import InputRules
 from consumer.wire.times import now_ms
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
-from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
+from consumer.worker.event_waits import unless
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
@@ -51,7 +52,6 @@ from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.topic_watch import TopicWatch
-from consumer.worker.waiting import unless
 
 _log = structlog.get_logger("safe.worker")
 
@@ -247,7 +247,7 @@ class Worker:
             scored_topic=settings.scored_topic,
             scored_partitions=verified.partitions["scored"],
             dead_letters=self._dead_letters(verified),
-            poison_limits=PoisonLimits(settings.poison_run_limit, settings.poison_share_limit),
+            dead_letter_limits=DeadLetterLimits(settings.poison_run_limit, settings.poison_share_limit),
         )
         memory = ScoringMemory(scorer.policy)
         # Partitions that are added later are read from their earliest record.

@@ -42,11 +42,11 @@ from consumer.kafka.subscription import Fetched, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 from consumer.worker.buffer import Buffer, Shares
+from consumer.worker.event_waits import wait_until
 from consumer.worker.partition_condition import PartitionCondition
 from consumer.worker.repeated_fences import FenceWatch
 from consumer.worker.role import PartitionLogic, Role
 from consumer.worker.slice_size import SliceSize
-from consumer.worker.waiting import wait_until
 
 _log = structlog.get_logger("safe.stage")
 

@@ -15,9 +15,9 @@ from consumer.backoff import Backoff
 from consumer.errors import Fatal, Transient
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.worker.buffer import Shares
+from consumer.worker.event_waits import wait_until
 from consumer.worker.partition_loop import LOOK_AGAIN_SECONDS, PartitionLoop
 from consumer.worker.role import Role
-from consumer.worker.waiting import wait_until
 
 _log = structlog.get_logger("safe.stage")
 

@@ -26,11 +26,11 @@ from consumer.wire.keys import batch_key, case_key
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
 from consumer.wire.trace_headers import caused_by, traced
-from consumer.worker.dead_letter_limit import PoisonLimits, PoisonWatch
+from consumer.worker.dead_letter_limit import DeadLetterLimits, DeadLetterWatch
 from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
+from consumer.worker.event_waits import unless
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
-from consumer.worker.waiting import unless
 from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by
 
 _LARGE_BYTES = 64 * 1024
@@ -55,7 +55,7 @@ class ScorerSettings:
     scored_topic: str
     scored_partitions: int
     dead_letters: DeadLetterTopic
-    poison_limits: PoisonLimits
+    dead_letter_limits: DeadLetterLimits
 
 
 _Decoded = InputEvent | Poison | None
@@ -93,7 +93,7 @@ class ScorerPartition:
         self._missing_since: dict[tuple[str, str], float] = {}
         self._most_records = _ALL
         self._hidden = asyncio.Event()
-        self._watch = self._trial_watch = PoisonWatch(settings.poison_limits)
+        self._watch = self._trial_watch = DeadLetterWatch(settings.dead_letter_limits)
         self._begun_at = inf
         self._scored_at = 0
         self._dead_letter_warning = RateLimitedWarning(

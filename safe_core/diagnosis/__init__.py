@@ -11,8 +11,8 @@ from safe_core.diagnosis.doubtful_hits import (
     doubtful_hits,
 )
 from safe_core.diagnosis.joined_text import JoinedText, occurrences
-from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
-from safe_core.diagnosis.model import (
+from safe_core.diagnosis.kind_rules import Evidence, Finding, decide
+from safe_core.diagnosis.misses import (
     KINDS,
     VERDICTS,
     AbsentWord,

@@ -1,6 +1,6 @@
 """Whether a sentence denies what stands at a place in it: a literal hit, a phrase or a single word.
 
-Where a whole term is compared with a passage, `denials_and_doubts.is_negated` is asked instead.
+Where a whole term is compared with a passage, `passage_claims.is_negated` is asked instead.
 
 A denial reaches forward or backward. Forward ("no", "denies", "did not"), the words between it and the place are read
 one after the other: a conjunction goes on, a comma only in a list, a preposition only after a word such as "evidence",
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from safe_core.diagnosis.denials_and_doubts import is_grammar
+from safe_core.diagnosis.passage_claims import is_grammar
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.word_lists.denial_words import NOT_WORDS
+from safe_core.diagnosis.word_lists.denial_words import DENYING_AMONG_OTHERS, FAILURES, NOT_WORDS, REFUSALS
 from safe_core.diagnosis.words import word_set
 
 _MOST_BETWEEN = 5  # words of content that a denial reaches over, from the last conjunction on
@@ -52,9 +52,7 @@ _PSEUDO = word_set(
 )
 """The words after which a denial denies no more than themselves: "no increase in pain", "did not document a rash"."""
 
-REFUSALS = word_set("refuse refused refuses refusing refusal decline declined declines declining")
-_FAILURES = word_set("fail failed fails failing failure")
-_VERBAL = NOT_WORDS | REFUSALS | _FAILURES | word_set("never unable inability")  # they deny verbs
+_VERBAL = NOT_WORDS | REFUSALS | FAILURES | word_set("never unable inability")  # they deny verbs
 _ASKING = word_set("denies denied denying deny without negative absence")  # a list after it needs no "or"
 _TAKING_BACK = word_set("absent denied excluded negative ruled lacking refused declined unlikely impossible withheld")
 _AFTER_TAKING_BACK = {"negative": word_set("for"), "ruled": word_set("out"), "rules": word_set("out")}
@@ -76,7 +74,7 @@ _ATTRIBUTE_ENDINGS = ("al", "ary", "ed", "ible", "ic", "ive", "ous")
 _HYPOTHETICAL = word_set("if unless whether should")
 
 
-_DENYING_AMONG = REFUSALS | _FAILURES | set(_AFTER_TAKING_BACK) | word_set("free rather instead unlikely excludes")
+_DENYING_AMONG = REFUSALS | FAILURES | set(_AFTER_TAKING_BACK) | DENYING_AMONG_OTHERS
 """The words that begin a denial among certain neighbours."""
 _DENYING = _DENYING_AMONG | _TAKING_BACK | _NOTHING
 
@@ -122,7 +120,7 @@ def _denies(place: Place, at: int) -> bool:
     item, after = place.items[at], place.folded(at + 1)
     if item.folded in _AFTER_TAKING_BACK:
         begins = after in _AFTER_TAKING_BACK[item.folded]
-    elif item.folded in _FAILURES:
+    elif item.folded in FAILURES:
         begins = after == "to"
     elif item.folded in REFUSALS:
         is_fall = after == "to" and at + 2 < len(place.items) and place.items[at + 2].value is not None

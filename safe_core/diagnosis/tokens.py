@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.denials_in_context import certainty_at, is_negation, may_claim, may_negate
+from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
 from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
 from safe_core.diagnosis.values.value_reader import may_begin_value, value_at
 from safe_core.diagnosis.values.value_types import Value

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import dropwhile, islice, takewhile
 from typing import Final, NamedTuple
 
-from safe_core.diagnosis.denial_scope import REFUSALS, Place, is_denied_at
-from safe_core.diagnosis.denials_and_doubts import is_lost
+from safe_core.diagnosis.denial_scope import Place, is_denied_at
+from safe_core.diagnosis.passage_claims import is_lost
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentence_index import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.word_lists.denial_words import PRIVATIONS
+from safe_core.diagnosis.word_lists.denial_words import PRIVATIONS, REFUSALS
 from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.word_lists.measures import MEASURES
 from safe_core.diagnosis.words import word_set

@@ -23,11 +23,11 @@ from consumer.settings import load
 from consumer.worker import health as health_module
 from consumer.worker import main as app_module
 from consumer.worker import startup_wait
+from consumer.worker.event_waits import unless
 from consumer.worker.main import Worker
 from consumer.worker.partition_condition import PartitionCondition
 from consumer.worker.partition_loop import PartitionLoop
 from consumer.worker.topic_watch import TopicWatch
-from consumer.worker.waiting import unless
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}

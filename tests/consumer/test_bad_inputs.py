@@ -15,7 +15,7 @@ from consumer.expectations.folder import FolderSource
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
-from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Policy
@@ -44,7 +44,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     dead_letters=DeadLetterTopic("dead", 4, 16 << 20, "safe-v0", "0.1.0"),
-    poison_limits=PoisonLimits(),
+    dead_letter_limits=DeadLetterLimits(),
 )
 
 

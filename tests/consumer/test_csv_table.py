@@ -52,7 +52,7 @@ def with_doubts(*hits: DoubtfulHit, expects: Expectations, output: Output) -> Sc
     """Give the run of one case, whose output was made from another narrative."""
     run = scored_run([Sample("T-1", expects, output)])
     row = run.cases[0].row
-    foreign = replace(row, kind=row.kind._replace(input_matches=False))
+    foreign = replace(row, shared=row.shared._replace(input_matches=False))
     return replace(run, cases=[replace(run.cases[0], doubtful=hits, row=foreign)])
 
 

@@ -95,7 +95,7 @@ def test_a_suite_counts_what_its_own_scores_do_not_say() -> None:
         ]
     )
     row = run.cases[1].row
-    foreign = replace(row, kind=row.kind._replace(input_matches=False))
+    foreign = replace(row, shared=row.shared._replace(input_matches=False))
     run = replace(run, cases=[run.cases[0], replace(run.cases[1], doubtful=(hit, hit), row=foreign), run.cases[2]])
     counts = ("input_mismatches", "doubtful_hits", "vacuous.CR", "vacuous.AH", "vacuous.AC", "vacuous.all")
     suites = ET.fromstring(render_junit(run).encode())  # noqa: S314 (it is our own)

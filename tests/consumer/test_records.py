@@ -279,7 +279,12 @@ def test_a_scored_record_comes_back_to_the_last_bit(
         5,
     )
     assert row.version == (event_time, 2, 41)
-    assert (row.archetype, row.run_id, row.kind.fingerprint, row.kind.expected) == (archetype, "r7", FINGERPRINT, True)
+    assert (row.archetype, row.run_id, row.shared.fingerprint, row.shared.expected) == (
+        archetype,
+        "r7",
+        FINGERPRINT,
+        True,
+    )
     assert [number.hex() for number in row.scores] == [number.hex() for number in case.scores]
     assert (row.details, row.terms, row.passed, row.vacuous) == (case.details, case.terms, case.passed, case.vacuous)
     assert (row.empty_output, row.label) == (case.empty_output, case.label)

@@ -30,7 +30,7 @@ from consumer.wire.input_event import InputRules
 from consumer.wire.scored_record import ScoredBy, decode_scored, row_of
 from consumer.worker import scorer as scorer_module
 from consumer.worker import scoring_memory
-from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Expectations, JudgedBy, Policy, judged_by, prepare
@@ -60,7 +60,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, GROUP, "0.1.0"),
-    poison_limits=PoisonLimits(),
+    dead_letter_limits=DeadLetterLimits(),
 )
 FOUND = FoundExpectations(
     prepare(Expectations(("fever", "sepsis", "shock"), ("blame",), ("antibiotics",))),
@@ -548,7 +548,7 @@ async def process(site: Site, records: Sequence[Fetched]) -> int:
 
 
 async def test_a_run_of_poison_stops_at_its_limit_and_goes_on_once_the_cause_is_mended() -> None:
-    site = Site(poison_limits=PoisonLimits(run=3))
+    site = Site(dead_letter_limits=DeadLetterLimits(run=3))
     late = event(test_id="late")
     assert await process(site, [RUBBISH, RUBBISH, event(), RUBBISH]) == 4  # an accepted record ends a run
     assert await process(site, [RUBBISH, RUBBISH, late, late]) == 2
@@ -561,7 +561,7 @@ async def test_a_run_of_poison_stops_at_its_limit_and_goes_on_once_the_cause_is_
 
 
 async def test_a_share_of_poison_stops_once_there_are_enough_records_to_tell() -> None:
-    site = Site(poison_limits=PoisonLimits(share=0.5))
+    site = Site(dead_letter_limits=DeadLetterLimits(share=0.5))
     assert await process(site, [RUBBISH] * 99) == 99
     assert await process(site, [event()] * 100) == 100
     assert await process(site, [RUBBISH] * 10) == 2  # 99 and 2 of 201 are more than half; one less is not
@@ -571,14 +571,14 @@ async def test_a_share_of_poison_stops_once_there_are_enough_records_to_tell() -
 
 
 async def test_what_was_never_committed_counts_for_no_limit() -> None:
-    site = Site(poison_limits=PoisonLimits(run=2))
+    site = Site(dead_letter_limits=DeadLetterLimits(run=2))
     for _ in range(3):
         assert await site.logic.process([RUBBISH, RUBBISH], Kept()) == 2
     assert await process(site, [RUBBISH, RUBBISH]) == 2
 
 
 async def test_what_is_ignored_neither_ends_a_run_nor_lengthens_it() -> None:
-    site = Site(poison_limits=PoisonLimits(run=2))
+    site = Site(dead_letter_limits=DeadLetterLimits(run=2))
     assert await process(site, [RUBBISH, Fetched(None), Fetched(None), RUBBISH, Fetched(None), RUBBISH]) == 5
 
 

@@ -128,7 +128,7 @@ def test_any_order_of_offers_replacements_and_removals_equals_the_oracle_to_the_
     for test_id, arrival in rows.items():
         row = fold.row(test_id)
         kept = {name: getattr(row, name) for name in arrival.case}
-        told = (row.version, row.archetype, row.run_id, row.kind.fingerprint, row.kind.expected)
+        told = (row.version, row.archetype, row.run_id, row.shared.fingerprint, row.shared.expected)
         assert kept == arrival.case
         assert told == (arrival.version, arrival.archetype, arrival.run_id, arrival.fingerprint, arrival.expected)
 

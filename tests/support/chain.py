@@ -17,7 +17,7 @@ from consumer.worker import aggregator as aggregator_module
 from consumer.worker import report_schedule
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
-from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
@@ -106,7 +106,9 @@ class Chain:
     ) -> None:
         letters = DeadLetterTopic("dead-letter", 1, 8 * 1024 * 1024, GROUP, "0.1.0")
         metrics = Metrics("0.1.0", policy.fingerprint)
-        scoring = ScorerSettings(GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, letters, PoisonLimits())
+        scoring = ScorerSettings(
+            GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, letters, DeadLetterLimits()
+        )
         self._folding = AggregatorSettings(
             group=GROUP,
             fingerprint=policy.fingerprint,

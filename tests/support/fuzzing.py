@@ -31,7 +31,7 @@ from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.keys import parts_of
 from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, encode_result, result_headers, row_of
-from consumer.worker.dead_letter_limit import PoisonLimits
+from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import InvalidBatch, LatestResults, Policy, parse_batch, prepare
@@ -65,7 +65,7 @@ SETTINGS = ScorerSettings(
     scored_topic="scored",
     scored_partitions=8,
     dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, "safe-v0", "0.1.0"),
-    poison_limits=PoisonLimits(),
+    dead_letter_limits=DeadLetterLimits(),
 )
 
 

@@ -1,4 +1,7 @@
-"""Words that deny, doubt or affirm; general and clinical English. `denials_in_context` reads them where they stand."""
+"""Words that deny, doubt or affirm; general and clinical English.
+
+`negation_words` decides whether one denies where it stands, `denial_scope` how far that reaches.
+"""
 
 from safe_core.diagnosis.words import by_spelling, word_set
 
@@ -12,6 +15,12 @@ DENIALS = word_set(
 NEGATIONS = NOT_WORDS | DENIALS | word_set("no none neither nor nil nobody nothing excluded")
 PRIVATIONS = word_set("loss lost missing deprived devoid")
 """They deny nothing by themselves, but may say what a denial says: "lack of", "loss of"."""
+REFUSALS = word_set("refuse refused refuses refusing refusal decline declined declines declining")
+FAILURES = word_set("fail failed fails failing failure")
+RULINGS = word_set("rule rules ruled ruling")
+"""They deny before "out": "ruled out"."""
+DENYING_AMONG_OTHERS = word_set("free rather instead unlikely excludes")
+"""They deny among certain words: "free of", "rather than"."""
 AFFIRMATIONS = word_set("positive presence admitted admits")
 """Their loss changes nothing, their opposite does."""
 

@@ -32,7 +32,7 @@ class Passage:
         if not 0 <= self.start <= self.end:
             raise ValueError("a passage ends before it starts")
         if (self.element is None) != (self.field == "summary"):
-            raise ValueError("the summary has no elements, the other fields have nothing else")
+            raise ValueError("element must be None for the summary, and a number for every other field")
 
 
 @dataclass(frozen=True, slots=True)

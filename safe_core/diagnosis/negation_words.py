@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from safe_core.diagnosis.values.number_words import NUMBER_WORDS
 from safe_core.diagnosis.values.unit_table import UNITS
-from safe_core.diagnosis.word_lists.denial_words import CERTAINTY_CLASSES, DENIALS, NEGATIONS, NOT_WORDS
+from safe_core.diagnosis.word_lists.denial_words import CERTAINTY_CLASSES, DENIALS, NEGATIONS, NOT_WORDS, RULINGS
 from safe_core.diagnosis.word_lists.grammar_words import CONNECTIVES
 from safe_core.diagnosis.words import Word, word_set
 
@@ -26,14 +26,13 @@ _UNNAMED = CONNECTIVES | NEGATIONS | word_set("early late first clinical physica
 _CONCERNS = word_set("concern concerns")
 _MODALS = word_set("may might")
 _WORRIED = word_set("expressed voiced family parent parents mother father patient relatives")
-_RULED = word_set("rule rules ruled ruling")
 _OUTSIDE = word_set("reach range date sight view stock use service control danger proportion")
 _UNTIL_WITHIN = 10  # words between "not" and the "until" that takes it back
 
 
 def may_negate(folded: str) -> bool:
     """Tell whether a word negates among some neighbours."""
-    return folded in _RULED or folded in NEGATIONS or folded == "out"
+    return folded in RULINGS or folded in NEGATIONS or folded == "out"
 
 
 def may_claim(folded: str) -> bool:
@@ -49,7 +48,7 @@ def is_negation(cut: Sequence[Word], at: int) -> bool:
     """
     folded, after = cut[at].folded, _folded(cut, at + 1)
     if folded not in NEGATIONS:
-        if folded in _RULED:
+        if folded in RULINGS:
             return after == "out"
         return _is_outside(cut, at) and not (at and _folded(cut, at - 1) in NOT_WORDS)
     if folded == "no":
