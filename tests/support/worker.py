@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.kafka_broker import PROJECT, free_port
 from tests.support.outside import Topics
+from tests.support.safe_process import SafeProcess, run_safe
 from tests.support.waiting import wait_until
 
 READY_SECONDS = 60.0
@@ -58,15 +59,23 @@ class Installation:
 
     def run(self, *arguments: str, folder: Path, timeout_seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
         """Run one `safe` command to its end and return what it said."""
-        return subprocess.run(
-            command_line(*arguments),
-            cwd=folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            check=False,
-        )
+        environment = self.environment()
+        if self.needs_an_interpreter:
+            return subprocess.run(
+                command_line(*arguments),
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=timeout_seconds,
+                check=False,
+            )
+        return run_safe(arguments, folder=folder, environment=environment, timeout_seconds=timeout_seconds)
+
+    @property
+    def needs_an_interpreter(self) -> bool:
+        """Whether a process of it cannot be forked: of other code, or told what Python and its libraries read."""
+        return self.checkout != PROJECT or any(not name.startswith("SAFE_V0_") for name in self.settings)
 
 
 def command_line(*arguments: str) -> list[str]:
@@ -84,14 +93,21 @@ class Worker:
         self._port = free_port()
         self._log = folder / f"{name}-{self._port}.log"
         environment = installation.environment() | {"SAFE_V0_HTTP_ADDRESS": f"127.0.0.1:{self._port}"}
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command_line("worker", "--role", role),
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+        arguments = ("worker", "--role", role)
+        self._process: subprocess.Popen[bytes] | SafeProcess
+        if installation.needs_an_interpreter:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    command_line(*arguments),
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+        else:
+            self._process = SafeProcess(
+                arguments, folder=folder, environment=environment, stdout=self._log, stderr=self._log
             )
 
     @property
