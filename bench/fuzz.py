@@ -44,7 +44,7 @@ POOL = 20_000
 INSTRUMENTED = (
     "consumer.wire.input_event",
     "consumer.worker.dead_letter_writing",
-    "consumer.expectations.cases",
+    "consumer.case_sources.cases",
     "consumer.wire.headers",
     "consumer.wire.scored_record",
     "consumer.worker.scorer",

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.throughput import bootstrap_servers
+from consumer.case_sources.folder import FolderSource, list_folder
+from consumer.case_sources.source import ExpectationsKey, ExpectationsSource
+from consumer.case_sources.topic import TopicSource
 from consumer.errors import Transient
-from consumer.expectations.folder import FolderSource, list_folder
-from consumer.expectations.source import ExpectationsKey, ExpectationsSource
-from consumer.expectations.topic import TopicSource
 from consumer.kafka.connection import Connection
 from consumer.kafka.patches import install_patches
 from consumer.kafka.table_reader import TableReader

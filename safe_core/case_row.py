@@ -1,23 +1,16 @@
 """What a batch keeps of one case, compact, and the `result` that is written from it."""
 
 import marshal
-import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Self, TypeVar
 
 from safe_core.expectations import Terms
 from safe_core.remembered import Remembered
+from safe_core.result_version import Version, is_older, packed_version, unpacked_version
 from safe_core.scoring import CaseScore, Details, Label, Passed, Scores, Vacuous
 
-Version = tuple[int, int, int]
-"""Event time in ms, source partition, source offset: the greater is the later result (contract.md, "Latest result")."""
-
 T = TypeVar("T")
-
-_VERSION = struct.Struct(">QQQ")
-_LOWEST = 2**63
-"""Added to each number of a version, so that packed versions compare as the versions do."""
 
 _MARSHAL_FORMAT = 2  # later formats may write equal values as different bytes, and equal details would be kept twice
 
@@ -88,7 +81,7 @@ class CaseRow:
             archetype, run_id, fingerprint, expected,
             case.label, case.passed, case.vacuous, case.empty_output, input_matches,
         )  # fmt: skip
-        packed = _packed(version)
+        packed = packed_version(version)
         details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
         return cls(
             _SHARED.share(shared), _SCORES.share(case.scores), _TERMS.share(case.terms), packed, _DETAILS.share(details)
@@ -96,16 +89,15 @@ class CaseRow:
 
     def of_version(self, version: Version) -> Self:
         """Give the same row of another version; raises ValueError as of() does."""
-        return type(self)(self.shared, self.scores, self.terms, _packed(version), self._details)
+        return type(self)(self.shared, self.scores, self.terms, packed_version(version), self._details)
 
     @property
     def version(self) -> Version:
-        event_time, partition, offset = _VERSION.unpack(self._version)
-        return event_time - _LOWEST, partition - _LOWEST, offset - _LOWEST
+        return unpacked_version(self._version)
 
     def is_older_than(self, other: Self) -> bool:
         """Tell whether the other one is the later result (contract.md, "Latest result")."""
-        return self._version < other._version
+        return is_older(self._version, other._version)
 
     @property
     def details(self) -> Details:
@@ -142,14 +134,6 @@ class CaseRow:
     @property
     def input_matches(self) -> bool | None:
         return self.shared.input_matches
-
-
-def _packed(version: Version) -> bytes:
-    event_time, partition, offset = version
-    try:
-        return _VERSION.pack(event_time + _LOWEST, partition + _LOWEST, offset + _LOWEST)
-    except struct.error as error:
-        raise ValueError("a version is three integers of 64 bits") from error
 
 
 @lru_cache(maxsize=4096)  # so that the terms that many batches count are kept once

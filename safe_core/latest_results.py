@@ -45,7 +45,7 @@ class LatestResults:
     def offer(self, test_id: str, row: CaseRow) -> bool:
         """Let a row count for its test case, unless a later one does; True if it counts (contract.md, "Latest result").
 
-        Which of two rows is later, `case_row.Version` says. Of two rows of the very same source, the one offered later
+        Which of two rows is later, `result_version` says. Of two rows of the very same source, the one offered later
         stands.
         """
         before = self._rows.get(test_id)

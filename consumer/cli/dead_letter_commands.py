@@ -93,7 +93,7 @@ def show_letter(
     return asyncio.run(showing.show_letter(loaded.settings, request))
 
 
-@dead_letters.command(cls=options.Once, short_help="Send dead letters to their topics again.")
+@dead_letters.command(cls=options.Once, short_help="Send dead letters back to the topics that they came from.")
 def replay(
     *,
     letters: options.Letters = None,
@@ -114,7 +114,9 @@ def replay(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Send dead letters to their topics again, once the cause is fixed: for example, the test case now exists.
+    """Send dead letters back to the topics that they came from.
+
+    Do this once the cause is fixed: for example, the test case now exists.
 
     Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice changes
     no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,

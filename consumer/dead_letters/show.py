@@ -33,7 +33,9 @@ class ShowRequest:
         if self.raw and not self.include_value:
             raise ConfigurationError("--raw writes the value, which may hold patient data: give --include-value too")
         if self.raw and self.format == "json":
-            raise ConfigurationError("--raw writes the value's bytes as they are, not JSON: leave one of them out")
+            raise ConfigurationError(
+                "--raw writes the value's bytes as they are, --format json writes JSON: give only one of the two"
+            )
 
 
 async def show_letter(settings: Settings, request: ShowRequest) -> int:

@@ -20,7 +20,7 @@ from consumer.settings import PREFIX
 _TERMINATE_SECONDS = 5.0
 _ASK_AGAIN_SECONDS = 0.05
 _ANSWER_SECONDS = 1.0
-_REMEDY = "install SAFE with its extra demo (in a checkout: make demo, or pip install '.[demo]')"
+_REMEDY = "install SAFE with its extra 'demo' (in a checkout: make demo, or pip install '.[demo]')"
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from consumer.case_sources.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
+from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
 from consumer.errors import ConfigurationError
-from consumer.expectations.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
-from consumer.expectations.folder import SUFFIX, list_folder, read_whole
 from consumer.files.outputs import Entry, is_own_report, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
 from consumer.text import named, visible

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import orjson
 from rich.console import Console
 
+from consumer.case_sources.cases import ConflictingCases, Row, rows_of
+from consumer.case_sources.folder import SUFFIX
+from consumer.case_sources.topic import Table
+from consumer.case_sources.topic_index import RECORD_BYTES, InvalidKey, record_key
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
-from consumer.expectations.cases import ConflictingCases, Row, rows_of
-from consumer.expectations.folder import SUFFIX
-from consumer.expectations.topic import Table
-from consumer.expectations.topic_index import RECORD_BYTES, InvalidKey, record_key
 from consumer.files.batches import batch_names, chosen, no_batch, read_document
 from consumer.files.repeated_keys import repeated_keys, repeated_keys_lines
 from consumer.kafka import transactional_ids

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import orjson
 from rich.console import Console
 
+from consumer.case_sources.cases import as_one
 from consumer.errors import ConfigurationError, Poison
 from consumer.exit_codes import EXIT_OK
-from consumer.expectations.cases import as_one
 from consumer.files.batches import (
     Batches,
     LoadedBatch,

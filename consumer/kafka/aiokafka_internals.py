@@ -34,9 +34,9 @@ from msgspec import Struct
 from typing_extensions import Buffer
 
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
+from consumer.kafka.non_utf8_header_names import TolerantBatch
 from consumer.kafka.protocol import TopicsMetadataRequest
 from consumer.kafka.reconnect_pause import Reconnects
-from consumer.kafka.tolerant_batch import TolerantBatch
 from consumer.wire.record import KafkaHeaders
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from consumer.case_sources.folder import DECISIONS_NAME
 from consumer.errors import ConfigurationError
-from consumer.expectations.folder import DECISIONS_NAME
 from consumer.offline.whole_files import write_whole
 from consumer.terminal import print_message
 from consumer.text import quoted, visible

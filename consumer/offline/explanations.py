@@ -15,7 +15,7 @@ from safe_core import EMPTY_OUTPUT, Label, Output
 from safe_core.ceiling import NarratedCase, ceiling
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, Verdict, miss_document
 
-FIELDS: Final = ("miss_verdicts", "kind_rules", "misses_not_in_narrative", "ceiling")
+FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""
 
 
@@ -63,7 +63,7 @@ def explained(
             if result["test_id"] in explanations
         ],
         "miss_verdicts": counts_by_verdict(misses),
-        "kind_rules": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
+        "miss_kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
         "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
         "ceiling": ceiling(narrated).document(),
     }

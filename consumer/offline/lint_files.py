@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from consumer.case_sources.folder import SUFFIX, list_folder
+from consumer.case_sources.source import ExpectationsKey
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.folder import SUFFIX, list_folder
-from consumer.expectations.source import ExpectationsKey
 from consumer.files.batches import Batches, chosen, load_batch, no_batch, read_document
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import is_own_report, open_all, readable, unusable

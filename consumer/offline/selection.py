@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
+from consumer.case_sources.cases import Row, as_one, case_or_poison, rows_of
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.cases import Row, as_one, case_or_poison, rows_of
 from consumer.files.batches import (
     Batches,
     LoadedBatch,

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from consumer.case_sources.folder import SUFFIX
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_OK
-from consumer.expectations.folder import SUFFIX
 from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, usable_batches
 from consumer.files.outputs import OutputFile, open_outputs, output_files
 from consumer.files.term_edits import EditedCase, Replacement, edited

@@ -25,7 +25,8 @@ from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold, encode_result, result_headers
+from consumer.wire.result_event import encode_result, result_headers
+from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold
 from consumer.wire.trace_headers import passed_on
 from consumer.worker.aggregator_state import AggregatorSettings, PartitionState
 from consumer.worker.dead_letter_writing import append_dead_letter

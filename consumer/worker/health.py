@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from consumer.expectations.source import ExpectationsSource
+from consumer.case_sources.source import ExpectationsSource
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
 from consumer.worker.poll_loop import PollLoop

@@ -15,13 +15,13 @@ from pathlib import Path
 import structlog
 
 from consumer import __version__
+from consumer.case_sources.case_client import HttpOptions
+from consumer.case_sources.folder import FolderSource
+from consumer.case_sources.http_source import HttpSource
+from consumer.case_sources.source import ExpectationsSource
+from consumer.case_sources.topic import TopicSource
 from consumer.errors import Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
-from consumer.expectations.case_client import HttpOptions
-from consumer.expectations.folder import FolderSource
-from consumer.expectations.http_source import HttpSource
-from consumer.expectations.source import ExpectationsSource
-from consumer.expectations.topic import TopicSource
 from consumer.kafka import transactional_ids
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection

@@ -43,7 +43,7 @@ from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.wire.record import Record
 from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.event_waits import wait_until
-from consumer.worker.partition_condition import PartitionCondition
+from consumer.worker.partition_troubles import PartitionTroubles
 from consumer.worker.repeated_fences import FenceWatch
 from consumer.worker.role import PartitionLogic, Role
 from consumer.worker.slice_size import SliceSize
@@ -103,7 +103,7 @@ class PartitionLoop:
         after: tuple["asyncio.Task[None]", ...],
     ) -> None:
         self.partition = partition
-        self.condition = PartitionCondition(role.name, role.topic, partition)
+        self.troubles = PartitionTroubles(role.name, role.topic, partition)
         self.quiet = asyncio.Event()
         """Set while no slice is in hand."""
         self.quiet.set()
@@ -140,7 +140,7 @@ class PartitionLoop:
     @property
     def is_fetched(self) -> bool:
         """Whether polls show where the partition ends."""
-        return self.is_serving and not self._buffer.paused and self.condition.unread is None
+        return self.is_serving and not self._buffer.paused and self.troubles.unread is None
 
     @property
     def lag(self) -> int | None:
@@ -167,15 +167,15 @@ class PartitionLoop:
         """Take what a poll returned, or note why it returns no more."""
         self._forget_beyond()
         if self.is_serving and fetched.unread is not None:
-            self.condition.note_unread(fetched.unread)
+            self.troubles.note_unread(fetched.unread)
         if not self.is_serving or fetched.next_offset <= self._buffer.fetched_to:
             return
-        self.condition.unread = self._beyond_since = None
+        self.troubles.unread = self._beyond_since = None
         self._buffer.add(fetched)
         if self._buffer.is_full and not self._buffer.paused:
             self._buffer.paused = True
             self._subscription.pause(self.partition)
-            if self.condition.trouble is not None:
+            if self.troubles.trouble is not None:
                 self._close_batch()
         self._woken.set()
 
@@ -190,19 +190,19 @@ class PartitionLoop:
             return 0.0
         now = self._beyond_at = time.monotonic()
         self._beyond_since = since = now if self._beyond_since is None else self._beyond_since
-        self.condition.note_unread(Transient(f"offset {offset} lies beyond the end of the log, {end}"))
+        self.troubles.note_unread(Transient(f"offset {offset} lies beyond the end of the log, {end}"))
         self._subscription.seek(self.partition, offset)
         return now - since
 
     def _forget_beyond(self) -> None:
         """A leader that knows its end by now answers normally, perhaps without any record."""
         if self._beyond_since is not None and time.monotonic() - self._beyond_at > _BEYOND_QUIET_SECONDS:
-            self.condition.unread = self._beyond_since = None
+            self.troubles.unread = self._beyond_since = None
 
     def jump(self, offset: int) -> None:
         """Go on at `offset`, past a gap in the log."""
         if self.is_serving:
-            self.condition.unread = None
+            self.troubles.unread = None
             self._buffer.fetched_to = offset
             self._subscription.seek(self.partition, offset)
 
@@ -261,7 +261,7 @@ class PartitionLoop:
             try:
                 answer = await question(self.partition)
             except OutOfGroup as error:
-                self.condition.trouble = str(error)  # no warning: rebalances are normal
+                self.troubles.trouble = str(error)  # no warning: rebalances are normal
             else:
                 # An answer from before a rebalance, or from before the process was frozen, is asked for again.
                 if self._granted.is_set() and self._subscription.heartbeat_is_fresh():
@@ -292,7 +292,7 @@ class PartitionLoop:
         self._subscription.seek(self.partition, held.position)
         self._subscription.resume(self.partition)
         self._enter(State.SERVING)
-        self.condition.note_attached()
+        self.troubles.note_attached()
         held.logic.show(visible=True)
 
     async def _let_go(self) -> None:
@@ -373,10 +373,10 @@ class PartitionLoop:
             except Transient as error:
                 if not self.is_serving:
                     return None
-                self.condition.is_proven = False
-                if self.condition.trouble is None and self._buffer.paused:
+                self.troubles.is_proven = False
+                if self.troubles.trouble is None and self._buffer.paused:
                     self._close_batch()
-                self.condition.note_waiting(error)
+                self.troubles.note_waiting(error)
                 self.quiet.set()
                 if not await self._served_for(self._backoff.next()):
                     return None
@@ -414,7 +414,7 @@ class PartitionLoop:
 
     def _prove(self) -> None:
         """The trouble is over: to take a partition up again proves nothing, to commit for it does."""
-        self.condition.note_served()
+        self.troubles.note_served()
         self._backoff.reset()
 
     # --- when something fails -----------------------------------------------------------------------------------------
@@ -433,11 +433,11 @@ class PartitionLoop:
             self._contradicted_since = None  # the minute counts only while the cluster answers
         if not isinstance(error, PartitionLost):
             self._fences.forget_refusal()  # a start without an answer may have raised the epoch
-            self.condition.note_waiting(error)
+            self.troubles.note_waiting(error)
             return
         if error.fenced and self._held is not None:
             self._fences.note_refusal(self._held.writer.epoch)
-        self.condition.note_lost(error)
+        self.troubles.note_lost(error)
 
 
 def _remedy(records: Sequence[Record]) -> str:

@@ -278,7 +278,7 @@ class PollLoop:
         return polling + [
             f"{self.role.name}: partition {partition} of {self.role.topic}: {trouble}"
             for partition, runner in sorted(self.runners.items())
-            for trouble in runner.condition.troubles
+            for trouble in runner.troubles.told
         ]
 
     def _note_waits(self) -> None:
@@ -287,7 +287,7 @@ class PollLoop:
         self._waiting_since = {
             partition: self._waiting_since.get(partition, now)
             for partition, runner in self.runners.items()
-            if runner.condition.troubles or partition in self.leaderless
+            if runner.troubles.told or partition in self.leaderless
         }
 
     def waiting_seconds(self) -> dict[int, float]:

@@ -3,16 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.doubtful_hits import (
-    DOUBTFUL_KINDS,
-    DoubtfulHit,
-    DoubtfulKind,
-    doubtful_document,
-    doubtful_hits,
-)
-from safe_core.diagnosis.joined_text import JoinedText, occurrences
-from safe_core.diagnosis.kind_rules import Evidence, Finding, decide
-from safe_core.diagnosis.misses import (
+from safe_core.diagnosis.diagnosis_types import (
     KINDS,
     VERDICTS,
     AbsentWord,
@@ -25,6 +16,15 @@ from safe_core.diagnosis.misses import (
     Verdict,
     miss_document,
 )
+from safe_core.diagnosis.doubtful_hits import (
+    DOUBTFUL_KINDS,
+    DoubtfulHit,
+    DoubtfulKind,
+    doubtful_document,
+    doubtful_hits,
+)
+from safe_core.diagnosis.joined_text import JoinedText, occurrences
+from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
 from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
 from safe_core.diagnosis.sentence_index import Sentences

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from safe_core.diagnosis.comparison import MOST_TRIED
-from safe_core.diagnosis.passage_claims import doubts_beside, is_negated
+from safe_core.diagnosis.passage_denials import doubts_beside, is_negated
 from safe_core.diagnosis.passages import Match, nearest
 from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item

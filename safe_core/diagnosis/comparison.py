@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, dropwhile, islice, takewhile
 
-from safe_core.diagnosis.passage_claims import denials_beside, doubts, doubts_beside, is_grammar, is_negated
+from safe_core.diagnosis.passage_denials import denials_beside, doubts, doubts_beside, is_grammar, is_negated
 from safe_core.diagnosis.passages import Match, Term
 from safe_core.diagnosis.tokens import Item, Role
 from safe_core.diagnosis.word_lists.denial_words import PRIVATIONS

@@ -1,6 +1,6 @@
 """Whether a sentence denies what stands at a place in it: a literal hit, a phrase or a single word.
 
-Where a whole term is compared with a passage, `passage_claims.is_negated` is asked instead.
+Where a whole term is compared with a passage, `passage_denials.is_negated` is asked instead.
 
 A denial reaches forward or backward. Forward ("no", "denies", "did not"), the words between it and the place are read
 one after the other: a conjunction goes on, a comma only in a list, a preposition only after a word such as "evidence",
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from safe_core.diagnosis.passage_claims import is_grammar
+from safe_core.diagnosis.passage_denials import is_grammar
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.word_lists.denial_words import DENYING_AMONG_OTHERS, FAILURES, NOT_WORDS, REFUSALS
 from safe_core.diagnosis.words import word_set

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from safe_core.diagnosis.bound_values import clauses
 from safe_core.diagnosis.comparison import is_denied
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
+from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.joined_text import JoinedText
-from safe_core.diagnosis.misses import Passage
 from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, elements, texts_of
 from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.sentence_index import Sentences

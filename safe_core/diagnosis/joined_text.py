@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Literal
 
-from safe_core.diagnosis.misses import Occurrence, Passage
+from safe_core.diagnosis.diagnosis_types import Occurrence, Passage
 from safe_core.diagnosis.output_texts import READ_BY, OutputText
 from safe_core.matching_rule import normalise
 from safe_core.scoring import Details

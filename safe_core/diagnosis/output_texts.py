@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from safe_core.diagnosis.misses import Field, Passage
+from safe_core.diagnosis.diagnosis_types import Field, Passage
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import Folded, Word, run_together, words

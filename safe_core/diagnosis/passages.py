@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
-from safe_core.diagnosis.misses import Passage
+from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item, Reading, Role

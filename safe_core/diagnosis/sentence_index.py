@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from safe_core.diagnosis.denial_scope import may_deny
+from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.joined_text import JoinedText
-from safe_core.diagnosis.misses import Passage
 from safe_core.diagnosis.output_texts import Element
 from safe_core.diagnosis.tokens import Item, Reading
 from safe_core.diagnosis.words import Word, word_set

@@ -7,14 +7,14 @@ from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
 from safe_core.diagnosis.tokens import Item, is_state, item_at, role_and_key_anywhere
 from safe_core.diagnosis.values.number_words import has_number_words, with_numbers
 from safe_core.diagnosis.word_lists.abbreviations import SHORT_FORMS, STOPPED
-from safe_core.diagnosis.word_lists.equal_words import EQUAL_WORDS
+from safe_core.diagnosis.word_lists.exact_synonyms import EXACT_SYNONYMS
 from safe_core.diagnosis.word_lists.grammar_words import STATES
 from safe_core.diagnosis.words import Word
 
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _STOPPED_OR_HALF_DAY = STOPPED | {"a", "p"}  # "8 p. m." goes on
 _LONGEST_STOPPED = max(map(len, STOPPED)) + 1
-_SPELLED_OUT = EQUAL_WORDS | SHORT_FORMS
+_SPELLED_OUT = EXACT_SYNONYMS | SHORT_FORMS
 
 MAX_ITEMS = 256
 """Longer sentences are cut; no real one comes near."""

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_core.diagnosis.negation_words import certainty_at, is_negation, may_claim, may_negate
+from safe_core.diagnosis.denials_in_context import certainty_at, is_negation, may_claim, may_negate
 from safe_core.diagnosis.punctuation import PAUSE, SENTENCE_END
 from safe_core.diagnosis.values.value_reader import may_begin_value, value_at
 from safe_core.diagnosis.values.value_types import Value
 from safe_core.diagnosis.word_lists.abbreviations import ABBREVIATIONS
 from safe_core.diagnosis.word_lists.denial_words import AFFIRMATIONS, NEGATIONS
-from safe_core.diagnosis.word_lists.equal_words import EQUAL_PHRASES
+from safe_core.diagnosis.word_lists.exact_synonyms import SYNONYM_PHRASES
 from safe_core.diagnosis.word_lists.grammar_words import (
     CONNECTIVES,
     LEAD_IN_WORDS,
@@ -26,7 +26,7 @@ Role = Literal["connective", "lead-in", "relation", "affirmation", "negation", "
 
 _PAUSE_OR_END = re.compile(rf"{PAUSE.pattern}|{SENTENCE_END.pattern}")
 _AFTER_STATE = frozenset(("and", "but", "when", "since", "while"))
-_PHRASES = ABBREVIATIONS | EQUAL_PHRASES
+_PHRASES = ABBREVIATIONS | SYNONYM_PHRASES
 _ABBREVIATED_LENGTHS = lengths_by_first_word(_PHRASES)
 
 

@@ -5,7 +5,7 @@ from itertools import dropwhile, islice, takewhile
 from typing import Final, NamedTuple
 
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
-from safe_core.diagnosis.passage_claims import is_lost
+from safe_core.diagnosis.passage_denials import is_lost
 from safe_core.diagnosis.passages import Spot, Term, nearest
 from safe_core.diagnosis.sentence_index import CALLED_OFF, ROOT, Sentence, Sentences
 from safe_core.diagnosis.tokens import Item

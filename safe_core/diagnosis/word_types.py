@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from safe_core.diagnosis.misses import AbsentWord, WordType
+from safe_core.diagnosis.diagnosis_types import AbsentWord, WordType
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.values.value_types import ValueType
 from safe_core.diagnosis.words import stem, word_set

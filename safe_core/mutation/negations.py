@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from safe_core.diagnosis.negation_words import is_negation
+from safe_core.diagnosis.denials_in_context import is_negation
 from safe_core.diagnosis.word_lists.denial_words import NEGATIONS
 from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, article_of

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from safe_core.diagnosis.negation_words import is_negation
+from safe_core.diagnosis.denials_in_context import is_negation
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set
 from safe_core.mutation.alteration import Alteration, Cut, MutantKind

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
-from safe_core.diagnosis.passage_claims import doubts_beside
+from safe_core.diagnosis.passage_denials import doubts_beside
 from safe_core.diagnosis.sentence_index import Sentence, Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import word_set

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from consumer.case_sources.topic import Table
 from consumer.errors import Fatal
-from consumer.expectations.topic import Table
 from consumer.kafka.connection import Connection
 from consumer.kafka.publisher import TableRecord, TableWriter, writing_table
 from consumer.kafka.table_reader import TableReader

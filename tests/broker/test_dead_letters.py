@@ -22,7 +22,7 @@ from consumer.kafka.publisher import Copy, republishing
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.checker import quoted
 from tests.support.oracle import CaseBook, Oracle, Scored, latest, summary_of
-from tests.support.outside import Outgoing, Outside, Record
+from tests.support.outside import Isolation, Outgoing, Outside, Record
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 from tests.support.worker import command_line
@@ -122,6 +122,20 @@ class Desk:
         """What a foreign client reads of the dead-letter topic."""
         return self.site.outside.read(self.site.topics.dead_letter)
 
+    def traces(self) -> str:
+        """All that tells why a letter is not seen: what stands in the topics, who ended, and what the worker said."""
+        outside, topics = self.site.outside, self.site.topics
+        isolations: tuple[Isolation, ...] = ("read_committed", "read_uncommitted")
+        letters = [
+            f"{isolation}: {[(*each.source[1:], each.header('safe.dlq.reason')) for each in read]}"
+            for isolation in isolations
+            for read in [outside.read(topics.dead_letter, isolation=isolation)]
+        ]
+        inputs = [(*each.source[1:], each.value) for each in self.inputs()]
+        committed = outside.committed(self.site.group, topics.input)
+        logs = [log.read_text("utf-8") for log in self.site.folder.glob("worker-*.log")]
+        return "\n".join([*letters, f"{outside.ends(topics.dead_letter)}", f"{inputs}", f"{committed}", *logs])
+
     def inputs(self) -> list[Record]:
         """What a foreign client reads of the input topic."""
         return self.site.outside.read(self.site.topics.input)
@@ -164,7 +178,7 @@ def place(letter: Record) -> str:
 def test_letters_of_every_reason_are_listed_and_nothing_of_what_they_hold(desk: Desk) -> None:
     desk.work([poison(reason, partition=at % PARTITIONS) for at, reason in enumerate(POISON)])
     letters = desk.letters()
-    assert {letter.header("safe.dlq.reason") for letter in letters} == set(POISON)
+    assert {letter.header("safe.dlq.reason") for letter in letters} == set(POISON), desk.traces()
 
     table = desk.safe("list")
     rows = desk.rows()

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.errors import Poison
-from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.settings import load
 from consumer.worker.main import Worker
 from tests.support.cases import encoded, event_stream, make_batches, write_batches
@@ -143,7 +143,7 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
             gates[0].open.set()  # the zombie goes on where it was
             runner = zombie._health.poll_loops[0].runners[0]
             await until(
-                lambda: runner.condition.trouble is not None and "being prepared again" in runner.condition.trouble,
+                lambda: runner.troubles.trouble is not None and "being prepared again" in runner.troubles.trouble,
                 "it was refused",
             )
 

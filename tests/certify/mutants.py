@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant(
         "mark_in_doubt_taken", WRITER,
         '        if in_doubt:\n'
-        '            raise PartitionLost("it is not known whether the transaction that was aborted before the restore '
-        'has ended")\n',
+        '            raise PartitionLost("a transaction was aborted before the restore, and whether it has ended is '
+        'not known")\n',
         "        assert in_doubt in (True, False)\n", "test_writer",
     ),
     Mutant(

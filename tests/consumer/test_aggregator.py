@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from typing_extensions import override
 
+from consumer.case_sources.source import FoundExpectations
 from consumer.errors import Contradiction, Fatal, Transient
-from consumer.expectations.source import FoundExpectations
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing

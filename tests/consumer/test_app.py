@@ -13,8 +13,8 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
+from consumer.case_sources.folder import FolderSource
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
-from consumer.expectations.folder import FolderSource
 from consumer.kafka.cluster import Cluster, TopicsSeen
 from consumer.kafka.reachability import TurnedAway
 from consumer.kafka.subscription import Subscription
@@ -25,8 +25,8 @@ from consumer.worker import main as app_module
 from consumer.worker import startup_wait
 from consumer.worker.event_waits import unless
 from consumer.worker.main import Worker
-from consumer.worker.partition_condition import PartitionCondition
 from consumer.worker.partition_loop import PartitionLoop
+from consumer.worker.partition_troubles import PartitionTroubles
 from consumer.worker.topic_watch import TopicWatch
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
@@ -365,8 +365,8 @@ class Serving(PartitionLoop):
     """A partition that is served."""
 
     def __init__(self) -> None:
-        self.condition = PartitionCondition("scorer", "input", 0)
-        self.condition.trouble = None
+        self.troubles = PartitionTroubles("scorer", "input", 0)
+        self.troubles.trouble = None
 
 
 class Joined(Subscription):

@@ -70,7 +70,7 @@ LAYERS: list[set[str]] = [
     {"consumer.__main__", "consumer.cli"},
     {"consumer.worker", "consumer.offline", "consumer.dead_letters", "consumer.demo"},
     {"consumer.files"},
-    {"consumer.expectations", "consumer.kafka"},
+    {"consumer.case_sources", "consumer.kafka"},
     {"consumer.wire"},
     {"consumer.settings", "consumer.telemetry"},
     {"consumer", *(f"consumer.{name}" for name in GROUND)},
@@ -101,7 +101,7 @@ CORE_OF_THE_WORKER = [
     *(f"worker.{name}" for name in ("scorer", "aggregator", "poll_loop", "partition_loop")),
     "worker.repeated_fences",
     *(f"wire.{name}" for name in ("input_event", "headers", "keys", "changelog", "dead_letter", "scored_record")),
-    "worker.aggregator_state", "worker.buffer", "worker.role", "telemetry.metrics", "expectations.source", "errors",
+    "worker.aggregator_state", "worker.buffer", "worker.role", "telemetry.metrics", "case_sources.source", "errors",
 ]  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
+from consumer.case_sources.folder import FolderSource
 from consumer.errors import REASONS
-from consumer.expectations.folder import FolderSource
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules

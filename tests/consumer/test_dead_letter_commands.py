@@ -432,7 +432,7 @@ def test_a_time_that_no_calendar_has_is_shown_as_it_is(capsys: pytest.CaptureFix
 
 REFUSED_REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"raw": True}, "--include-value"),
-    ({"raw": True, "include_value": True, "format": "json"}, "not JSON"),
+    ({"raw": True, "include_value": True, "format": "json"}, "only one of the two"),
 ]
 
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import pytest
 
+from consumer.case_sources.case_client import HttpOptions
+from consumer.case_sources.folder import FolderSource
+from consumer.case_sources.http_source import HttpSource
+from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
+from consumer.case_sources.topic import TopicSource
 from consumer.errors import Poison, Transient
-from consumer.expectations.case_client import HttpOptions
-from consumer.expectations.folder import FolderSource
-from consumer.expectations.http_source import HttpSource
-from consumer.expectations.source import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.expectations.topic import TopicSource
 from consumer.wire.keys import case_key
 from safe_core import Expectations
 from tests.support.case_files import a_case, write_batch

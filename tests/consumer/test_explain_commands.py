@@ -54,8 +54,8 @@ def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys:
     assert (part["kind"], part["field"], part["element"], part["in_narrative"]) == ("part", "signals", 0, "yes")
     assert (connectives["kind"], connectives["field"], connectives["element"]) == ("connectives", "summary", None)
     assert (absent["kind"], absent["in_narrative"]) == ("absent", "no")
-    assert report["kind_rules"] == {"connectives": 1, "part": 1, "absent": 1}
-    assert list(report["kind_rules"]) == [kind for kind in KINDS if kind in report["kind_rules"]]
+    assert report["miss_kinds"] == {"connectives": 1, "part": 1, "absent": 1}
+    assert list(report["miss_kinds"]) == [kind for kind in KINDS if kind in report["miss_kinds"]]
     assert report["misses_not_in_narrative"] == 2
     assert report["miss_verdicts"] == {"term": 2, "prompt": 1, "output": 0, "look": 0}
     assert [miss["verdict"] for miss in (part, connectives, absent)] == ["prompt", "term", "term"]
@@ -71,7 +71,7 @@ def test_explaining_moves_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, explained = score(), score("--explain")
     for result in explained["results"]:
         del result["misses"]
-    for name in ("miss_verdicts", "kind_rules", "misses_not_in_narrative", "ceiling"):
+    for name in ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling"):
         del explained[name]
     assert explained == plain
 

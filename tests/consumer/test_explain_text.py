@@ -356,7 +356,7 @@ def test_a_closed_pipe_is_told_to_the_caller() -> None:
 
 
 COUNTS = [
-    # (kind_rules, not in the narrative, what is said)
+    # (miss_kinds, not in the narrative, what is said)
     ({"prompt": 31, "term": 121}, "of 152 misses: 121 term (change the term), 31 prompt (ask for it in the prompt)"),
     ({"output": 1}, "of 1 miss: 1 output (the output is wrong)"),
     ({"term": 0, "look": 0}, None),  # nothing was missed

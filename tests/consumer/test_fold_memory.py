@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from consumer.wire import scored_record
 from consumer.wire.headers import Undecodable
+from consumer.wire.result_event import encode_result
 from consumer.wire.scored_record import (
     DetailsShape,
     FoundShape,
@@ -19,7 +20,6 @@ from consumer.wire.scored_record import (
     ViolationsShape,
     decode_scored,
     decode_to_fold,
-    encode_result,
     encode_scored,
     row_of,
 )

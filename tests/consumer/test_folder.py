@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.folder import (
+from consumer.case_sources.folder import (
     LARGEST_FILE_BYTES,
     NAMED_AT_ONCE,
     FolderIndex,
@@ -26,7 +25,8 @@ from consumer.expectations.folder import (
     list_folder,
     read_whole,
 )
-from consumer.expectations.source import ExpectationsKey, FoundExpectations
+from consumer.case_sources.source import ExpectationsKey, FoundExpectations
+from consumer.errors import ConfigurationError, Poison, Transient
 from safe_core import Expectations
 
 LONG_AGO = 1_700_000_000.0

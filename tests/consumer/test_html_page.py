@@ -112,7 +112,7 @@ def with_explanations(run: ScoredRun, explanations: Mapping[str, Explanation], *
     report = {
         **run.report,
         "miss_verdicts": dict(Counter(miss.verdict for miss in misses)),
-        "kind_rules": {kind: count for kind, count in counts.items() if count},
+        "miss_kinds": {kind: count for kind, count in counts.items() if count},
         "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
         "ceiling": {
             "cases": len(run.cases), "pass": len(run.cases), "review": 0, "fail": 0,

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from consumer.case_sources.case_client import MAX_BODY_BYTES, HttpOptions
+from consumer.case_sources.http_breaker import Breaker
+from consumer.case_sources.http_source import HttpSource
+from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.errors import ConfigurationError, Poison, SafeError, Transient
-from consumer.expectations.case_client import MAX_BODY_BYTES, HttpOptions
-from consumer.expectations.http_breaker import Breaker
-from consumer.expectations.http_source import HttpSource
-from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from tests.support.case_service import MODES, Asked, CaseService, Mode, response
 from tests.support.cases import make_batches, write_batches
 
@@ -394,7 +394,7 @@ def test_a_token_that_no_header_can_carry_is_refused_unquoted(token: str) -> Non
 
 
 def test_a_user_and_a_token_cannot_both_be_sent() -> None:
-    with pytest.raises(ConfigurationError, match="only one of them"):
+    with pytest.raises(ConfigurationError, match="remove one of the two"):
         HttpSource("http://anna:p4ss@localhost/", options(token=BEARER))
 
 

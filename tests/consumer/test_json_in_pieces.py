@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.expectations import cases
-from consumer.expectations.cases import parse_document, parse_in_pieces
+from consumer.case_sources import cases
+from consumer.case_sources.cases import parse_document, parse_in_pieces
 from safe_core import Batch, InvalidBatch, parse_batch
 
 WANTED = {"signal_generation": {"must_find_signals": ["lactate 4"]}}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from consumer import loop_budget as turns
-from consumer.expectations.folder import FolderSource
-from consumer.expectations.source import ExpectationsKey
+from consumer.case_sources.folder import FolderSource
+from consumer.case_sources.source import ExpectationsKey
 from consumer.loop_budget import Turns
 from tests.consumer import test_aggregator, test_scorer
 from tests.support.case_files import a_case, write_batch

@@ -23,8 +23,8 @@ from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
 from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
-from consumer.worker import partition_condition as condition_module
 from consumer.worker import partition_loop as partition_module
+from consumer.worker import partition_troubles as condition_module
 from consumer.worker import poll_loop, repeated_fences
 from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.poll_loop import PollLoop

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typing_extensions import override
 
+from consumer.case_sources.source import ExpectationsKey
+from consumer.case_sources.topic_index import TopicIndex
 from consumer.cli.main import main
 from consumer.errors import ConfigurationError, Fatal
 from consumer.exit_codes import EXIT_ERROR
-from consumer.expectations.source import ExpectationsKey
-from consumer.expectations.topic_index import TopicIndex
 from consumer.files.publish_cases import (
     CasesPlan,
     Changes,

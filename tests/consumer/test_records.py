@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from typing_extensions import override
 
+from consumer.case_sources.source import FoundExpectations
 from consumer.errors import Poison
-from consumer.expectations.source import FoundExpectations
 from consumer.kafka.writer import Outgoing
 from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
 from consumer.wire.dead_letter import dead_letter_headers
@@ -31,15 +31,8 @@ from consumer.wire.headers import (
 )
 from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, batch_key, case_key, parts_of
-from consumer.wire.scored_record import (
-    ScoredBy,
-    decode_scored,
-    encode_result,
-    encode_result_of,
-    encode_scored,
-    result_headers,
-    row_of,
-)
+from consumer.wire.result_event import encode_result, result_headers
+from consumer.wire.scored_record import ScoredBy, decode_scored, encode_result_of, encode_scored, row_of
 from consumer.wire.times import rfc_3339
 from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_letter
 from consumer.worker.scorer import scored_record

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.errors import Poison, Transient
-from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from consumer.files.outputs import open_outputs
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for

@@ -23,14 +23,15 @@ from typing_extensions import override
 
 import consumer
 import safe_core
+from consumer.case_sources.cases import case_or_poison, nameless_count, parse_document, rows_of
+from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.errors import REASONS, Poison
-from consumer.expectations.cases import case_or_poison, nameless_count, parse_document, rows_of
-from consumer.expectations.source import ExpectationsKey, FoundExpectations
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules
 from consumer.wire.keys import parts_of
-from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, encode_result, result_headers, row_of
+from consumer.wire.result_event import encode_result, result_headers
+from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, row_of
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings

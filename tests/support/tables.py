@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from consumer.case_sources.topic import Table
 from consumer.errors import Fatal, Transient
-from consumer.expectations.topic import Table
 from consumer.kafka.table_reader import TableSlice
 
 SLICE_RECORDS = 3

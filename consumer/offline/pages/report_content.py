@@ -82,7 +82,7 @@ def most_frequent_terms(report: Mapping[str, Any]) -> Table:
 
 def kinds_of_misses(report: Mapping[str, Any]) -> Table:
     """What to do about each kind of miss, and how many there are of it."""
-    counts: Mapping[Kind, int] = report.get("kind_rules") or {}
+    counts: Mapping[Kind, int] = report.get("miss_kinds") or {}
     rows = [(KIND_LABELS[kind], KIND_ADVICE[kind], str(count)) for kind, count in counts.items()]
     return Table("Kinds of misses", ("Kind", "What to do", "Misses"), rows, texts=2)
 

@@ -1,6 +1,6 @@
 """Words that deny, doubt or affirm; general and clinical English.
 
-`negation_words` decides whether one denies where it stands, `denial_scope` how far that reaches.
+`denials_in_context` decides whether one denies where it stands, `denial_scope` how far that reaches.
 """
 
 from safe_core.diagnosis.words import by_spelling, word_set

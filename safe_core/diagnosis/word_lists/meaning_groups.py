@@ -1,6 +1,6 @@
 """Words and phrases that any clinician takes for the same, in groups; the first of each is how all of it is read.
 
-Unlike `equal_words`, which every comparison reads, these are read only to see whether an output says all of a missed
+Unlike `exact_synonyms`, which every comparison reads, these are read only to see whether an output says all of a missed
 term (`plain_reading`). What has two senses is not here, or only in a phrase that has one.
 """
 

@@ -98,4 +98,4 @@ for _line in _LINES:
             _RIVALS.setdefault(_word, set()).update(*(other for other in _kinds if other is not _kind))
 
 RIVALS: Final = {word: frozenset(others) for word, others in _RIVALS.items()}
-"""The stem of a word, as `equal_words` reads it → the stems of those that stand against it."""
+"""The stem of a word, as `exact_synonyms` reads it → the stems of those that stand against it."""

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import structlog
 from typing_extensions import override
 
-from consumer.errors import ConfigurationError, Poison, Transient
-from consumer.expectations.base import LOOK_AGAIN_SECONDS, IndexedSource
-from consumer.expectations.cases import (
+from consumer.case_sources.base import LOOK_AGAIN_SECONDS, IndexedSource
+from consumer.case_sources.cases import (
     Holders,
     Row,
     among,
@@ -34,7 +33,8 @@ from consumer.expectations.cases import (
     rows_of,
     without_unused,
 )
-from consumer.expectations.source import Answer, ExpectationsKey
+from consumer.case_sources.source import Answer, ExpectationsKey
+from consumer.errors import ConfigurationError, Poison, Transient
 from consumer.text import named, visible
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 

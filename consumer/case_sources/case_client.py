@@ -21,10 +21,10 @@ import structlog
 import yarl
 
 from consumer import __version__
+from consumer.case_sources.cases import parse_document, poison
+from consumer.case_sources.http_outages import SERVICE, Outage, failure, refusal
+from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.errors import ConfigurationError, Poison
-from consumer.expectations.cases import parse_document, poison
-from consumer.expectations.http_outages import SERVICE, Outage, failure, refusal
-from consumer.expectations.source import Answer, ExpectationsKey, FoundExpectations
 from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -73,7 +73,8 @@ def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
     if token is not None:
         if parts.username or parts.password:
             raise ConfigurationError(
-                "SAFE_V0_EXPECTATIONS holds a user and SAFE_V0_EXPECTATIONS_TOKEN is set: only one of them can be sent"
+                "the address in SAFE_V0_EXPECTATIONS contains a user name or a password, "
+                "and SAFE_V0_EXPECTATIONS_TOKEN is set too: remove one of the two logins"
             )
         if not _TOKEN.fullmatch(token):
             raise ConfigurationError(

@@ -12,7 +12,7 @@ _TAKING_UP = "being prepared"
 _LOG_AGAIN_SECONDS = 30.0
 
 
-class PartitionCondition:
+class PartitionTroubles:
     """The troubles of one partition, each logged when it begins and when it ends.
 
     `trouble` keeps it from being served, `unread` keeps it from being read further; None for none. To take a partition
@@ -28,7 +28,7 @@ class PartitionCondition:
         self._logged_at = float("-inf")
 
     @property
-    def troubles(self) -> list[str]:
+    def told(self) -> list[str]:
         """All that is wrong with the partition; empty while it is read and served."""
         return [trouble for trouble in (self.trouble, self.unread) if trouble is not None]
 

@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from consumer.case_sources.case_client import Reply
+from consumer.case_sources.source import Answer, ExpectationsKey
 from consumer.errors import Poison
-from consumer.expectations.case_client import Reply
-from consumer.expectations.source import Answer, ExpectationsKey
 
 
 @dataclass(slots=True)

@@ -74,7 +74,7 @@ _WORDS: Final = {
     "mother": "mum mom",
     "father": "dad",
 }
-EQUAL_WORDS: Final = {word: tuple(read.split()) for read, words in _WORDS.items() for word in words.split()}
+EXACT_SYNONYMS: Final = {word: tuple(read.split()) for read, words in _WORDS.items() for word in words.split()}
 """A word → those as which it is read."""
 
 _PHRASES: Final = {
@@ -133,5 +133,5 @@ _PHRASES: Final = {
     "ON": "switched on|turned on",
     "OFF": "switched off|turned off",
 }
-EQUAL_PHRASES: Final = {phrase: stem(read) for read, phrases in _PHRASES.items() for phrase in phrases.split("|")}
+SYNONYM_PHRASES: Final = {phrase: stem(read) for read, phrases in _PHRASES.items() for phrase in phrases.split("|")}
 """A phrase → the key of the word as which it is read."""

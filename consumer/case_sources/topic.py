@@ -14,10 +14,10 @@ import structlog
 from typing_extensions import override
 
 from consumer.backoff import Backoff
+from consumer.case_sources.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, IndexedSource, cancel
+from consumer.case_sources.source import Answer, ExpectationsKey
+from consumer.case_sources.topic_index import Survey, TopicIndex
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
-from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, IndexedSource, cancel
-from consumer.expectations.source import Answer, ExpectationsKey
-from consumer.expectations.topic_index import Survey, TopicIndex
 from consumer.kafka.table_reader import TableSlice
 
 ASK_EVERY_SECONDS = 0.2

@@ -15,13 +15,13 @@ import structlog
 from typing_extensions import override
 
 from consumer.backoff import Backoff
+from consumer.case_sources.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
+from consumer.case_sources.case_client import CaseClient, HttpOptions
+from consumer.case_sources.http_breaker import Breaker
+from consumer.case_sources.http_cache import AnswerCache, unraised
+from consumer.case_sources.http_outages import Outage
+from consumer.case_sources.source import Answer, ExpectationsKey
 from consumer.errors import Poison, Transient
-from consumer.expectations.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
-from consumer.expectations.case_client import CaseClient, HttpOptions
-from consumer.expectations.http_breaker import Breaker
-from consumer.expectations.http_cache import AnswerCache, unraised
-from consumer.expectations.http_outages import Outage
-from consumer.expectations.source import Answer, ExpectationsKey
 from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from consumer.errors import Poison
-from consumer.expectations.cases import (
+from consumer.case_sources.cases import (
     Holders,
     Row,
     UnusableRecords,
@@ -27,7 +26,8 @@ from consumer.expectations.cases import (
     rows_of,
     without_unused,
 )
-from consumer.expectations.source import ExpectationsKey
+from consumer.case_sources.source import ExpectationsKey
+from consumer.errors import Poison
 from consumer.text import named
 from consumer.wire.headers import Undecodable
 from consumer.wire.keys import key_of, parts_of

@@ -23,7 +23,7 @@ from safe_core.diagnosis.comparison import (
     tells_otherwise,
     tells_two_things,
 )
-from safe_core.diagnosis.misses import Field, Kind, Passage
+from safe_core.diagnosis.diagnosis_types import Field, Kind, Passage
 from safe_core.diagnosis.passages import Match, Spot, Term, lookalike, nearest
 from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item

@@ -1,0 +1,30 @@
+"""Which of two results of one test case is the later one (contract.md, "Latest result")."""
+
+import struct
+
+Version = tuple[int, int, int]
+"""Event time in ms, source partition, source offset: the greater is the later result."""
+
+_PACKED = struct.Struct(">QQQ")
+_LOWEST = 2**63
+"""Added to each number of a version, so that packed versions compare as the versions do."""
+
+
+def packed_version(version: Version) -> bytes:
+    """A version in 24 bytes; raises ValueError where a number does not fit 64 bits."""
+    event_time, partition, offset = version
+    try:
+        return _PACKED.pack(event_time + _LOWEST, partition + _LOWEST, offset + _LOWEST)
+    except struct.error as error:
+        raise ValueError("a version is three integers of 64 bits") from error
+
+
+def unpacked_version(packed: bytes) -> Version:
+    """The version that packed_version() packed."""
+    event_time, partition, offset = _PACKED.unpack(packed)
+    return event_time - _LOWEST, partition - _LOWEST, offset - _LOWEST
+
+
+def is_older(packed: bytes, other: bytes) -> bool:
+    """Tell whether the other of two packed versions is that of the later result."""
+    return packed < other
