@@ -211,7 +211,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether one forbidden term makes AH 0."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for Markdown and HTML reports, and for all others if you ask for several, unless --output names a file."""
+    """The folder for Markdown and HTML reports, and for others if you ask for several; --output names other places."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
