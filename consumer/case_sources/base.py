@@ -9,7 +9,8 @@ from typing import Any
 from typing_extensions import override
 
 from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
-from consumer.errors import Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Transient
 from consumer.loop_budget import Turns
 from safe_core import TestCase, prepare
 from safe_core.remembered import Remembered

@@ -24,7 +24,8 @@ from consumer import __version__
 from consumer.case_sources.cases import parse_document, poison
 from consumer.case_sources.http_outages import SERVICE, Outage, failure, refusal
 from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ import msgspec
 import orjson
 from typing_extensions import override
 
-from consumer.errors import Poison, Reason
+from consumer.dead_letter_reasons import Poison, Reason
 from consumer.text import named
 from safe_core import BadTestCase, Batch, Expectations, InvalidBatch, TestCase
 

@@ -34,7 +34,8 @@ from consumer.case_sources.cases import (
     without_unused,
 )
 from consumer.case_sources.source import Answer, ExpectationsKey
-from consumer.errors import ConfigurationError, Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError, Transient
 from consumer.text import named, visible
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 

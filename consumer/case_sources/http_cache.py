@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from consumer.case_sources.case_client import Reply
 from consumer.case_sources.source import Answer, ExpectationsKey
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 
 
 @dataclass(slots=True)

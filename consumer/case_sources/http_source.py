@@ -21,7 +21,8 @@ from consumer.case_sources.http_breaker import Breaker
 from consumer.case_sources.http_cache import AnswerCache, unraised
 from consumer.case_sources.http_outages import Outage
 from consumer.case_sources.source import Answer, ExpectationsKey
-from consumer.errors import Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Transient
 from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0

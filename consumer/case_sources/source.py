@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from safe_core import PreparedExpectations, TestCase
 
 

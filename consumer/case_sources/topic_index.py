@@ -27,7 +27,7 @@ from consumer.case_sources.cases import (
     without_unused,
 )
 from consumer.case_sources.source import ExpectationsKey
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.text import named
 from consumer.wire.headers import Undecodable
 from consumer.wire.keys import key_of, parts_of

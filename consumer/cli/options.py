@@ -11,7 +11,7 @@ import typer
 from typing_extensions import override
 
 from consumer.cli.missing_libraries import NoKafkaClient, is_missing
-from consumer.errors import REASONS
+from consumer.dead_letter_reasons import REASONS
 
 Role = Literal["scorer", "aggregator", "all"]
 EventName = Literal["input", "result", "report", "dead-letter"]

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.kafka.reader import Span
 from consumer.text import visible
 from consumer.wire.dead_letter import Letter, LetterId, Name, Source, read_name

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.text import without_tricks
 from consumer.wire.strict_json import NotJson, parse_json
 

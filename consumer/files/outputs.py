@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeVar
 
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
 from consumer.files.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
 from consumer.text import named, printable, visible

@@ -14,7 +14,8 @@ import orjson
 from rich.console import Console
 
 from consumer.case_sources.cases import as_one
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import (
     Batches,

@@ -13,7 +13,8 @@ from typing_extensions import override
 
 from consumer.case_sources.folder import FolderIndex, list_folder
 from consumer.case_sources.source import ExpectationsKey
-from consumer.errors import ConfigurationError, Fatal, Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all

@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.outputs import is_own_report, readable, unusable
 from consumer.offline.compare import Side, side_of
 from consumer.offline.pages.numbers import CONFIDENCE

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from consumer.case_sources.folder import SUFFIX, list_folder
 from consumer.case_sources.source import ExpectationsKey
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.batches import Batches, chosen, load_batch, no_batch, read_document
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import is_own_report, open_all, readable, unusable

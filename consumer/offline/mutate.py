@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from consumer.case_sources.cases import case_or_poison
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.batches import LoadedBatch, batch_names, load_batches, narratives_of, no_batch
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible

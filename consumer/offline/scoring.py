@@ -10,7 +10,8 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from consumer.case_sources.cases import Row, as_one, case_or_poison, rows_of
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.batches import (
     Batches,
     LoadedBatch,

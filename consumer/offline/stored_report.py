@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct, field
 
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer import __version__
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.files.outputs import open_all, unusable
 from consumer.offline.explanations import FIELDS
 from consumer.offline.pages.report_content import own_rules

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
 from consumer.settings.redaction import without_secrets
-from safe_core import CRITERIA
+from safe_core import CRITERIA, DEFAULT_POLICY
 
 PREFIX: Final = "SAFE_V0_"
 
@@ -189,6 +189,9 @@ LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LogFormat = Literal["json", "console"]
 
 
+_DEFAULTS = DEFAULT_POLICY.default.thresholds
+
+
 class Settings(BaseModel):
     """Every setting, checked; a variable is SAFE_V0_ and the name in capitals. The string below is the description."""
 
@@ -196,22 +199,22 @@ class Settings(BaseModel):
         frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True, use_attribute_docstrings=True
     )
 
-    cr_pass: _Score = 0.8
+    cr_pass: _Score = _DEFAULTS.CR.pass_
     """The lowest CR that passes."""
-    cr_review: _Score = 0.5
+    cr_review: _Score = _DEFAULTS.CR.review
     """The lowest CR that leads to Review, not Fail; at most the pass threshold."""
-    ah_pass: _Score = 1.0
+    ah_pass: _Score = _DEFAULTS.AH.pass_
     """The lowest AH that passes."""
-    ah_review: _Score = 0.5
+    ah_review: _Score = _DEFAULTS.AH.review
     """The lowest AH that leads to Review, not Fail; at most the pass threshold."""
-    ac_pass: _Score = 0.8
+    ac_pass: _Score = _DEFAULTS.AC.pass_
     """The lowest AC that passes."""
-    ac_review: _Score = 0.5
+    ac_review: _Score = _DEFAULTS.AC.review
     """The lowest AC that leads to Review, not Fail; at most the pass threshold."""
     ah_strict: _Flag = False
     """Whether one forbidden term makes AH 0."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for Markdown and HTML reports, and for others if you ask for several; --output names other places."""
+    """The folder for Markdown and HTML reports that no --output names, and for JSON if you ask for several formats."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[

@@ -39,7 +39,9 @@ class Loaded:
         """Raise ConfigurationError unless each of these settings has a value."""
         for name in names:
             if not getattr(self.settings, name):
-                ways = f"give {expected(name)} there, as {flag(name)}, or as {FILE_KEYS[name]} in {FILE_NAME}"
+                ways = (
+                    f"set it to {expected(name)}, or give that as {flag(name)} or as {FILE_KEYS[name]} in {FILE_NAME}"
+                )
                 raise ConfigurationError(f"{VARIABLES[name]} is not set; {ways}")
 
     def notes(self) -> Iterator[str]:

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from typing_extensions import override
 
-from consumer.errors import REASONS
+from consumer.dead_letter_reasons import REASONS
 from consumer.text import visible
 from safe_core import MAX_ID_LENGTH, BatchSnapshot
 

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from consumer.errors import ConfigurationError, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError
 from consumer.text import is_utf8, visible
 from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.times import milliseconds_of, rfc_3339

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.text import is_utf8
 from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.strict_json import parse_json

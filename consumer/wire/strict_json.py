@@ -8,7 +8,7 @@ from typing import Any, Union
 import msgspec
 import orjson
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 
 DEPTH_LIMIT = 64
 """How deep objects and arrays may nest; the top-level object is depth 1."""

@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 
 # RFC 3339, section 5.6; a leap second (":60") is allowed there, 24:00 is not.
 _RFC_3339 = re.compile(

@@ -14,7 +14,8 @@ from sys import intern
 import structlog
 from msgspec import Raw
 
-from consumer.errors import Fatal, Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Fatal, Transient
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.kafka.writer import Outgoing
 from consumer.wire.dead_letter import dead_letter_headers, value_omitted
 from consumer.wire.record import Record

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Raw
 
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.errors import Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Transient
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for
 from consumer.kafka.subscription import Subscription

@@ -24,7 +24,7 @@ from safe_core.diagnosis.doubtful_hits import (
     doubtful_hits,
 )
 from safe_core.diagnosis.joined_text import JoinedText, occurrences
-from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
+from safe_core.diagnosis.miss_kind_rules import Evidence, Finding, decide
 from safe_core.diagnosis.output_texts import READ_BY, Element, elements
 from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
 from safe_core.diagnosis.sentence_index import Sentences

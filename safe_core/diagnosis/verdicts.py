@@ -14,7 +14,7 @@ from safe_core.diagnosis.comparison import MOST_TRIED
 from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.diagnosis_types import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.foreign_words import foreign_words
-from safe_core.diagnosis.miss_kinds import Evidence, Finding, decide
+from safe_core.diagnosis.miss_kind_rules import Evidence, Finding, decide
 from safe_core.diagnosis.passages import Match, Term, nearest
 from safe_core.diagnosis.plain_reading import plain_term, plainly
 from safe_core.diagnosis.sentence_index import ROOT, Sentences

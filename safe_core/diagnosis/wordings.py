@@ -9,7 +9,7 @@ from typing import Final
 from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
 from safe_core.diagnosis.comparison import MOST_TRIED, tells_by_itself
 from safe_core.diagnosis.denial_scope import Place, is_denied_at
-from safe_core.diagnosis.miss_kinds import Evidence
+from safe_core.diagnosis.miss_kind_rules import Evidence
 from safe_core.diagnosis.passage_denials import is_lost
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.same_words import held_in_other_form, is_acronym_of, is_same_word

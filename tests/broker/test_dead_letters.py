@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from consumer.errors import REASONS
+from consumer.dead_letter_reasons import REASONS
 from consumer.kafka.connection import Connection
 from consumer.kafka.publisher import Copy, republishing
 from tests.support.cases import encoded, make_batches, make_event, write_batches

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.settings import load
 from consumer.worker.main import Worker
 from tests.support.cases import encoded, event_stream, make_batches, write_batches

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from consumer.errors import REASONS
+from consumer.dead_letter_reasons import REASONS
 from tests.support.case_service import CaseService, Mode
 from tests.support.cases import encoded, make_batches, make_event, write_batches
 from tests.support.kafka_broker import KafkaBroker, free_port

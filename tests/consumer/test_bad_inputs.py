@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from typing_extensions import override
 
 from consumer.case_sources.folder import FolderSource
-from consumer.errors import REASONS
+from consumer.dead_letter_reasons import REASONS
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules

@@ -12,12 +12,13 @@ import pytest
 from typing_extensions import override
 
 from consumer.cli.main import main
+from consumer.dead_letter_reasons import Poison, Reason
 from consumer.dead_letters.list import ListRequest, print_letters
 from consumer.dead_letters.replay import Pace, Repeats, Replay
 from consumer.dead_letters.selection import Selection, moment_of, read_selection
 from consumer.dead_letters.show import ShowRequest, find_letter, print_letter
 from consumer.dead_letters.targets import Targets
-from consumer.errors import ConfigurationError, Poison, Reason, Transient
+from consumer.errors import ConfigurationError, Transient
 from consumer.kafka import topics as kafka_topics
 from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
 from consumer.kafka.publisher import Copy, Refused, Republisher

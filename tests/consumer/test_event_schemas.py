@@ -12,7 +12,7 @@ import pytest
 
 from consumer.cli.main import main
 from consumer.cli.options import EventName
-from consumer.errors import REASONS, Poison
+from consumer.dead_letter_reasons import REASONS, Poison
 from consumer.wire.event_schemas import event_schema
 from consumer.wire.headers import REPORT_TYPE, RESULT_TYPE
 from consumer.wire.input_event import InputRules, decode

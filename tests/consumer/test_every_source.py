@@ -14,7 +14,8 @@ from consumer.case_sources.folder import FolderSource
 from consumer.case_sources.http_source import HttpSource
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.case_sources.topic import TopicSource
-from consumer.errors import Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Transient
 from consumer.wire.keys import case_key
 from safe_core import Expectations
 from tests.support.case_files import a_case, write_batch

@@ -26,7 +26,8 @@ from consumer.case_sources.folder import (
     read_whole,
 )
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
-from consumer.errors import ConfigurationError, Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError, Transient
 from safe_core import Expectations
 
 LONG_AGO = 1_700_000_000.0

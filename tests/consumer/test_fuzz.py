@@ -13,7 +13,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, given, settings
 
-from consumer.errors import REASONS, Poison
+from consumer.dead_letter_reasons import REASONS, Poison
 from consumer.wire.input_event import InputEvent
 from consumer.wire.input_event import decode as real_decode
 from consumer.wire.scored_record import encode_result_of

@@ -20,7 +20,8 @@ from consumer.case_sources.case_client import MAX_BODY_BYTES, HttpOptions
 from consumer.case_sources.http_breaker import Breaker
 from consumer.case_sources.http_source import HttpSource
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
-from consumer.errors import ConfigurationError, Poison, SafeError, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError, SafeError, Transient
 from tests.support.case_service import MODES, Asked, CaseService, Mode, response
 from tests.support.cases import make_batches, write_batches
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.errors import REASONS, Poison
+from consumer.dead_letter_reasons import REASONS, Poison
 from consumer.wire import input_event as decode_module
 from consumer.wire import strict_json
 from consumer.wire.input_event import InputEvent, InputRules, decode

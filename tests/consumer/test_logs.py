@@ -15,7 +15,8 @@ import pytest
 import structlog
 
 from consumer import text
-from consumer.errors import Fatal, Poison
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Fatal
 from consumer.settings.fields import LogFormat, LogLevel
 from consumer.telemetry import logs
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from consumer.errors import REASONS
+from consumer.dead_letter_reasons import REASONS
 from consumer.telemetry.metrics import (
     MAX_ARCHETYPES,
     SERIES_PER_BATCH,

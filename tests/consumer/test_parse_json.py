@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.wire import strict_json
 from consumer.wire.strict_json import DEPTH_LIMIT, parse_json
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from typing_extensions import override
 
 from consumer.case_sources.source import FoundExpectations
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.kafka.writer import Outgoing
 from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
 from consumer.wire.dead_letter import dead_letter_headers

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consumer.cli.main import main
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.files.outputs import open_outputs
 from consumer.files.publish_outputs import TargetBatches, plan_events
 from consumer.wire.input_event import InputRules, decode

@@ -17,7 +17,8 @@ import pytest
 from typing_extensions import override
 
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
-from consumer.errors import Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import Transient
 from consumer.files.outputs import open_outputs
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.partitioner import partition_for

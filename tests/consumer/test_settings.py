@@ -598,8 +598,8 @@ def test_a_missing_setting_is_required_by_all_its_names(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load({}, {}, tmp_path).require("kafka_group_id", "kafka_bootstrap_servers")
     assert str(refused.value) == (
-        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; give host:port,host:port,… there, as --bootstrap-servers,"
-        " or as kafkaBootstrapServers in safe.config.json"
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; set it to host:port,host:port,…, or give that as "
+        "--bootstrap-servers or as kafkaBootstrapServers in safe.config.json"
     )
 
 

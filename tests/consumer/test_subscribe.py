@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.settings import Settings
 from consumer.wire.dead_letter import dead_letter_headers
 from tests.support.chain import Written

@@ -20,7 +20,8 @@ from consumer.case_sources.folder import FolderSource
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.case_sources.topic import FIRST_REST_SECONDS, NAMED_AT_ONCE, Table, TopicSource
 from consumer.case_sources.topic_index import RECORD_BYTES, InvalidKey, TopicIndex, record_key
-from consumer.errors import ConfigurationError, Fatal, Poison, Transient
+from consumer.dead_letter_reasons import Poison
+from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.table_reader import TableReader
 from consumer.wire.keys import batch_key, case_key

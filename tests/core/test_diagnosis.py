@@ -9,7 +9,7 @@ import pytest
 from safe_core import Expectations, Output
 from safe_core.diagnosis import KINDS, Kind, Miss, Passage, diagnose
 from safe_core.diagnosis.denials_in_context import certainty_at, is_negation
-from safe_core.diagnosis.miss_kinds import RULES
+from safe_core.diagnosis.miss_kind_rules import RULES
 from safe_core.diagnosis.output_texts import MAX_WORDS, elements
 from safe_core.diagnosis.passages import Term, nearest
 from safe_core.diagnosis.sentence_index import Sentences

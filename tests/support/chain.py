@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
-from consumer.errors import Poison
+from consumer.dead_letter_reasons import Poison
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules

@@ -25,7 +25,7 @@ import consumer
 import safe_core
 from consumer.case_sources.cases import case_or_poison, nameless_count, parse_document, rows_of
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
-from consumer.errors import REASONS, Poison
+from consumer.dead_letter_reasons import REASONS, Poison
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import Metrics
 from consumer.wire.input_event import InputRules

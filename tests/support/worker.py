@@ -93,6 +93,7 @@ class Worker:
         self._port = free_port()
         self._log = folder / f"{name}-{self._port}.log"
         environment = installation.environment() | {"SAFE_V0_HTTP_ADDRESS": f"127.0.0.1:{self._port}"}
+        self._log.touch()
         arguments = ("worker", "--role", role)
         self._process: subprocess.Popen[bytes] | SafeProcess
         if installation.needs_an_interpreter:
