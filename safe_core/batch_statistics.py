@@ -10,7 +10,7 @@ from safe_core.case_row import CaseRow, SharedFields
 from safe_core.exact import exact_mean, units
 from safe_core.lowest import LowestNames
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE
-from safe_core.scoring import LABELS, Scores
+from safe_core.scoring import LABELS, Label, Scores
 
 WORST_NAMED = 5
 """How many worst performers, and how many common misses of a kind, a report names (contract.md, "Ties")."""
@@ -270,6 +270,17 @@ class Standing:
 def share(part: int, whole: int) -> float:
     """Give a fraction in [0, 1]; 0.0 of nothing."""
     return part / whole if whole else 0.0
+
+
+def summary(labels: Mapping[Label, int], cases: int) -> dict[str, Any]:
+    """Give the `summary` of a report: how many cases have each label, and the share that passes."""
+    return {
+        "total_cases": cases,
+        "pass": labels["Pass"],
+        "review": labels["Review"],
+        "fail": labels["Fail"],
+        "overall_pass_rate": share(labels["Pass"], cases),
+    }
 
 
 def breakdown(tally: Tally) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
-from safe_core.batch_statistics import WORST_NAMED, Aggregates, BatchSnapshot, Standing, breakdown, share
+from safe_core.batch_statistics import WORST_NAMED, Aggregates, BatchSnapshot, Standing, breakdown, summary
 from safe_core.case_row import CaseRow, result_document
 from safe_core.policy import CRITERIA
 
@@ -128,14 +128,7 @@ class LatestResults:
 
     def summary(self) -> dict[str, Any]:
         """Give the `summary` of a report."""
-        labels, total = self._counted().labels, len(self._rows)
-        return {
-            "total_cases": total,
-            "pass": labels["Pass"],
-            "review": labels["Review"],
-            "fail": labels["Fail"],
-            "overall_pass_rate": share(labels["Pass"], total),
-        }
+        return summary(self._counted().labels, len(self._rows))
 
     def by_archetype(self) -> dict[str, dict[str, Any]]:
         """Give the breakdown by archetype, by name; cases without an archetype are the group "Unknown"."""

@@ -18,6 +18,7 @@ from typing_extensions import override
 from consumer.dead_letter_reasons import REASONS
 from consumer.text import visible
 from safe_core import MAX_ID_LENGTH, BatchSnapshot
+from safe_core.batch_statistics import share
 
 OTHER = "other"
 MAX_CONCERNS = 100
@@ -323,7 +324,7 @@ def _add_batch(families: Mapping[str, _Family], labels: tuple[str, str], batch: 
     families["safe_batch_last_update_timestamp_seconds"].add_metric(labels, batch.last_scored_at / 1_000)
     for archetype, (cases, passes) in _largest(snapshot.archetypes).items():
         families["safe_batch_archetype_cases"].add_metric((*labels, archetype), cases)
-        families["safe_batch_archetype_pass_ratio"].add_metric((*labels, archetype), passes / cases if cases else 0.0)
+        families["safe_batch_archetype_pass_ratio"].add_metric((*labels, archetype), share(passes, cases))
 
 
 def _largest(archetypes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:

@@ -98,7 +98,11 @@ FAILURES = [
     (["worker"], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; set it to host:port,host:port,…, or give that as"),
     (["topics", "create"], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (["publish", "report.json"], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
-    (["worker", "--bootstrap-servers", "b:1"], {}, "SAFE_V0_EXPECTATIONS is not set; set it to a folder, an http(s)://"),
+    (
+        ["worker", "--bootstrap-servers", "b:1"],
+        {},
+        "SAFE_V0_EXPECTATIONS is not set; set it to a folder, an http(s)://",
+    ),
     (["worker", "--bootstrap-servers", "b"], {}, "--bootstrap-servers=b is not host:port; write host:port,host:port,…"),
     (["worker", "--delivery", "never"], {}, "--delivery=never cannot be used; write exactly_once or at_least_once"),
     (["worker", "--config", "none.json"], {}, "--config none.json cannot be read: No such file or directory"),
