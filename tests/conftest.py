@@ -38,7 +38,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("artefact")
     in_parallel = os.environ.get("PYTEST_XDIST_WORKER") is not None or bool(config.getoption("numprocesses", None))
     items.sort(
-        key=lambda item: [item.get_closest_marker(name) is not None for name in ("cluster", "chaos", "broker")],
+        key=lambda item: [
+            item.get_closest_marker(name) is not None for name in ("cluster", "chaos", "broker", "artefact")
+        ],
         reverse=in_parallel,
     )
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("safe_core", "consumer")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def module_of(path: Path) -> str:
@@ -28,7 +33,7 @@ MODULES = {module_of(path): path for path in FILES}
 
 def imported(path: Path, *, at_load: bool = False) -> Iterator[str]:
     """Every module that a file imports; at_load leaves out what functions and type checkers alone import."""
-    nodes = statements(TREES[path].body) if at_load else ast.walk(TREES[path])
+    nodes = statements(tree(path).body) if at_load else ast.walk(tree(path))
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -50,7 +55,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def functions(path: Path) -> Iterator[Function]:
-    return (node for node in ast.walk(TREES[path]) if isinstance(node, Function))
+    return (node for node in ast.walk(tree(path)) if isinstance(node, Function))
 
 
 def within(module: str, package: str) -> bool:
@@ -152,7 +157,7 @@ def test_only_the_settings_read_the_environment(name: str) -> None:
     # The demo starts a broker of its own, which needs an environment to run in.
     if within(name, "consumer.demo"):
         return
-    assert not [node.lineno for node in ast.walk(TREES[MODULES[name]]) if reads_environment(node)]  # type: ignore[attr-defined]
+    assert not [node.lineno for node in ast.walk(tree(MODULES[name])) if reads_environment(node)]  # type: ignore[attr-defined]
 
 
 EVERYTHING = {"Exception", "BaseException"}
@@ -169,7 +174,7 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
 def test_whoever_catches_everything_says_why(name: str) -> None:
     path = MODULES[name]
     lines = path.read_text(encoding="utf-8").splitlines()
-    handlers = [node for node in ast.walk(TREES[path]) if isinstance(node, ast.ExceptHandler)]
+    handlers = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ExceptHandler)]
     assert not [each.lineno for each in handlers if catches_everything(each) and not reason(lines[each.lineno - 1])]
 
 

@@ -131,7 +131,7 @@ BAD_INPUTS: list[tuple[str, bytes | None, str]] = [
     ("16 a test_id twice", raw(b'"test_id": "T-2"'), "duplicate_key"),
     ("16 a key twice deep inside", raw(b'"x": [{"y": {"z": 1, "z": 1}}]'), "duplicate_key"),
     ("16 a key twice, once escaped", raw(rb'"x": 1, "\u0078": 2'), "duplicate_key"),
-    ("17 10^6 distinct keys", b"{" + b",".join(b'"%d":0' % n for n in range(1_000_000)) + b"}", "too_large"),
+    ("17 10^6 distinct keys", b"{" + b",".join(map(b'"%d":0'.__mod__, range(1_000_000))) + b"}", "too_large"),
     ("18 a key of 1 MiB", raw(b'"' + b"k" * LIMIT + b'": 1'), "too_large"),
     ("19 NaN", raw(b'"x": NaN'), "invalid_json"),
     ("19 Infinity", raw(b'"x": -Infinity'), "invalid_json"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from consumer.offline import many_diagnoses
 from consumer.offline.many_diagnoses import Question, diagnoses
 from safe_core import Expectations, Output
-from safe_core.diagnosis import diagnose
+from safe_core.diagnosis import Diagnosis, diagnose
 
 QUESTIONS = [
     Question(
@@ -19,7 +20,11 @@ QUESTIONS = [
     )
     for number in range(250)
 ]
-EXPECTED = [diagnose(*question) for question in QUESTIONS]
+
+
+@cache
+def expected() -> list[Diagnosis]:
+    return [diagnose(*question) for question in QUESTIONS]
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +34,8 @@ def _two_processes_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_processes_give_the_same_in_the_same_order() -> None:
-    assert list(many_diagnoses._in_processes(QUESTIONS, 2)) == EXPECTED
-    assert list(diagnoses(QUESTIONS)) == EXPECTED
+    assert list(many_diagnoses._in_processes(QUESTIONS, 2)) == expected()
+    assert list(diagnoses(QUESTIONS)) == expected()
 
 
 class Killed:
@@ -57,7 +62,7 @@ def not_allowed(*_: object) -> None:
 @pytest.mark.parametrize("pool", [Killed, not_allowed], ids=["killed", "not allowed"])
 def test_what_processes_leave_is_done_without_them(monkeypatch: pytest.MonkeyPatch, pool: object) -> None:
     monkeypatch.setattr(many_diagnoses, "ProcessPoolExecutor", pool)
-    assert list(diagnoses(QUESTIONS)) == EXPECTED
+    assert list(diagnoses(QUESTIONS)) == expected()
 
 
 def test_few_cases_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,4 +70,4 @@ def test_few_cases_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("a process was started")
 
     monkeypatch.setattr(many_diagnoses, "ProcessPoolExecutor", never)
-    assert list(diagnoses(QUESTIONS[:199])) == EXPECTED[:199]
+    assert list(diagnoses(QUESTIONS[:199])) == expected()[:199]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +52,18 @@ def recorded() -> Iterator[Any]:
     yield from (rule for name in RULE_FILES for rule in rules(name) if "record" in rule)
 
 
-def known_metrics() -> set[str]:
+@cache
+def known_metrics() -> frozenset[str]:
     """Name everything that a query may read: samples of the worker's page and what the rules record."""
-    return {sample for samples in _page().values() for sample in samples} | {rule["record"] for rule in recorded()}
+    return frozenset(sample for samples in _page().values() for sample in samples) | {
+        rule["record"] for rule in recorded()
+    }
 
 
-def known_labels() -> set[str]:
+@cache
+def known_labels() -> frozenset[str]:
     """Name every label that a query may use."""
-    own = {label for samples in _page().values() for labels in samples.values() for label in labels}
+    own = frozenset(label for samples in _page().values() for labels in samples.values() for label in labels)
     return own | {label for rule in recorded() for label in rule.get("labels", {})} | COMMON_LABELS
 
 
