@@ -70,7 +70,7 @@ def test_they_fire_and_stay_silent_as_the_files_do(name: str, tmp_path: Path) ->
 def judge(document: Json, rules: list[Json], folder: Path) -> None:
     """Let promtool run a document of tests over these rules."""
     (folder / "rules.yml").write_text(json.dumps({"groups": rules}), encoding="utf-8")
-    (folder / "rules.test.yml").write_text(yaml.safe_dump(document | {"rule_files": ["rules.yml"]}), encoding="utf-8")
+    (folder / "rules.test.yml").write_text(json.dumps(document | {"rule_files": ["rules.yml"]}), encoding="utf-8")
     said = run("promtool", "test", "rules", folder / "rules.test.yml")
     assert said.returncode == 0, said.stdout + said.stderr
 

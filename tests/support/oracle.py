@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -416,7 +417,8 @@ def output_texts(output: Json) -> tuple[str, str, str]:
     return (" ".join(signals(output)) + " " + summary(output), " ".join(questions(output)), summary(output))
 
 
-def looked_up(text: str, terms: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+@lru_cache(maxsize=1024)  # the largest of the bad inputs take a second, and are asked about more than once
+def looked_up(text: str, terms: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the terms that stand in a text by the rule substring/1, and those that do not, each as often as listed."""
     read = text.lower().strip()
     stands = [term.lower().strip() in read for term in terms]
