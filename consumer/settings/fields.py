@@ -214,7 +214,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether one forbidden term makes AH 0."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for reports without an --output: Markdown and HTML always, JSON if you ask for several formats."""
+    """The folder for report files that no --output names. If JSON is the only format, it is printed instead."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[

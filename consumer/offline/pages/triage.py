@@ -28,14 +28,14 @@ _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
 IF_ALL_WORK: Final = (
-    'Steps "prompt" and "output" tell what would pass if each of their proposals worked: these terms count as found.'
+    'Steps "prompt" and "output" tell what would pass if each of their proposals worked: its term counts as found.'
 )
 STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
 LOOKED_AT: Final = (
     'Terms that have the verdict "term" in safe explain, but that no phrase can replace safely, are listed last, for a '
     "person to look at."
 )
-NOT_JUDGED: Final = "What an output says besides these terms is not judged."
+NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
