@@ -397,7 +397,7 @@ def history_(
     output: options.HistoryFiles = None,
     force: options.Force = False,
 ) -> int:
-    """Follow test cases over many runs: the label in each run, and which cases never passed, vary, or stopped passing.
+    """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
 
     Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
     cases that pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a

@@ -76,7 +76,9 @@ OptionalOutputs = Annotated[list[Path] | None, _OUTPUTS]
 MinPassRate = Annotated[
     float | None,
     typer.Option(
-        metavar="RATE", parser=_fraction, help="Exit 1 if the share of passing cases is below this, from 0 to 1."
+        metavar="RATE",
+        parser=_fraction,
+        help="Exit 1 if the share of passing cases is below RATE, a number from 0 to 1.",
     ),
 ]
 FailOnOption = Annotated[
@@ -241,7 +243,7 @@ MaxDrop = Annotated[
         "--fail-on-score-drop",
         metavar="DROP",
         parser=_fraction,
-        help="Exit 1 if the mean composite of the judged cases dropped by more than this, from 0 to 1.",
+        help="Exit 1 if the mean composite of the judged cases dropped by more than DROP, a number from 0 to 1.",
     ),
 ]
 Verbose = Annotated[

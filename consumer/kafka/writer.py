@@ -301,7 +301,7 @@ class TransactionalWriter(_ProducerOwner):
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
         if in_doubt:
-            raise PartitionLost("a transaction was aborted before the restore, and whether it has ended is not known")
+            raise PartitionLost("the end of the transaction before the restore may have been requested twice")
         return offset
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
