@@ -301,7 +301,7 @@ class TransactionalWriter(_ProducerOwner):
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
         if in_doubt:
-            raise PartitionLost("the end of the transaction before the restore may have been requested twice")
+            raise PartitionLost("the request to end the marker transaction before the restore may have been sent twice")
         return offset
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:

@@ -89,7 +89,7 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
     ),
     "safe_batch_expected_cases": _gauge("Test cases that the source holds for the batch.", _BATCH_LABELS),
     "safe_batch_complete": _gauge(
-        "Whether each test case that the source holds for the batch has a result: 1 or 0.", _BATCH_LABELS
+        "Whether as many of the batch's test cases have a result as the source holds: 1 or 0.", _BATCH_LABELS
     ),
     "safe_batch_last_update_timestamp_seconds": _gauge(
         "When the batch's last record was scored, in seconds since 1970.", _BATCH_LABELS

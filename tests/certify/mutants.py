@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant(
         "mark_in_doubt_taken", WRITER,
         '        if in_doubt:\n'
-        '            raise PartitionLost("the end of the transaction before the restore may have been requested '
-        'twice")\n',
+        '            raise PartitionLost("the request to end the marker transaction before the restore may have been '
+        'sent twice")\n',
         "        assert in_doubt in (True, False)\n", "test_writer",
     ),
     Mutant(

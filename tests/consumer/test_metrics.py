@@ -88,7 +88,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_batch_complete",
         "gauge",
         {"concern_id", "batch_id"},
-        "Whether each test case that the source holds for the batch has a result: 1 or 0.",
+        "Whether as many of the batch's test cases have a result as the source holds: 1 or 0.",
     ),
     (
         "safe_batch_last_update_timestamp_seconds",

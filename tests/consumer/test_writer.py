@@ -176,7 +176,7 @@ async def test_a_mark_in_doubt_gives_the_partition_up(
     await until(lambda: bool(producer.steps))
     doubt(transactional, monkeypatch)
     producer.pace.set()
-    with pytest.raises(PartitionLost, match="may have been requested twice"):
+    with pytest.raises(PartitionLost, match="may have been sent twice"):
         await marking
 
 

@@ -28,7 +28,7 @@ _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
 IF_ALL_WORK: Final = (
-    'Steps "prompt" and "output" tell what would pass if each of their proposals worked: its term counts as found.'
+    'Steps "prompt" and "output" count their terms as found: what would pass with a better prompt and correct outputs.'
 )
 STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
 LOOKED_AT: Final = (
@@ -48,7 +48,7 @@ def headline(triage: Triage) -> str:
     term, *_, last = triage.steps
     return (
         f"{now} of {count_of(total, 'case')} {passes} now; {term.labels['Pass']} with better terms; "
-        f"{last.labels['Pass']} if the proposals for prompt and outputs work, too"
+        f"{last.labels['Pass']} with a better prompt and correct outputs, too"
     )
 
 
