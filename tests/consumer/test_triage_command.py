@@ -234,7 +234,7 @@ def test_every_format_says_the_same(
     written = [part for page in pages for part in ("-o", str(page))]
     for _ in range(2):  # its own pages may be replaced
         assert main(["triage", "-i", str(outputs), "-t", str(cases), *written]) == 0
-    assert "0 of 3 cases pass now; 0 with better terms; 1 if the proposals for prompt and" in capsys.readouterr().err
+    assert "0 of 3 cases pass now; 0 with better terms; 1 with a better prompt and" in capsys.readouterr().err
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert "arrived at the clinic at 18:00 on Sunday" in text

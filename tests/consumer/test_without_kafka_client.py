@@ -38,14 +38,6 @@ ANSWER = {"test_id": "ST-001", "engine_output": {"signals": ["CT after 45 minute
 FILES = ("--outputs", "run.json", "--test-dir", "cases")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "cases").mkdir()
-    (tmp_path / "cases" / "stroke_1.json").write_text(json.dumps({"test_cases": [CASE]}))
-    (tmp_path / "run.json").write_text(json.dumps({"raw_results": [ANSWER]}))
-    return tmp_path
-
-
 def safe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
     return subprocess.run(
@@ -54,10 +46,17 @@ def safe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def scored(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Test cases, outputs, and the report of a run: no command of these tests changes them."""
+    made = tmp_path_factory.mktemp("files")
+    (made / "cases").mkdir()
+    (made / "cases" / "stroke_1.json").write_text(json.dumps({"test_cases": [CASE]}))
+    (made / "run.json").write_text(json.dumps({"raw_results": [ANSWER]}))
     arguments = ("--concern", "STROKE", "--batch", "*", *FILES, "--explain", "--output", "r.json", "--fail-on", "never")
-    done = safe(folder, "score", *arguments)
+    done = safe(made, "score", *arguments)
     assert done.returncode == 0, done.stderr
+    return made
 
 
 ON_FILES = [
@@ -79,7 +78,6 @@ ON_FILES = [
 
 @pytest.mark.parametrize(("arguments", "code"), ON_FILES, ids=[" ".join(row[0][:2]) for row in ON_FILES])
 def test_commands_on_files_need_no_kafka_client(folder: Path, arguments: tuple[str, ...], code: int) -> None:
-    scored(folder)
     done = safe(folder, *arguments)
     assert (done.returncode, "error" in done.stderr) == (code, False), done.stderr
 
