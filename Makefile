@@ -9,8 +9,7 @@ BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
 DIST   ?= dist
 CODE   := safe_core consumer tests bench docs
-# Files of tests that are run at once; each of as many processes has a broker of its own.
-# More than there are cores, since the tests with a broker wait more than they work.
+# Files of tests that are run at once: more than there are cores, since the tests with a broker wait more than they work.
 CORES  := $(shell nproc 2>/dev/null || echo 2)
 JOBS   ?= $(shell echo $$((3 * $(CORES))))
 PARALLEL = --dist loadfile --no-loadscope-reorder
