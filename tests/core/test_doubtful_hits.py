@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bench.diagnosis import real_cases
 from safe_core import Expectations, Output, Rules, prepare, score
 from safe_core.diagnosis import DOUBTFUL_KINDS, DoubtfulHit, Passage, doubtful_document, doubtful_hits
-from tests.core.planted_doubtful import Half, PlantedHit, planted_hits, said
+from tests.core.planted_doubtful import Half, planted_hits, said
 from tests.support.real_cases import REAL, real_cases_only
 
 PLANTED = tuple(planted_hits())
@@ -34,9 +34,8 @@ def test_at_least_240_sentences_are_planted_and_two_in_five_are_look_alikes() ->
     assert families["other_value"] >= 50
 
 
-@pytest.mark.parametrize("hit", PLANTED, ids=lambda hit: f"{hit.sort}: {hit.term}")
-def test_a_planted_term_is_found(hit: PlantedHit) -> None:
-    assert hit.term.lower() in hit.text.lower()
+def test_a_planted_term_is_found() -> None:
+    assert [hit for hit in PLANTED if hit.term.lower() not in hit.text.lower()] == []
 
 
 @pytest.mark.parametrize("half", ["tune", "final"])

@@ -25,6 +25,7 @@ from tests.support.waiting import wait_until
 READY_SECONDS = 60.0
 EXIT_SECONDS = 30.0
 ANSWER_SECONDS = 5.0
+READ_AT_START = ("PYTHON", "SSL_CERT_", "LANG", "LC_")
 Series = dict[tuple[tuple[str, str], ...], float]
 
 
@@ -74,8 +75,8 @@ class Installation:
 
     @property
     def needs_an_interpreter(self) -> bool:
-        """Whether a process of it cannot be forked: of other code, or told what Python and its libraries read."""
-        return self.checkout != PROJECT or any(not name.startswith("SAFE_V0_") for name in self.settings)
+        """Whether a process of it cannot be forked: of other code, or told what an interpreter reads when it starts."""
+        return self.checkout != PROJECT or any(name.startswith(READ_AT_START) for name in self.settings)
 
 
 def command_line(*arguments: str) -> list[str]:
