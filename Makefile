@@ -41,7 +41,10 @@ format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-test: $(VENV)/.dev tools ## all tests, including those with a real broker
+test: $(VENV)/.dev ## all tests, including those with a real broker
+	@# Meanwhile one process compiles the tests, else each of many does.
+	@[ -d tests/core/__pycache__ ] || $(BIN)/python -m pytest --collect-only --quiet >/dev/null & \
+	  $(MAKE) --no-print-directory tools; wait
 	$(BIN)/python -m pytest -n $(JOBS) $(PARALLEL) --durations=10 $(PYTEST_ARGS)
 
 tools: ## what the tests of alerts, chart and image run (Debian's packages need root where they are missing)

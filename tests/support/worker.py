@@ -17,9 +17,9 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.forked_commands import SafeProcess, run_safe
 from tests.support.kafka_broker import PROJECT, free_port
 from tests.support.outside import Topics
-from tests.support.safe_process import SafeProcess, run_safe
 from tests.support.waiting import wait_until
 
 READY_SECONDS = 60.0
