@@ -88,8 +88,8 @@ def publish(
             "--batch",
             "-b",
             metavar="GLOB",
-            help="With --test-dir: publish only outputs for these batches (a name or a quoted glob). "
-            "Without --test-dir: the batch to use for outputs that do not name a batch.",
+            help="With a folder of batch files (--test-dir or SAFE_V0_EXPECTATIONS): publish only outputs for these "
+            "batches (a name or a quoted glob). Without one: the batch to use for outputs that do not name a batch.",
         ),
     ] = None,
     test_dir: options.CheckingTestDir = None,

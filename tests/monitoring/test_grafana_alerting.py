@@ -80,7 +80,7 @@ FIRING: Mapping[str, set[str]] = {
     "all is well": set(),
     "a quiet night: no output for hours, none expected": set(),
     "a complete batch is bad": {"safe-batch-pass-rate"},
-    "an incomplete batch is bad: one of a thousand cases became a dead letter": {"safe-batch-pass-rate"},
+    "a batch is bad, and incomplete because one of its thousand cases became a dead letter": {"safe-batch-pass-rate"},
     "a batch is bad, and its size is unknown because its test cases come from a service": {"safe-batch-pass-rate"},
     "one result in five takes longer than half a minute": {"safe-results-late"},
     "one of three workers is gone": set(),

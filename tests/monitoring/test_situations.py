@@ -122,7 +122,7 @@ SITUATIONS: Mapping[str, Series] = {
         of_worker("a", "safe_dead_letters_total", reason="invalid_json"): "0x150 1x30"
     },
     "a complete batch is bad": batch(failed=700, passed=300, complete=1),
-    "an incomplete batch is bad: one of a thousand cases became a dead letter": batch(
+    "a batch is bad, and incomplete because one of its thousand cases became a dead letter": batch(
         failed=700, passed=299, complete=0
     ),
     "a batch is bad, and its size is unknown because its test cases come from a service": batch(
