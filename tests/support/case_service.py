@@ -244,6 +244,10 @@ class CaseService:
         await self._fall_silent()
         if self._other is not None:
             self._other.close()
+        # What was accepted last must begin before it can be ended; left out, its connection would stay open.
+        while asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.sleep(0)
+            await self._fall_silent()
 
     async def _note_strayed(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.strayed += 1
