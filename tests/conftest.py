@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for, and loud words about what could not be tested."""
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -23,6 +24,17 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: the garbage collector need not look at it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 ARTEFACTS = {Path(__file__).parent / folder for folder in ("charts", "image", "monitoring")}
