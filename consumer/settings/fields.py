@@ -212,9 +212,9 @@ class Settings(BaseModel):
     ac_review: _Score = _DEFAULTS.AC.review
     """The lowest AC that leads to Review, not Fail; at most the pass threshold."""
     ah_strict: _Flag = False
-    """Whether one forbidden term makes AH 0."""
+    """Whether AH is 0 as soon as one forbidden term is used."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for report files that no --output names. If JSON is the only format, it is printed instead."""
+    """The folder for report files without an --output. If JSON is the only format, the report is printed instead."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -234,9 +234,9 @@ class Settings(BaseModel):
     kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = "PLAINTEXT"
     """The protocol of the connections to the brokers."""
     kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = None
-    """How to log in; required with the SASL protocols, an error with the others."""
+    """How to log in; required with the SASL protocols, not allowed with the others."""
     kafka_sasl_username: _Text = None
-    """The user name; required with the mechanisms PLAIN and SCRAM, an error with the others."""
+    """The user name; required with the mechanisms PLAIN and SCRAM, not allowed with the others."""
     kafka_sasl_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The password; better kept in a file SAFE_V0_KAFKA_SASL_PASSWORD in secretsDir."""
     kafka_sasl_oauth_token_url: Annotated[
@@ -258,16 +258,16 @@ class Settings(BaseModel):
     kafka_ssl_key_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The passphrase of an encrypted key; better kept in a file SAFE_V0_KAFKA_SSL_KEY_PASSWORD in secretsDir."""
     kafka_client_rack: _Text = None
-    """The rack of this worker, as in broker.rack. If brokers allow it, the worker reads from a replica there."""
+    """The rack of this worker, as in broker.rack. If brokers allow it, input is read from a replica in that rack."""
     kafka_session_timeout_seconds: _Count = 10
     """A worker that is silent for this long loses its partitions."""
     secrets_dir: _Folder = None
-    """Folder of secrets: files named after the variables, each with its value."""
+    """Folder of secrets: each file is named after a variable and holds its value."""
 
     input_topic: _Topic = "factory.generation.output"
     """Outputs to score. All topics must be different."""
     scored_topic: _Topic = "safe.v0.scored"
-    """Internal: scored cases, by batch."""
+    """Internal: scored cases, partitioned by batch."""
     state_topic: _Topic = "safe.v0.state"
     """Internal, compacted: the aggregator's state."""
     result_topic: _Topic = "safe.v0.result"
@@ -290,17 +290,17 @@ class Settings(BaseModel):
     expectations_token: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """Bearer token for the service; better kept in a file SAFE_V0_EXPECTATIONS_TOKEN in secretsDir."""
     expectations_timeout_seconds: _Count = 10
-    """How long one look-up at the service may take, retries included; each try may take half of it."""
+    """How long one look-up at the service may take, retries included; each try may take half of that time."""
     expectations_max_requests: _Count = 16
     """The maximum number of concurrent requests to the service."""
     expectations_cache_seconds: _CountFromZero = 60
     """How long a cached response of the service is used before SAFE asks whether it has changed."""
     expectations_cache_size: _Count = 20_000
-    """How many answers of the service are kept, about 6 kB each; the least recently used go first."""
+    """How many answers of the service are kept, about 6 kB each; the least recently used are dropped first."""
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets starts. If unset: earliest for a new group; a group that lost its offsets stops."""
+    """Where a group without offsets starts. If unset: a new group at earliest; one that lost its offsets must stop."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[
@@ -330,7 +330,7 @@ class Settings(BaseModel):
     batch_ttl_seconds: _Count = 604_800
     """A batch without new results for this long is forgotten."""
     max_exported_batches: _Count = 1000
-    """How many batches have metrics of their own."""
+    """The maximum number of batches that one worker exports metrics for; those that changed last are chosen."""
     http_address: Annotated[
         str,
         AfterValidator(_address),

@@ -12,14 +12,14 @@ from safe_core import CRITERIA, DEFAULT_POLICY
 _INTRODUCTION: Final = f"""\
 # Settings
 
-A flag beats its environment variable, which beats a file in the secrets folder, which beats its key in the
-configuration file, which beats the default. `safe config show` prints each setting in force and where it came from,
-with secrets hidden; the help of each command lists the settings that it has a flag for. A setting that SAFE does not
-know, or a value that it cannot use, stops the command with an error that names it.
+A setting may be given in several places. From the strongest to the weakest, these are: a flag, an environment variable,
+a file in the secrets folder, a key in the configuration file, the default. `safe config show` prints each setting in
+force and where it came from, with secrets hidden. The help of each command lists the settings for which the command has
+a flag. A setting that SAFE does not know, or a value that it cannot use, stops the command with an error that names it.
 
 The configuration file is `{FILE_NAME}` in the working directory, or what `--config` names. It is JSON, and `//`
-comments are allowed. `safe config schema` prints its JSON Schema, which editors use to complete and check it. A key
-with a dot is one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
+comments are allowed. `safe config schema` prints its JSON Schema, which editors use to complete and check it. Each dot
+in a key leads one level deeper: `thresholds.CR.pass` is `{{"thresholds": {{"CR": {{"pass": 0.8}}}}}}`.
 
 Put each secret into the folder that `SAFE_V0_SECRETS_DIR` names, in a file named after its variable.
 

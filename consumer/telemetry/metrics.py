@@ -51,12 +51,14 @@ _COUNTERS: Mapping[str, _Definition] = {
     ),
     "safe_cases": _counter("Scored cases by label.", ("concern_id", "label")),
     "safe_dead_letters": _counter("Records that became dead letters.", ("reason",), REASONS),
-    "safe_empty_outputs": _counter("Scored outputs whose three fields were all empty.", ("concern_id",)),
+    "safe_empty_outputs": _counter(
+        "Scored outputs whose signals, summary and follow-up questions were all empty.", ("concern_id",)
+    ),
     "safe_input_mismatches": _counter(
         "Scored outputs that were made from a narrative other than that of their test case.", ("concern_id",)
     ),
     "safe_batches_reopened": _counter("Batches that a late record reopened after they were forgotten."),
-    "safe_restore_failures": _counter("Attempts to restore a partition's state that failed and will be repeated."),
+    "safe_restore_failures": _counter("Failed attempts to restore a partition's state. Each is repeated."),
 }
 
 # Asked of the parts of the worker at each scrape.
@@ -69,7 +71,7 @@ _ASKED: Mapping[str, _Definition] = {
         "Records from the group's committed offset to the end of the partition.", ("topic", "partition")
     ),
     "safe_partition_waiting_seconds": _gauge(
-        "How long a partition of this process has been waiting or restoring, 0 while it is served.",
+        "How long a partition of this process has been waiting or restoring. It is 0 while the partition is served.",
         ("topic", "partition"),
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
@@ -87,9 +89,12 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
     "safe_batch_metric_pass_ratio": _gauge(
         "Share of the batch's cases that passed the criterion.", (*_BATCH_LABELS, "metric")
     ),
-    "safe_batch_expected_cases": _gauge("Test cases that the source holds for the batch.", _BATCH_LABELS),
+    "safe_batch_expected_cases": _gauge(
+        "Test cases that the batch has in the folder or topic of test cases.", _BATCH_LABELS
+    ),
     "safe_batch_complete": _gauge(
-        "Whether as many of the batch's test cases have a result as the source holds: 1 or 0.", _BATCH_LABELS
+        "1 if the number of the batch's test cases with a result has reached safe_batch_expected_cases, else 0.",
+        _BATCH_LABELS,
     ),
     "safe_batch_last_update_timestamp_seconds": _gauge(
         "When the batch's last record was scored, in seconds since 1970.", _BATCH_LABELS
@@ -211,11 +216,11 @@ class Metrics:
         self.unusable_expectations: Callable[[], Sequence[tuple[str, str]]] = list
         self.end_to_end = Histogram(
             "safe_end_to_end_seconds",
-            "From the input record's timestamp to the commit of its result.",
+            "Time from the input record's timestamp to the commit of its result.",
             _END_TO_END_BUCKETS,
         )
         self.scoring = Histogram(
-            "safe_scoring_seconds", "Scoring one output and encoding its scored record.", _SCORING_BUCKETS
+            "safe_scoring_seconds", "Time to score one output and encode its scored record.", _SCORING_BUCKETS
         )
 
     # --- counting -----------------------------------------------------------------------------------------------------

@@ -27,7 +27,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ("safe_records", "counter", {"outcome"}, "Records whose outcome is committed."),
     ("safe_cases", "counter", {"concern_id", "label"}, "Scored cases by label."),
     ("safe_dead_letters", "counter", {"reason"}, "Records that became dead letters."),
-    ("safe_empty_outputs", "counter", {"concern_id"}, "Scored outputs whose three fields were all empty."),
+    (
+        "safe_empty_outputs",
+        "counter",
+        {"concern_id"},
+        "Scored outputs whose signals, summary and follow-up questions were all empty.",
+    ),
     (
         "safe_input_mismatches",
         "counter",
@@ -39,7 +44,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_restore_failures",
         "counter",
         set(),
-        "Attempts to restore a partition's state that failed and will be repeated.",
+        "Failed attempts to restore a partition's state. Each is repeated.",
     ),
     ("safe_expectations_requests", "counter", {"source", "outcome"}, "Look-ups of expectations."),
     (
@@ -48,8 +53,13 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         {"source", "name"},
         "Batch files, or records of a topic, that cannot be used as they are now.",
     ),
-    ("safe_end_to_end_seconds", "histogram", set(), "From the input record's timestamp to the commit of its result."),
-    ("safe_scoring_seconds", "histogram", set(), "Scoring one output and encoding its scored record."),
+    (
+        "safe_end_to_end_seconds",
+        "histogram",
+        set(),
+        "Time from the input record's timestamp to the commit of its result.",
+    ),
+    ("safe_scoring_seconds", "histogram", set(), "Time to score one output and encode its scored record."),
     (
         "safe_consumer_lag_records",
         "gauge",
@@ -60,7 +70,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_partition_waiting_seconds",
         "gauge",
         {"topic", "partition"},
-        "How long a partition of this process has been waiting or restoring, 0 while it is served.",
+        "How long a partition of this process has been waiting or restoring. It is 0 while the partition is served.",
     ),
     ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
     (
@@ -82,13 +92,13 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_batch_expected_cases",
         "gauge",
         {"concern_id", "batch_id"},
-        "Test cases that the source holds for the batch.",
+        "Test cases that the batch has in the folder or topic of test cases.",
     ),
     (
         "safe_batch_complete",
         "gauge",
         {"concern_id", "batch_id"},
-        "Whether as many of the batch's test cases have a result as the source holds: 1 or 0.",
+        "1 if the number of the batch's test cases with a result has reached safe_batch_expected_cases, else 0.",
     ),
     (
         "safe_batch_last_update_timestamp_seconds",

@@ -12,15 +12,16 @@ _KEY = re.compile(r"( *)([A-Za-z]+):")
 _WHOLE = ("resources", "podSecurityContext", "securityContext", "dashboard.labels")
 _HEAD = """# The chart of SAFE
 
-Runs `safe worker` on Kubernetes 1.27 or newer, by Helm 3 or 4. [docs/install.md](../../docs/install.md#the-chart) says
+This chart runs `safe worker` on Kubernetes 1.27 or newer. It needs Helm 3 or 4.
+[docs/install.md](../../docs/install.md#the-chart) says
 how to build the image, what the chart needs, and what it does not do.
 
 ```bash
 helm upgrade --install safe charts/safe --namespace scoring --create-namespace --values values.yaml
 ```
 
-`ci/` has values as teams write them: within an umbrella chart, on OpenShift, with KEDA, by Argo CD, and without the
-internet.
+`ci/` has sample values for common setups: in an umbrella chart, on OpenShift, with KEDA, with Argo CD, and without
+internet access.
 
 ## Values
 

@@ -21,7 +21,8 @@ LABELS: Mapping[str, str] = {
     "le": "the upper bound of a bucket, in seconds",
     "metric": "`CR`, `AH` or `AC`; for means also `composite`",
     "name": "the batch file, or the key of the record, that cannot be used; beyond the first 20, `other`",
-    "outcome": "of records: `scored`, `dead_lettered`, `ignored`, `foreign`; "
+    "outcome": "of records: `scored`, `dead_lettered`, `ignored` (a tombstone, or an event of an excluded type), "
+    "`foreign` (a scored record of another group); "
     "of look-ups: `found`, `not_found`, `ambiguous`, `invalid`, `transient`",
     "partition": "the partition of the topic",
     "reason": "why a record became a dead letter: [contract.md](contract.md#dead-letters) lists the reasons",
@@ -31,12 +32,12 @@ LABELS: Mapping[str, str] = {
 }
 _INTRODUCTION = """# Metrics
 
-What a worker exports at `/metrics`, in the text format of Prometheus or in OpenMetrics, compressed where the client
-accepts it. Nothing else is exported. Counters begin at 0 with each start of a process. The series of a batch disappear
-while its partition changes hands, and when the batch is forgotten.
+This page lists what a worker exports at `/metrics`: in Prometheus' text format or in OpenMetrics, and compressed if the
+client accepts that. Nothing else is exported. Counters begin at 0 with each start of a process. The series of a batch
+disappear while its partition changes hands, and when the batch is forgotten.
 
-"Alerts" are those of `config/alerts-*.yml`, some of which read a metric through a recording rule; "panels" are those of
-the dashboard *SAFE*.
+The column "alerts" names the alerts of `config/alerts-*.yml` that read the metric, directly or through a recording
+rule. The column "panels" names the panels of the dashboard *SAFE* that read it.
 
 """
 
