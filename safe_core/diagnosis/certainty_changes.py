@@ -10,10 +10,13 @@ from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At
 from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
+from safe_core.diagnosis.words import word_set
 
 _CLASSES: Final = frozenset(
     ("suspected", "possible", "probable", "unlikely", "apparent", "uncertain", "considered", "sign", "confirmed")
 )
+_THINKING: Final = word_set("thought believed felt impression")
+_AS_SURE: Final = {"probable": "suspected", "apparent": "suspected"}
 _SAME_CLAIM: Final = 0.7  # of the words that tell something
 
 
@@ -31,7 +34,7 @@ def changed_certainty(told: Sequence[At], matches: Sequence[Match], narrative: S
     asked = _classes(term.items, 0, len(term.items) - 1)
     own = _classes(home.items, told[0].at, max(each.at for each in told if each.sentence is home))
     said = [_classes_of(match) for match in same]
-    if any(_agrees(classes, asked, own) for classes in said):
+    if any(_agrees(classes, asked, own) for classes in said) or any(map(_is_opinion, same)):
         return None
     others = [match for match in nearest(term, narrative, MOST_TRIED) if match.sentence is not home]
     backing = [_classes_of(match) for match in others if _is_same(match)]
@@ -41,8 +44,18 @@ def changed_certainty(told: Sequence[At], matches: Sequence[Match], narrative: S
 def _agrees(said: frozenset[str], asked: frozenset[str], own: frozenset[str]) -> bool:
     """Tell whether a passage is as sure as the narrative; to leave out that it is certain changes nothing."""
     if said:
-        return not said.isdisjoint(own)
+        return not _ranks(said).isdisjoint(_ranks(own))
     return not asked - {"confirmed"}
+
+
+def _is_opinion(match: Match) -> bool:
+    """Tell whether a passage says what somebody thought, which is neither sure nor unsure."""
+    return any(item.folded in _THINKING for item in match.items[: match.last + 1])
+
+
+def _ranks(classes: frozenset[str]) -> set[str]:
+    """Read what is "probable" as "suspected": who thinks that something is likely suspects it."""
+    return {_AS_SURE.get(each, each) for each in classes}
 
 
 def _classes_of(match: Match) -> frozenset[str]:

@@ -4,13 +4,14 @@ It decides nothing; where it may, a person has to look.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice, takewhile
+from itertools import chain, dropwhile, islice, takewhile
 from typing import Final
 
 from safe_core.diagnosis.accounts import PEOPLE
 from safe_core.diagnosis.passages import Match
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At
+from safe_core.diagnosis.word_lists.denial_words import NOT_WORDS
 from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.words import by_spelling, word_set
 
@@ -55,6 +56,7 @@ _SPEAKING_OF: Final = word_set(
     "recommends recommended propose proposes proposed advise advised"
 )
 _WAS_DONE: Final = word_set("was were been")
+_DONE: Final = word_set("done performed carried taken sent checked measured made obtained")
 _SUPPOSING: Final = word_set("if unless")
 _BESIDE: Final = 3  # words on each side of a passage that may change what it says
 
@@ -67,6 +69,7 @@ def may_mean_otherwise(pieces: Sequence[Match], told: Sequence[At]) -> bool:
         or _are_people_turned(match)
         or _is_denied_otherwise(match, told)
         or _is_only_proposed(match, told)
+        or _has_result(match)
         for match in pieces
     )
 
@@ -96,6 +99,8 @@ def _is_turned(match: Match) -> bool:
 
 def _follows_otherwise(match: Match, kind: str) -> bool:
     expected, found = _following(match.term.items, kind), _following(match.window, kind)
+    if not expected.isdisjoint(_named(match.window, kind)):  # "from the cord of a gown", "from a gown cord"
+        return False
     against = frozenset[str]().union(*(_following(match.window, other) for other in _AGAINST.get(kind, ())))
     if expected & against and expected.isdisjoint(found):
         return True
@@ -105,13 +110,25 @@ def _follows_otherwise(match: Match, kind: str) -> bool:
 
 def _following(items: Sequence[Item], kind: str) -> set[str]:
     """Give the next word that tells something after each word of a kind."""
-    places = [
+    following = (next(filter(_names, items[at + 1 :]), None) for at in _places(items, kind))
+    return {item.key for item in following if item}
+
+
+def _places(items: Sequence[Item], kind: str) -> list[int]:
+    return [
         at
         for at, item in enumerate(items)
         if _TURNING.get(item.folded) == kind and not (at and items[at - 1].folded in _BEFORE_TO)
     ]
-    following = (next(filter(_names, items[at + 1 :]), None) for at in places)
-    return {item.key for item in following if item}
+
+
+def _named(items: Sequence[Item], kind: str) -> set[str]:
+    """Give all words of the things that are named after each word of a kind."""
+    runs = (
+        takewhile(_names, dropwhile(lambda item: item.role == "connective", items[at + 1 :]))
+        for at in _places(items, kind)
+    )
+    return {item.key for run in runs for item in run}
 
 
 def _names(item: Item) -> bool:
@@ -165,6 +182,15 @@ def _is_only_proposed(match: Match, told: Sequence[At]) -> bool:
     return any(_follows(at, "ed", _WAS_DONE) for at in places)
 
 
+def _has_result(match: Match) -> bool:
+    """Tell whether a passage says that a test was negative which, to the term, was not done."""
+    own = {item.folded for item in match.term.items}
+    is_undone = any(
+        one.role == "negation" and one.folded in NOT_WORDS and not own.isdisjoint(_DONE) for one in match.term.items
+    )
+    return is_undone and any(item.folded == "negative" and item.folded not in own for item in match.sentence.items)
+
+
 def _follows(at: At, ending: str, before: Collection[str]) -> bool:
     """Tell whether a word that is written with an ending follows one of some words at once."""
     written = at.sentence.element.text[at.item.start : at.item.end].lower()
@@ -198,6 +224,7 @@ def _near(match: Match) -> Iterator[int]:
     items = match.items
     before = takewhile(lambda at: not items[at + 1].pause, range(match.first - 1, -1, -1))
     after = takewhile(lambda at: not _begins_clause(items, at), range(match.last + 1, len(items)))
+    after = takewhile(lambda at: items[at].folded != "instead", after)  # "a metal stent instead of a plastic one"
     return chain(islice(before, _BESIDE), range(match.first, match.last + 1), islice(after, _BESIDE))
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from safe_core.diagnosis.one_sided_denials import agrees_all_the_same
 from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.tokens import Item
@@ -25,6 +26,7 @@ from safe_core.diagnosis.words import stem, word_set
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
+_DAYS_OF_AN_EVENT: Final = frozenset(("same", "next", "previous"))  # discharged "the same day", "the next day"
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
 _BOTH: Final = 2  # sides of a word that say which was first
@@ -129,6 +131,8 @@ class Contradictions:
         least = _most_shared(around, (at for at in places if at not in turned))
         others = [at for at in self._forms(self._narrative, told.item) if at.is_denied() != denied]
         for found in turned:
+            if agrees_all_the_same(told, found, clause, denied=denied):
+                continue
             denial, claim = (told, found) if denied else (found, told)
             if not others and not least and _is_denied_outright(denial) and claim.is_plain():
                 return found
@@ -268,8 +272,10 @@ def is_rival(one: At, other: At) -> bool:
     mine, its = one.item.value, other.item.value
     if not mine and not its:
         return are_opposites(one.item.folded, other.item.folded)
-    if not mine or not its or mine.key == its.key or mine.scale == "near day":  # days depend on when one writes
+    if not mine or not its or mine.key == its.key:
         return False
+    if mine.scale == its.scale == "near day":  # "tomorrow" depends on when one writes
+        return {mine.canonical, its.canonical} <= _DAYS_OF_AN_EVENT
     if _is_plain(mine.scale) and _is_plain(its.scale):
         return mine.scale == its.scale != "bare" or _name_before(one) == _name_before(other)
     if mine.scale == its.scale == "duration" and mine.amount != its.amount:

@@ -26,11 +26,12 @@ _PASSED_OVER: Final = word_set(
 _LISTING: Final = word_set("list lists form forms chart charts letter letters label labels notes record records sheet")
 _SAYING: Final = word_set("said says say read reads stated")
 _LOOKING: Final = word_set("look looks looked looking feels felt")
-_PLACES: Final = word_set("area region")
+_PLACES: Final = word_set("area region segment")
 _WHAT_THERE_WAS: Final = word_set("history episode episodes bout bouts attack attacks sensation feeling")
 _EVENTS: Final = word_set("falls faints blackouts collapses injuries")  # which no scan or test shows
+_KNOWN: Final = word_set("known")  # "known diabetes", unlike "not known" and "no known allergy"
 _ALSO_BEFORE_OF: Final = word_set("dose course amount total period")
-_FILLERS: Final = _SAYING | _LOOKING | _PLACES | _WHAT_THERE_WAS | _ALSO_BEFORE_OF
+_FILLERS: Final = _SAYING | _LOOKING | _PLACES | _WHAT_THERE_WAS | _ALSO_BEFORE_OF | _KNOWN
 _NOT: Final = Item(NEGATED, "negation", "no", None, pause=False, start=0, end=0)
 _NOTHING: Final = Item("", "connective", "", None, pause=True, start=0, end=0)
 
@@ -127,10 +128,16 @@ def _is_filler(items: Sequence[Item], at: int) -> bool:
     return (
         (folded in _WHAT_THERE_WAS and after.folded == "of" and _is_of_no_past(items, at))
         or (folded in _ALSO_BEFORE_OF and after.folded == "of" and next_but_one.value is not None)
+        or (folded in _KNOWN and after.role == "content" and not after.pause and _begins(items, at))
         or (folded in _SAYING and before.folded in _LISTING)
         or (folded in _LOOKING and at > 0 and after.role == "content" and not after.pause)
         or (folded in _PLACES and before.role in {"content", "value"} and not items[at].pause)
     )
+
+
+def _begins(items: Sequence[Item], at: int) -> bool:
+    """Tell whether a clause, or what is said of a patient, begins at a place: "with known asthma"."""
+    return at == 0 or items[at].pause or items[at - 1].role == "connective"
 
 
 def _is_of_no_past(items: Sequence[Item], at: int) -> bool:

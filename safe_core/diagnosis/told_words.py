@@ -27,7 +27,8 @@ _HARDLY: Final = word_set(
     "missing omitted"
 )
 _ENDED: Final = word_set(
-    "stopped discontinued ceased gone vanished disappeared withdrawn withheld held paused resolved"
+    "stopped discontinued ceased gone vanished disappeared withdrawn withheld held paused resolved avoided averted "
+    "prevented"
 )
 _ORDERS: Final = frozenset(("before", "after"))
 _COMPARING: Final = frozenset(("than", "to"))

@@ -396,6 +396,64 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "Physiotherapy was offered and he declined it. He accepted a wheelchair.": [
         ("he declined it", ("accepted a wheelchair",), "prompt/look"),
     ],
+    # a day of discharge, and what is new
+    "He was kept overnight and discharged next day.": [
+        ("discharged next day", ("discharged the same day",), "output"),
+        ("discharged next day", ("discharged on the following day",), "term/look"),
+    ],
+    "Known CKD stage 4.": [
+        ("Known CKD stage 4", ("CKD stage 4 as a contributing factor",), "term"),
+        ("Known CKD stage 4", ("newly found CKD stage 4",), "output/look"),
+    ],
+    # a test that was not done has no result
+    "The pregnancy test was not yet done.": [
+        ("pregnancy test was not yet done", ("pregnancy test negative",), "look/output"),
+        ("pregnancy test was not yet done", ("pregnancy test not done",), "term"),
+    ],
+    # a denial that is kept in other words, or is one of something else
+    "The images could not be transferred.": [
+        ("images could not be transferred", ("transfer delayed because the images could not be sent",), "look/term"),
+        ("images could not be transferred", ("image transfer failure",), "look/term"),
+        ("images could not be transferred", ("images transferred at once",), "output"),
+    ],
+    "He recovered without neurological deficit.": [
+        ("recovered without neurological deficit", ("full neurological recovery",), "prompt/look/term"),
+        ("recovered without neurological deficit", ("recovered with a neurological deficit",), "output"),
+    ],
+    "The risk assessment was last updated on admission.": [
+        (
+            "risk assessment was last updated on admission",
+            ("risk assessment not updated since admission",),
+            "prompt/look/term",
+        ),
+        ("risk assessment was last updated on admission", ("risk assessment not updated on admission",), "output"),
+    ],
+    "Exchange transfusion was avoided.": [
+        ("Exchange transfusion was avoided", ("no exchange transfusion was needed",), "prompt/look/term"),
+    ],
+    "The repeat sample haemolysed and was not resent.": [
+        ("repeat sample haemolysed", ("sample haemolysed and not repeated",), "prompt/look/term"),
+    ],
+    # how sure somebody was
+    "The doctor thought that a viral illness was likely.": [
+        ("viral illness was likely", ("viral illness suspected by the doctor",), "term/look"),
+        ("viral illness was likely", ("at first thought to have a viral illness",), "term/look"),
+        ("viral illness was likely", ("viral illness",), "output"),
+        ("viral illness was likely", ("confirmed viral illness",), "output"),
+    ],
+    "A leak was confirmed at operation.": [
+        ("leak was confirmed", ("leak found at operation",), "term"),
+    ],
+    # the same thing in another order of words
+    "The ligature was made from the cord of a gown.": [
+        ("made from the cord of a gown", ("ligature made from a gown cord",), "term"),
+    ],
+    "The lens that was implanted was +23.5, and +19.0 was intended.": [
+        ("lens that was implanted was +23.5", ("+23.5 lens implanted instead of +19.0",), "term"),
+    ],
+    "The antibiotic was changed to cefazolin on Monday.": [
+        ("changed to cefazolin", ("antibiotic changed to vancomycin on Monday",), "output"),
+    ],
     "Silver nitrate cautery failed.": [
         ("Silver nitrate cautery failed", ("cautery successful",), "output"),
     ],

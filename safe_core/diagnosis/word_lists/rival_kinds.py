@@ -24,8 +24,8 @@ _LINES: Final = (
     "man | woman",
     (
         "mother | father | brother | sister | son | daughter | wife | husband | aunt | uncle | nephew | niece | "
-        "grandmother | grandfather | neighbour | flatmate | motherinlaw | fatherinlaw | sisterinlaw | brotherinlaw | "
-        "daughterinlaw | soninlaw | herself himself"
+        "grandmother | grandfather | neighbour | flatmate | motherinlaw | fatherinlaw | sisterinlaw | brotherinlaw "
+        "| daughterinlaw | soninlaw | herself himself"
     ),
     "breakfast | lunch | dinner supper",
     "summer | autumn | winter",
@@ -35,6 +35,21 @@ _LINES: Final = (
     "thigh | calf | shin | forearm",
     "thumb | index | middlefinger | ringfinger | littlefinger | toe",
     "hallux | littletoe",
+    (
+        "cardiology cardiologist | neurology neurologist | nephrology nephrologist | gastroenterology "
+        "gastroenterologist | haematology haematologist | oncology oncologist | urology urologist | dermatology "
+        "dermatologist | rheumatology rheumatologist | ophthalmology ophthalmologist | endocrinology "
+        "endocrinologist | neurosurgery neurosurgeon"
+    ),
+    "colonoscopy | gastroscopy | bronchoscopy | cystoscopy | hysteroscopy",
+    (
+        "appendicectomy | cholecystectomy | hysterectomy | splenectomy | nephrectomy | prostatectomy | mastectomy "
+        "| thyroidectomy | tonsillectomy"
+    ),
+    "dog | cat | horse | snake",
+    "bee | wasp",
+    "peanut | egg | milk | shellfish | sesame",
+    "married | single | divorced separated | widowed widow widower",
     "frontal | parietal | temporal | occipital | cerebellar",
     "cervical | thoracic | lumbar | sacral",
     "LAD lad | circumflex | RCA rca",
@@ -50,30 +65,77 @@ _LINES: Final = (
     "carcinoma | adenoma | lymphoma | sarcoma | melanoma",
     "coli | klebsiella | pseudomonas | proteus | candida | aureus | pneumoniae | pyogenes | faecalis | difficile",
     # medicines of one class
-    "heparin | enoxaparin | dalteparin | warfarin | apixaban | rivaroxaban | edoxaban | dabigatran",
-    "aspirin | clopidogrel | ticagrelor | prasugrel",
-    "bisoprolol | atenolol | metoprolol | propranolol | carvedilol",
-    "ramipril | lisinopril | enalapril | perindopril | losartan | candesartan",
-    "amlodipine | nifedipine | diltiazem | verapamil",
-    "furosemide | bumetanide | spironolactone | eplerenone | bendroflumethiazide | hydrochlorothiazide",
-    "atorvastatin | simvastatin | rosuvastatin | pravastatin",
-    "morphine | oxycodone | fentanyl | codeine | tramadol | hydromorphone | alfentanil",
-    "ibuprofen | naproxen | diclofenac | paracetamol",
     (
-        "amoxicillin | flucloxacillin | ceftriaxone | cefuroxime | meropenem | piperacillin | gentamicin | "
-        "vancomycin | clarithromycin | doxycycline | ciprofloxacin | metronidazole | trimethoprim | nitrofurantoin"
+        "heparin | enoxaparin | dalteparin | tinzaparin | fondaparinux | warfarin | apixaban | rivaroxaban | "
+        "edoxaban | dabigatran"
     ),
-    "sertraline | citalopram | escitalopram | fluoxetine | mirtazapine | venlafaxine | amitriptyline",
-    "olanzapine | risperidone | quetiapine | haloperidol | clozapine | aripiprazole",
-    "diazepam | lorazepam | midazolam | clonazepam",
-    "levetiracetam | phenytoin | valproate | lamotrigine | carbamazepine",
-    "prednisolone | hydrocortisone | dexamethasone | methylprednisolone",
-    "omeprazole | lansoprazole | pantoprazole | ranitidine",
-    "ondansetron | metoclopramide | cyclizine | prochlorperazine",
-    "propofol | ketamine | etomidate | thiopental",
-    "rocuronium | suxamethonium | atracurium | vecuronium",
+    "aspirin | clopidogrel | ticagrelor | prasugrel",
+    "bisoprolol | atenolol | metoprolol | propranolol | carvedilol | labetalol | nebivolol | sotalol",
+    (
+        "ramipril | lisinopril | enalapril | perindopril | captopril | losartan | candesartan | valsartan | "
+        "irbesartan | olmesartan | telmisartan"
+    ),
+    "amlodipine | nifedipine | felodipine | lercanidipine | diltiazem | verapamil",
+    "amiodarone | flecainide | digoxin | adenosine | sotalol",
+    (
+        "furosemide | bumetanide | torasemide | spironolactone | eplerenone | bendroflumethiazide | indapamide | "
+        "chlortalidone | hydrochlorothiazide"
+    ),
+    "atorvastatin | simvastatin | rosuvastatin | pravastatin",
+    (
+        "morphine | oxycodone | fentanyl | codeine | dihydrocodeine | tramadol | tapentadol | hydromorphone | "
+        "alfentanil | remifentanil | pethidine | diamorphine | methadone | buprenorphine"
+    ),
+    "naloxone | flumazenil",
+    "ibuprofen | naproxen | diclofenac | ketorolac | indometacin | celecoxib | etoricoxib | meloxicam | paracetamol",
+    "allopurinol | febuxostat | colchicine",
+    (
+        "amoxicillin | ampicillin | amoxiclav | flucloxacillin | benzylpenicillin | cefazolin | cefalexin | "
+        "cefuroxime | cefotaxime | ceftriaxone | ceftazidime | cefepime | meropenem | ertapenem | imipenem | "
+        "piperacillin | gentamicin | tobramycin | amikacin | vancomycin | teicoplanin | linezolid | daptomycin | "
+        "clarithromycin | azithromycin | erythromycin | clindamycin | doxycycline | ciprofloxacin | levofloxacin | "
+        "moxifloxacin | metronidazole | trimethoprim | nitrofurantoin | fosfomycin"
+    ),
+    "fluconazole | voriconazole | itraconazole | caspofungin | micafungin | amphotericin | nystatin | terbinafine",
+    "aciclovir | valaciclovir | ganciclovir | oseltamivir | remdesivir",
+    "dolutegravir | bictegravir | raltegravir | efavirenz | nevirapine",
+    (
+        "sertraline | citalopram | escitalopram | fluoxetine | paroxetine | mirtazapine | venlafaxine | duloxetine "
+        "| trazodone | bupropion | amitriptyline | nortriptyline"
+    ),
+    (
+        "olanzapine | risperidone | paliperidone | quetiapine | haloperidol | clozapine | aripiprazole | "
+        "amisulpride | chlorpromazine | zuclopenthixol | flupentixol"
+    ),
+    "diazepam | lorazepam | midazolam | clonazepam | temazepam | alprazolam | zopiclone | zolpidem",
+    (
+        "levetiracetam | phenytoin | valproate | lamotrigine | carbamazepine | topiramate | lacosamide | "
+        "phenobarbital | gabapentin | pregabalin"
+    ),
+    "lithium | valproate | lamotrigine",
+    "donepezil | rivastigmine | galantamine | memantine",
+    "prednisolone | hydrocortisone | dexamethasone | betamethasone | methylprednisolone",
+    "azathioprine | mycophenolate | tacrolimus | ciclosporin | sirolimus | methotrexate | leflunomide | sulfasalazine",
+    "infliximab | adalimumab | etanercept | rituximab | tocilizumab",
+    "cisplatin | carboplatin | oxaliplatin",
+    "docetaxel | paclitaxel",
+    "doxorubicin | epirubicin | daunorubicin",
+    "pembrolizumab | nivolumab | trastuzumab | bevacizumab",
+    "omeprazole | esomeprazole | lansoprazole | pantoprazole | rabeprazole | famotidine | ranitidine",
+    "ondansetron | granisetron | metoclopramide | domperidone | cyclizine | prochlorperazine | promethazine",
+    "lactulose | senna | macrogol | bisacodyl | docusate",
+    "cetirizine | loratadine | fexofenadine | chlorphenamine | diphenhydramine",
+    "propofol | ketamine | etomidate | thiopental | sevoflurane | desflurane | isoflurane",
+    "lidocaine | bupivacaine | levobupivacaine | ropivacaine | prilocaine",
+    "rocuronium | suxamethonium | atracurium | cisatracurium | vecuronium",
+    "neostigmine | sugammadex",
+    "alteplase | tenecteplase",
+    "oxytocin | ergometrine | carboprost | misoprostol | carbetocin",
+    "levothyroxine | carbimazole | propylthiouracil",
+    "tamsulosin | doxazosin | finasteride",
+    "glargine | detemir | degludec | lispro | aspart",
     "adrenaline | noradrenaline | metaraminol | vasopressin | dobutamine | ephedrine | phenylephrine",
-    "salbutamol | ipratropium | salmeterol | tiotropium",
+    "salbutamol | terbutaline | ipratropium | salmeterol | formoterol | tiotropium | aminophylline",
     # medicines whose names are taken for each other
     "lamotrigine | lamivudine",
     "hydroxyzine | hydralazine",
@@ -87,7 +149,10 @@ _LINES: Final = (
     "quinine | quinidine",
     "sulfasalazine | sulfadiazine",
     "vinblastine | vincristine",
-    "metformin | gliclazide | insulin | sitagliptin | empagliflozin | dapagliflozin",
+    (
+        "metformin | gliclazide | glimepiride | insulin | sitagliptin | linagliptin | empagliflozin | "
+        "dapagliflozin | liraglutide | semaglutide | dulaglutide | pioglitazone"
+    ),
 )
 
 _RIVALS: dict[str, set[str]] = {}
