@@ -192,7 +192,7 @@ MEANING_GROUPS: Final = (
         "difficulty sleeping"
     ),
     "tremor | trembling | shaky hands | shakiness",
-    "seizure | convulsed | had a fit | epileptic fit",
+    "seizure | convulsed | epileptic fit",
     "tripped | stumbled",
     "itchy | itching",
     "redness | reddened",
@@ -349,7 +349,7 @@ MEANING_GROUPS: Final = (
     "not escalated | did not call anyone | did not tell anyone | told nobody | called nobody",
     "not entered in | missing from",
     "reception | reception desk",
-    "hardly | barely | scarcely",
+    "barely rousable | hardly rousable | could hardly be roused | could barely be roused",
     "cervical lymph node | neck gland | neck lymph node | neck node | gland in the neck",
     "proteinuria | urine protein | protein in the urine",
     "severe | intense",
