@@ -15,8 +15,9 @@ from safe_core.diagnosis.words import word_set
 _CLASSES: Final = frozenset(
     ("suspected", "possible", "probable", "unlikely", "apparent", "uncertain", "considered", "sign", "confirmed")
 )
-_THINKING: Final = word_set("thought believed felt impression")
-_AS_SURE: Final = {"probable": "suspected", "apparent": "suspected"}
+_THINKING: Final = word_set("thought believed felt")
+_TO_WITHIN: Final = 4  # words: "thought by his doctor to have"
+_AS_SURE: Final = {"probable": "suspected"}
 _SAME_CLAIM: Final = 0.7  # of the words that tell something
 
 
@@ -34,7 +35,8 @@ def changed_certainty(told: Sequence[At], matches: Sequence[Match], narrative: S
     asked = _classes(term.items, 0, len(term.items) - 1)
     own = _classes(home.items, told[0].at, max(each.at for each in told if each.sentence is home))
     said = [_classes_of(match) for match in same]
-    if any(_agrees(classes, asked, own) for classes in said) or any(map(_is_opinion, same)):
+    said_as = zip(same, said, strict=True)
+    if any(_agrees(classes, asked, own) or (not classes and _is_opinion(match)) for match, classes in said_as):
         return None
     others = [match for match in nearest(term, narrative, MOST_TRIED) if match.sentence is not home]
     backing = [_classes_of(match) for match in others if _is_same(match)]
@@ -49,8 +51,12 @@ def _agrees(said: frozenset[str], asked: frozenset[str], own: frozenset[str]) ->
 
 
 def _is_opinion(match: Match) -> bool:
-    """Tell whether a passage says what somebody thought, which is neither sure nor unsure."""
-    return any(item.folded in _THINKING for item in match.items[: match.last + 1])
+    """Tell whether a passage says what was "thought to" be so, which is neither sure nor unsure."""
+    items = match.items[: match.last + 1]
+    return any(
+        item.folded in _THINKING and any(after.folded == "to" for after in items[at + 1 : at + 1 + _TO_WITHIN])
+        for at, item in enumerate(items)
+    )
 
 
 def _ranks(classes: frozenset[str]) -> set[str]:

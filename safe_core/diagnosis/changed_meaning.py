@@ -45,6 +45,7 @@ _CHANGING: Final = by_spelling(
         "off": "off",
         "not all": "except apart",
         "on record": "documented recorded",
+        "new": "new newly",
     }
 )
 """The words that change what a claim says, by what they make of it: one of them on one side only is another claim."""
@@ -57,6 +58,7 @@ _SPEAKING_OF: Final = word_set(
 )
 _WAS_DONE: Final = word_set("was were been")
 _DONE: Final = word_set("done performed carried taken sent checked measured made obtained")
+_UNDOING: Final = NOT_WORDS | {"no"}
 _SUPPOSING: Final = word_set("if unless")
 _BESIDE: Final = 3  # words on each side of a passage that may change what it says
 
@@ -185,10 +187,8 @@ def _is_only_proposed(match: Match, told: Sequence[At]) -> bool:
 def _has_result(match: Match) -> bool:
     """Tell whether a passage says that a test was negative which, to the term, was not done."""
     own = {item.folded for item in match.term.items}
-    is_undone = any(
-        one.role == "negation" and one.folded in NOT_WORDS and not own.isdisjoint(_DONE) for one in match.term.items
-    )
-    return is_undone and any(item.folded == "negative" and item.folded not in own for item in match.sentence.items)
+    is_undone = not own.isdisjoint(_DONE) and not own.isdisjoint(_UNDOING)
+    return is_undone and "negative" not in own and any(match.items[at].folded == "negative" for at in _near(match))
 
 
 def _follows(at: At, ending: str, before: Collection[str]) -> bool:
@@ -224,8 +224,12 @@ def _near(match: Match) -> Iterator[int]:
     items = match.items
     before = takewhile(lambda at: not items[at + 1].pause, range(match.first - 1, -1, -1))
     after = takewhile(lambda at: not _begins_clause(items, at), range(match.last + 1, len(items)))
-    after = takewhile(lambda at: items[at].folded != "instead", after)  # "a metal stent instead of a plastic one"
+    after = takewhile(lambda at: not _is_instead_of(items, at), after)  # "a metal stent instead of a plastic one"
     return chain(islice(before, _BESIDE), range(match.first, match.last + 1), islice(after, _BESIDE))
+
+
+def _is_instead_of(items: Sequence[Item], at: int) -> bool:
+    return items[at].folded == "instead" and at + 1 < len(items) and items[at + 1].folded == "of"
 
 
 def _begins_clause(items: Sequence[Item], at: int) -> bool:

@@ -26,7 +26,7 @@ from safe_core.diagnosis.words import stem, word_set
 _NAMED_BEFORE: Final = frozenset(("bare", "grade", "ordinal", "ratio"))  # scales of numbers that no word after names
 _PLAIN: Final = "how many"
 _ANOTHER_QUESTION: Final = 50.0  # how many times longer a duration is than one that it does not stand against: an age
-_DAYS_OF_AN_EVENT: Final = frozenset(("same", "next", "previous"))  # discharged "the same day", "the next day"
+_DAYS_OF_AN_EVENT: Final = frozenset(("same", "next"))  # discharged "the same day", "the next day"
 _ALONE: Final = 2  # what a word shares that stands alone in its sentence
 _ENDING: Final = PARTING | frozenset(("or", "nor", "as", "because", "due", "owing"))
 _BOTH: Final = 2  # sides of a word that say which was first
@@ -274,14 +274,19 @@ def is_rival(one: At, other: At) -> bool:
         return are_opposites(one.item.folded, other.item.folded)
     if not mine or not its or mine.key == its.key:
         return False
-    if mine.scale == its.scale == "near day":  # "tomorrow" depends on when one writes
-        return {mine.canonical, its.canonical} <= _DAYS_OF_AN_EVENT
+    if mine.scale == its.scale == "near day":  # what "tomorrow" is depends on when one writes
+        return {mine.canonical, its.canonical} == _DAYS_OF_AN_EVENT and not (_is_dated(one) or _is_dated(other))
     if _is_plain(mine.scale) and _is_plain(its.scale):
         return mine.scale == its.scale != "bare" or _name_before(one) == _name_before(other)
     if mine.scale == its.scale == "duration" and mine.amount != its.amount:
         shorter, longer = sorted((float(mine.canonical), float(its.canonical)))
         return longer <= shorter * _ANOTHER_QUESTION
     return mine.is_alternative(its)
+
+
+def _is_dated(at: At) -> bool:
+    """Tell whether another day stands in the sentence, from which "the next day" may be counted."""
+    return any(item.value and item.value.type == "day" and item is not at.item for item in at.sentence.items)
 
 
 def _is_plain(scale: str) -> bool:

@@ -23,11 +23,12 @@ def agrees_all_the_same(told: At, found: At, clause: Sequence[At], *, denied: bo
 
 
 def _denies_too(found: At, clause: Sequence[At]) -> bool:
-    """Tell whether a sentence denies another word of a denied clause, or says of one that it failed.
+    """Tell whether a sentence denies another word of a denied clause, or says of this one that it failed.
 
     "Images could not be sent, so the transfer was delayed" is "images could not be transferred".
     """
-    if any(item.folded in FAILURES for item in found.near()):
+    after = _noun_after(found)
+    if after is not None and after.folded in FAILURES:
         return True
     denied = {at.item.key for at in clause if at.item.role == "content" and at.item.key != found.item.key}
     places = (At(found.sentence, number) for number, item in enumerate(found.sentence.items) if item.key in denied)
@@ -46,7 +47,7 @@ def _is_of_another_noun(told: At, found: At) -> bool:
 
 def _is_attribute(told: At, found: At) -> bool:
     """Tell whether a word only describes a thing, and is denied as what is done: "repeat sample", "not repeated"."""
-    is_in_another_form = told.item.folded != found.item.folded
+    is_in_another_form = told.item.folded != found.item.folded and not told.item.folded.endswith("ing")
     return is_in_another_form and _noun_after(told) is not None and _noun_after(found) is None
 
 

@@ -26,7 +26,7 @@ _PASSED_OVER: Final = word_set(
 _LISTING: Final = word_set("list lists form forms chart charts letter letters label labels notes record records sheet")
 _SAYING: Final = word_set("said says say read reads stated")
 _LOOKING: Final = word_set("look looks looked looking feels felt")
-_PLACES: Final = word_set("area region segment")
+_PLACES: Final = word_set("area region")
 _WHAT_THERE_WAS: Final = word_set("history episode episodes bout bouts attack attacks sensation feeling")
 _EVENTS: Final = word_set("falls faints blackouts collapses injuries")  # which no scan or test shows
 _KNOWN: Final = word_set("known")  # "known diabetes", unlike "not known" and "no known allergy"
@@ -137,7 +137,8 @@ def _is_filler(items: Sequence[Item], at: int) -> bool:
 
 def _begins(items: Sequence[Item], at: int) -> bool:
     """Tell whether a clause, or what is said of a patient, begins at a place: "with known asthma"."""
-    return at == 0 or items[at].pause or items[at - 1].role == "connective"
+    begins = at == 0 or items[at].pause or items[at - 1].role == "connective"
+    return begins and all(item.role != "negation" for item in items[:at])
 
 
 def _is_of_no_past(items: Sequence[Item], at: int) -> bool:

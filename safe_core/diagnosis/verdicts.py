@@ -221,7 +221,7 @@ def _may_mean_otherwise(evidence: Evidence, said: Wording, told: Sequence[At]) -
 def _keeps_a_word(term: Term, plain: Term) -> bool:
     """Tell whether a word of a term is read plainly as it is written: a group of words alone has too many senses."""
     kept = {item.key for item in plain.items}
-    return any(item.key in kept and item.role in {"content", "value"} for item in term.items)
+    return any(item.key in kept and item.role == "content" for item in term.items)
 
 
 def _may_hold_all(term: Term, read: Sentences) -> bool:

@@ -135,7 +135,7 @@ def _held(match: Match, wanted: Sequence[Item]) -> frozenset[Item]:
         for item in wanted
         if item.key in match.keys
         or WEAK_WORDS.get(item.key) in classes
-        or ((item.role == "affirmation" or item.key == "confirmed") and is_found)
+        or (item.role == "affirmation" and is_found)
         or not told.isdisjoint(_SAID_BY.get(item.key, ()))
         or measure_of(item.key) in measured
         or (item.key == "BP" and _has_pressure(match))

@@ -19,8 +19,7 @@ ALIKE = [
     ("no history of falls", "no episodes of falls"),  # what was there or not
     ("exit site looked clean", "exit site clean"),  # words that add nothing
     ("known asthma", "asthma"),  # what is known is so
-    ("left M1 segment occlusion", "left M1 occlusion"),
-    ("advised against surgery", "not recommended operation"),
+    ("advised against surgery", "not recommended surgery"),
     ("last opened bowels five days ago", "no bowel movement five days"),  # how long ago, and for how long not
 ]
 
@@ -176,6 +175,18 @@ NEVER_SAID = [
     ("missed fracture", "fracture not attended"),
     ("brain atrophy on MRI", "muscle wasting on MRI of the brain"),
     ("post-void dribbling", "post-void drooling"),
+    ("likely to need dialysis", "suspected dialysis need"),
+    ("given another patient's insulin", "patient given additional insulin"),
+    ("family was consulted about resuscitation", "family asked about resuscitation"),
+    ("breathing had slowed to 8", "respiratory rate recovered to 8"),
+    ("attended the surgery on Monday", "attended for an operation on Monday"),
+    ("operation was moved to Friday", "she was transferred on Friday"),
+    ("mother was told to ring again", "mother told that the ward would call back"),
+    ("not been listed for a transplant", "transplant not documented"),
+    ("tube position was confirmed", "tube position was found to be wrong"),
+    ("lesion in liver segment 4", "4 liver lesions"),
+    ("bed on ICU was allocated", "in an ICU bed"),
+    ("wound was cut from broken glass", "wound reduced, broken glass"),
     ("device recalled by the manufacturer", "device remembered by the manufacturer"),
 ]
 """A term, and an output with words like its own that says something else, which the narrative does not."""

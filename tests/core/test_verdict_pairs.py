@@ -403,7 +403,7 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     ],
     "Known CKD stage 4.": [
         ("Known CKD stage 4", ("CKD stage 4 as a contributing factor",), "term"),
-        ("Known CKD stage 4", ("newly found CKD stage 4",), "output/look"),
+        ("Known CKD stage 4", ("new CKD stage 4",), "look/output/prompt"),
     ],
     # a test that was not done has no result
     "The pregnancy test was not yet done.": [
@@ -441,8 +441,19 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         ("viral illness was likely", ("viral illness",), "output"),
         ("viral illness was likely", ("confirmed viral illness",), "output"),
     ],
-    "A leak was confirmed at operation.": [
-        ("leak was confirmed", ("leak found at operation",), "term"),
+    "Child abuse was suspected.": [
+        ("Child abuse was suspected", ("child thought to be safe from abuse",), "look/output"),
+        ("Child abuse was suspected", ("child abuse excluded",), "output"),
+    ],
+    "A vomiting child was seen.": [
+        ("vomiting child", ("child did not vomit",), "output"),
+    ],
+    "He was discharged the next day.": [
+        (
+            "discharged the next day",
+            ("admitted on 3 March and discharged on the same day as his brother",),
+            "prompt/look",
+        ),
     ],
     # the same thing in another order of words
     "The ligature was made from the cord of a gown.": [

@@ -89,7 +89,8 @@ words were taken out of the plain reading because they do not always mean the sa
 seven of the 91 that it had reached, and I one of its 55.
 The writers of J to M knew how real narratives, terms and outputs look, and took every miss of their outputs. Those of
 J and K reworded more than real outputs do, those of L and M about as much. Second readers agreed on all of J, K and L,
-and on 81 of the 82 of M. The rules learned from I, then from J, K and L, before M was tried.
+and on 81 of the 82 of M. The rules learned from I, then from J, K and L, before M was tried. A reviewer then invented
+sentences that some of the new rules decided wrongly; these rules were taken out, which cost I, J and K ten.
 All but D and M have been tuned on since they were first tried. Nothing has been tuned on these two: M and the 101 real
 misses of test_diagnosis_real.py are the measure of today's rules.
 """
@@ -103,17 +104,17 @@ BLIND_SETS = {
     "F": (92, 71, 87, 0),
     "G": (128, 56, 86, 0),
     "H": (99, 61, 84, 0),
-    "I": (73, 55, 62, 0),
-    "J": (95, 73, 83, 0),
-    "K": (104, 79, 84, 0),
-    "L": (82, 70, 73, 0),
+    "I": (73, 55, 59, 0),
+    "J": (95, 73, 77, 0),
+    "K": (104, 79, 80, 0),
+    "L": (82, 70, 72, 0),
     "M": (82, 69, 69, 0),
 }
 # group → its misses; met by the rules before all changes (of D13 to D17, before those that E led to; of D18, before
 # those that F led to; of D19, before those that H led to); met when it was first tried; met now
 GROUPS = {
     "D01": (51, 39, 39, 51),
-    "D02": (52, 35, 45, 49),
+    "D02": (52, 35, 45, 48),
     "D03": (52, 31, 39, 50),
     "D04": (48, 33, 37, 43),
     "D05": (48, 30, 37, 44),

@@ -46,7 +46,6 @@ WEAK_WORDS = {
         "make do perform carry complete",
         "place insert put apply fit left",
         "arrange book order",
-        "assign allocate",
         "see note observe audible visible",
         "feel have develop",
         "need require",

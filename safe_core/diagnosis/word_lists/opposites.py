@@ -154,18 +154,10 @@ _ANTONYMS = {
         "pharmacist anaesthetist porter | physiotherapist",
         "anaesthetist | surgeon obstetrician",
         "registrar | consultant",
-        "known | new newly",
         "benign | malignant",
         "blunt | penetrating",
-        "breech | cephalic",
-        "rest | exertion exercise",
         "underweight | overweight obese",
-        "fasted fasting | fed ate eaten",
-        "employed | unemployed retired",
-        "detained | voluntary informal",
         "singleton | twin twins",
-        "confirmed | excluded",
-        "completed finished | abandoned aborted",
     )
     for ones, others in (line.split(" | "),)
     for one in ones.split()
