@@ -296,7 +296,7 @@ def _contradictory(_: WrittenCase, lists: _Lists) -> _TermFindings:
     required = {listed.needle: listed for listed in (*lists["AC"], *lists["CR"])}
     for listed in lists["AH"]:
         if same := required.get(listed.needle):
-            yield "forbidden_and_required", listed, f"is forbidden in questions and required: {_last(same.path)}"
+            yield "forbidden_and_required", listed, f"is forbidden in questions, but also required ({_last(same.path)})"
     for listed, longer in _inside(lists["AH"], list(required.values())):
         place = f'"{longer.term}" ({_last(longer.path)})'
         what = f"is forbidden, but is part of the required {place}: a question that quotes it counts as a violation"

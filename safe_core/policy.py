@@ -63,7 +63,7 @@ def _setting(name: str, value: object) -> Setting:
     if name != "strictAH":
         return _number(name, value)
     if not isinstance(value, bool):
-        raise InvalidPolicy(f"{name} is not {_FLAG}")
+        raise InvalidPolicy(f"{name} is neither true nor false")
     return value
 
 

@@ -222,7 +222,7 @@ class FolderIndex:
             raise Transient(f"{named(writing)} is being written")
         unread = f", and {len(bad)} more cannot be read: {named(bad)}" if bad else ""
         return poison(
-            "expectations_not_found", f"none of the {len(self.files) - len(bad)} batch files contains it{unread}"
+            "expectations_not_found", f"no batch file contains it (there are {len(self.files) - len(bad)}){unread}"
         )
 
     def expected_cases(self, batch_id: str) -> int | None:

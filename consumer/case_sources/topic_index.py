@@ -174,7 +174,7 @@ class TopicIndex:
         names = self._holders.get(key.test_id)
         if names is None:
             unread = f", and {len(self._problems)} records cannot be used" if self._problems else ""
-            return poison("expectations_not_found", f"none of {len(self._batches)} batches holds it{unread}")
+            return poison("expectations_not_found", f"no batch holds it (there are {len(self._batches)}){unread}")
         # In the order that their files would have in a folder.
         in_order = sorted(names_of(names), key=lambda name: name + ".json")
         rows = ((name, self._row(name, key.test_id)) for name in in_order)

@@ -84,7 +84,7 @@ def test_folder(given: Path | None, loaded: "Loaded") -> Path:
     folder = given or loaded.settings.expectations_folder
     if folder is None:
         raise ConfigurationError(
-            "no folder of test cases was given: give one (--test-dir DIR; for safe lint, as an argument), "
+            "no folder of test cases was given: name one with --test-dir DIR (with safe lint, as an argument), "
             "or set SAFE_V0_EXPECTATIONS"
         )
     return folder

@@ -114,7 +114,7 @@ def replay(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Send dead letters back to the topics that they came from, once the cause is fixed: the test case exists now, say.
+    """Send dead letters back to the topics that they came from, once the cause is fixed, such as a missing test case.
 
     Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice changes
     no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,

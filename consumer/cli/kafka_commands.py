@@ -17,7 +17,10 @@ from consumer.cli.app import app, load_for_kafka, topics
 @app.command(cls=options.Once, short_help="Score outputs from Kafka as they arrive.")
 def worker(
     *,
-    role: Annotated[options.Role, typer.Option(help="Which stages to run.")] = "all",
+    role: Annotated[
+        options.Role,
+        typer.Option(help="Which stages to run: scorer scores outputs, aggregator adds the scores up for each batch."),
+    ] = "all",
     bootstrap_servers: options.Servers = None,
     expectations: options.Expectations = None,
     group_id: options.GroupId = None,
@@ -89,7 +92,8 @@ def publish(
             "-b",
             metavar="GLOB",
             help="With a folder of batch files (--test-dir or SAFE_V0_EXPECTATIONS): publish only outputs for these "
-            "batches (a name or a quoted glob). Without one: the batch to use for outputs that do not name a batch.",
+            "batches (a name or a quoted glob). Without a folder: the batch to use for outputs that do not name "
+            "one.",
         ),
     ] = None,
     test_dir: options.CheckingTestDir = None,

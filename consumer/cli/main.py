@@ -101,7 +101,12 @@ def _log_the_end(sentence: str, more: Sequence[str]) -> None:
 def _usage_problem(error: typer.TyperException) -> str:
     # typer exports no name for the subclasses that know their command and format their message.
     problem: str = getattr(error, "format_message", error.__str__)()
-    problem = " ".join(problem.split()).replace(": Value error, ", ": ").replace(": Input should be ", ": must be ")
+    problem = (
+        " ".join(problem.split())
+        .replace(": Value error, ", ": ")
+        .replace(": Input should be ", ": must be ")
+        .replace(", unable to parse string as an integer", "")
+    )
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
     if "unexpected extra argument" in problem and ".json" in problem:
         problem += "; did the shell expand a pattern? Quote it ('stroke_*'), or repeat the option for each file"

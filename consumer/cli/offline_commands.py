@@ -95,7 +95,7 @@ def gate(
     """Check whether a report is good enough: exit 0 if it is, 1 if not, 3 if the report cannot be used.
 
     All conditions that are given must hold; a number that is equal to its bound passes. The line that is printed names
-    the conditions that failed. If you give no condition, no case may fail.
+    the conditions that failed. If you give no condition, the gate passes only if no case fails.
 
     Examples:
 
@@ -175,9 +175,7 @@ def explain(
     return explain_tests(loaded.policy, request)
 
 
-@app.command(
-    cls=options.Once, short_help="Say what to change first, and how many cases would get a better label with it."
-)
+@app.command(cls=options.Once, short_help="Say what to change first, and how many cases would then get a better label.")
 def triage(
     *,
     outputs: options.Outputs,
@@ -192,13 +190,13 @@ def triage(
     force: options.Force = False,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Say what to change first: a proposal for each missed term, and how many cases would get a better label with it.
+    """Say what to change first: a proposal for each missed term, and how many cases would then get a better label.
 
     A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
-    For misses that the prompt causes, it proposes one sentence to add for each cause. With
+    For misses that the prompt causes, it proposes sentences to add to the prompt, one for each cause. With
     --write-cases, the batch files are written to another folder with these terms replaced; if you score the same
-    outputs against that folder, you get the numbers of the step "term". It shows text of narratives, which may contain
-    patient data. It exits with 0, or 3 if files cannot be used.
+    outputs against that folder, you get the numbers that triage prints for its step "term". It shows text of
+    narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
 
     Examples:
 
@@ -214,7 +212,7 @@ def triage(
     return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
 
 
-@app.command(cls=options.Once, short_help="Decide on misses and proposals, on a page in the browser.")
+@app.command(cls=options.Once, short_help="Decide on missed terms and proposals, on a page in the browser.")
 def review(
     *,
     outputs: options.Outputs,
@@ -229,11 +227,11 @@ def review(
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Decide on misses and proposals, on a page in the browser: narrative and output side by side.
+    """Decide on missed terms and proposals, on a page in the browser that shows narrative and output side by side.
 
     Accept, edit or reject each proposal, accept a paraphrase, comment, and say whether an output is safe. Decisions are
-    kept in safe.decisions.json beside the test cases: no score depends on them. Apply writes the accepted terms into
-    the batch files. The page is served on 127.0.0.1 to anyone who has its address,
+    kept in safe.decisions.json beside the test cases: no score depends on them. The button Apply writes the accepted
+    terms into the batch files. The page is served on 127.0.0.1 to anyone who has its address,
     and loads nothing from elsewhere.
 
     Example:
@@ -345,10 +343,14 @@ def compare_(
         bool, typer.Option("--fail-on-regression", help="Exit 1 if a case got a worse label, or is lost.")
     ] = False,
     max_regressions: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="How many cases may have a worse label; default: 0.")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="With --fail-on-regression: how many cases may have a worse label; default: 0."
+        ),
     ] = None,
     allow_lost: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="How many cases may be lost; default: 0.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="With --fail-on-regression: how many cases may be lost; default: 0."),
     ] = None,
     fail_on_score_drop: options.MaxDrop = None,
     force: options.Force = False,
@@ -387,11 +389,15 @@ def history_(
         typer.Option(
             "--group",
             metavar="NAME=GLOB",
-            help="Reports whose file names match GLOB repeat one prompt: show how much they differ; can be repeated.",
+            help="Treat reports whose file names match GLOB as repeats of one prompt, and show how much they differ; "
+            "can be repeated.",
         ),
     ] = None,
     as_given: Annotated[
-        bool, typer.Option("--as-given", help="Keep the order of the arguments instead of that of generated_at.")
+        bool,
+        typer.Option(
+            "--as-given", help="Keep the order of the arguments; without this option, generated_at decides the order."
+        ),
     ] = False,
     format_: options.ComparisonFormatOption = None,
     output: options.HistoryFiles = None,
@@ -400,8 +406,8 @@ def history_(
     """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
 
     Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
-    cases that pass in every run (pass^k) and in any run (pass@k), and the cases that change. It exits with 0, or 3 if a
-    report cannot be used.
+    cases that pass in every run (pass^k) and in at least one run (pass@k), and the cases that change. It exits with
+    0, or 3 if a report cannot be used.
 
     Examples:
 

@@ -39,7 +39,9 @@ LogLevel = Annotated[
 ]
 LogFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="json, or console (default on a terminal).")]
 TableOrJson = Annotated[ShowFormat, typer.Option("--format", "-f", help="table is for people, json for programs.")]
-StrictAH = Annotated[bool, typer.Option("--strict-ah", help="One forbidden term makes AH 0, whatever overrides say.")]
+StrictAH = Annotated[
+    bool, typer.Option("--strict-ah", help="One forbidden term makes AH 0, even if an override says otherwise.")
+]
 
 
 def _fraction(text: str) -> float:
@@ -84,7 +86,8 @@ MinPassRate = Annotated[
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        help="Exit 1 if any case has this label or a worse one. Without any condition, safe gate uses --fail-on fail."
+        help="Exit 1 if any case has this label or a worse one. If no condition is given, safe gate uses "
+        "--fail-on fail."
     ),
 ]
 Confidence = Annotated[
@@ -92,7 +95,8 @@ Confidence = Annotated[
     typer.Option(
         metavar="SHARE",
         parser=_fraction,
-        help="Confidence level, such as 0.95: the lower end of the rate's interval must reach --min-pass-rate.",
+        help="Confidence level, such as 0.95: the lower end of the pass rate's confidence interval must reach "
+        "--min-pass-rate.",
     ),
 ]
 
@@ -105,8 +109,8 @@ def _at_most(what: str) -> object:
 MaxViolations = Annotated[int | None, _at_most("AH violations")]
 MaxMissing = Annotated[int | None, _at_most("cases without an output")]
 MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
-MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrative")]
-MaxDoubtful = Annotated[int | None, _at_most("doubtful hits")]
+MaxMismatches = Annotated[int | None, _at_most("outputs made from a narrative other than their test case's")]
+MaxDoubtful = Annotated[int | None, _at_most("doubtful hits (found terms that the text may not mean)")]
 MinMean = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,7 +130,7 @@ IncludeText = Annotated[
     bool,
     typer.Option(
         "--include-text",
-        help="Quote outputs, which may contain patient data. In safe score, only json and html quote; in safe explain, "
+        help="Quote outputs, which may contain patient data. safe score quotes only in json and html; in safe explain, "
         "the console always does.",
     ),
 ]
@@ -153,11 +157,16 @@ OfLabel = Annotated[
 AllCases = Annotated[bool, typer.Option("--all", help="Explain all cases.")]
 ExplainFormat = Annotated[
     Literal["console", "json", "csv", "markdown"],
-    typer.Option("--format", "-f", help="How to print explanations. CSV has a row for each missed term."),
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to print explanations. CSV has a row for each term that was missed, used or found in doubt.",
+    ),
 ]
 EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and every place.")]
 OnDuplicateOption = Annotated[
-    OnDuplicate | None, typer.Option(help="Which output counts if a test_id has two; without this, two are an error.")
+    OnDuplicate | None,
+    typer.Option(help="Which output counts if a test_id has several; without this option, that is an error."),
 ]
 
 
@@ -215,7 +224,8 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="The output format. all, markdown and html write files in SAFE_V0_REPORT_DIR (default: reports).",
+        help="The output format. The formats all, markdown and html write files to SAFE_V0_REPORT_DIR (default: "
+        "reports).",
     ),
 ]
 ComparisonFormatOption = Annotated[
@@ -234,7 +244,7 @@ TriageFiles = Annotated[list[str] | None, _files("triage")]
 WriteCases = Annotated[
     Path | None,
     typer.Option(
-        metavar="FOLDER", parser=_folder, help="Write the batch files with the terms replaced to this folder."
+        metavar="FOLDER", parser=_folder, help="Write the batch files to this folder, with the terms replaced."
     ),
 ]
 MaxDrop = Annotated[
@@ -287,7 +297,7 @@ Since = Annotated[
     ),
 ]
 Until = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only failures before this time; written as for --since.")
+    str | None, typer.Option(metavar="TIME", help="Only failures before this time; same notation as for --since.")
 ]
 After = Annotated[
     str | None, typer.Option(metavar="PARTITION/OFFSET", help="Only dead letters after this one, to continue a list.")

@@ -52,7 +52,10 @@ def page() -> None:
 
 @app.command(cls=options.Once, name="schema", short_help="Print the JSON Schema of an event.")
 def event_schema_command(
-    event: Annotated[options.EventName, typer.Argument(help="The event whose schema is printed.")],
+    event: Annotated[
+        options.EventName,
+        typer.Argument(help="The event whose schema is printed: input, result, report or dead-letter."),
+    ],
 ) -> None:
     """Print the JSON Schema of an event's data or, for a dead letter, of its headers.
 

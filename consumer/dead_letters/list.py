@@ -59,7 +59,7 @@ class Summary:
             if format_ == "json":
                 yield json.dumps({"reason": reason, "count": count, "first": first, "last": last})
             else:
-                yield f"{count:>9}  {printable(reason):<22}  {first}  {last}"
+                yield f"{count:>9}  {printable(reason):<22}  first {first}, last {last}"
 
 
 async def list_letters(settings: Settings, request: ListRequest) -> int:
@@ -101,7 +101,7 @@ def _remarks(summary: Summary, foreign: ForeignRecords, request: ListRequest) ->
     if not summary.total:
         yield "there are no dead letters" if request.selection == Selection() else "no dead letters match these options"
     if summary.total == request.limit:
-        yield f"these are the first {request.limit}: there may be more (--after shows the next ones)"
+        yield f"the list stops at --limit {request.limit}; if there are more, --after shows the next ones"
 
 
 def as_document(letter: Letter) -> dict[str, Any]:

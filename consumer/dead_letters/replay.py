@@ -129,7 +129,7 @@ class Replay:
 
     def _say_how_to_continue(self) -> None:
         count, reached = self.outcome.acknowledged, None if self.selection.names else self.outcome.reached
-        after = f", or run it with --after {reached} to continue where this one stopped" if reached else ""
+        after = f", or run it with --after {reached} to continue where it stopped" if reached else ""
         print_message(
             f"sent {count_of(count, 'dead letter')} before the command stopped; run it again (sending a dead letter "
             f"twice changes no summary){after}"
@@ -204,7 +204,8 @@ class Replay:
         if outcome.other_groups:
             groups = named(f"{group} ({count})" for group, count in outcome.other_groups.most_common())
             print_message(
-                f"skipped: {outcome.other_groups.total()} of other groups, {groups}; choose one with --group-id"
+                f"skipped {count_of(outcome.other_groups.total(), 'dead letter')} of other groups: {groups}; "
+                "--group-id chooses a group"
             )
         missing = sorted(str(name) for name in self.selection.names - outcome.found)
         if missing:

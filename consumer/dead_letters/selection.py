@@ -1,5 +1,6 @@
 """Which dead letters a command is about: by reason, source partition, time of failure, or by name."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.kafka.reader import Span
 from consumer.text import visible
-from consumer.wire.dead_letter import Letter, LetterId, Name, Source, read_name
+from consumer.wire.dead_letter import Letter, LetterId, Name, read_name
 from consumer.wire.times import milliseconds_of
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -58,6 +59,13 @@ class Selection:
         return Span(span.partition, first, end)
 
 
+def _read_after(text: str) -> LetterId:
+    with contextlib.suppress(ConfigurationError):
+        if isinstance(name := read_name(text), LetterId):
+            return name
+    raise ConfigurationError(f"--after {visible(text)} is not PARTITION/OFFSET of the dead-letter topic")
+
+
 def read_selection(
     *,
     names: Sequence[str] = (),
@@ -69,11 +77,7 @@ def read_selection(
     now_ms: int,
 ) -> Selection:
     """Read the options of a command; raises ConfigurationError."""
-    after_letter = None if after is None else read_name(after)
-    if isinstance(after_letter, Source):
-        raise ConfigurationError(
-            f"--after {visible(str(after_letter))} is not PARTITION/OFFSET of the dead-letter topic"
-        )
+    after_letter = None if after is None else _read_after(after)
     chosen = Selection(
         names=frozenset(map(read_name, names)),
         reasons=frozenset(reasons),

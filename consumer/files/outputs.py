@@ -178,7 +178,9 @@ def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -
     if not isinstance(results, list):
         if document.get("report_type") == "SAFE_v0":
             raise unusable(path, "is a report of SAFE, not the outputs that were scored")
-        raise unusable(path, "is neither a factory-cli report (it has no list raw_results) nor JSONL of events")
+        raise unusable(
+            path, "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file of events"
+        )
     for position, result in enumerate(results):
         place = f"raw_results[{position}]"
         if not isinstance(result, dict):
@@ -228,7 +230,7 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         engine_output=engine_output if isinstance(engine_output, dict) else None,
         output=output,
         narrative=narrative,
-        failure=None if has_output else _error(document, "message") or "it has no engine_output",
+        failure=None if has_output else _error(document, "message") or "its entry in the report has no engine_output",
         error=_error(document) if has_output and is_report and output.is_empty else None,
     )
 
@@ -246,7 +248,7 @@ def _member(path: Path, place: str, document: Mapping[str, object], name: str, k
         return None
     # True is an int in Python, but not the index of a batch.
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise unusable(path, f"{place}: {name} is not a {'text' if kind is str else 'whole number'}")
+        raise unusable(path, f"{place}: {name} is not a {'string' if kind is str else 'whole number'}")
     return value
 
 

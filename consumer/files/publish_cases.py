@@ -236,7 +236,7 @@ async def stored_cases(table: Table, topic: str) -> StoredCases:
 
 def _missing(topic: str) -> ConfigurationError:
     return ConfigurationError(
-        f"there is no topic {topic}: create it with SAFE_V0_EXPECTATIONS=topic:{topic} safe topics create"
+        f"there is no topic {topic}: create it with `SAFE_V0_EXPECTATIONS=topic:{topic} safe topics create`"
     )
 
 
@@ -303,4 +303,4 @@ def summary_line(plan: CasesPlan, changes: Sequence[Changes], topic: str, *, dry
         f"{sum(getattr(batch, kind) for batch in changes)} {kind}"
         for kind in ("new", "changed", "unchanged", "removed")
     )
-    return f"{'would have published' if dry_run else 'published'} {published} to {topic}: {counts}"
+    return f"{'would publish' if dry_run else 'published'} {published} to {topic}: {counts}"

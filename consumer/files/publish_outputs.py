@@ -344,4 +344,4 @@ def summary_line(planned: EventsPlan, topic: str) -> str:
     """The line that says what was published."""
     events, files = count_of(planned.count, "event"), count_of(len(planned.files), "file")
     runs = dict.fromkeys(file.run_id for file in planned.files)
-    return f"published {events} of {files} to {topic} (run {named(runs, longest=MAX_ID_LENGTH)})"
+    return f"published {events} from {files} to {topic} (run {named(runs, longest=MAX_ID_LENGTH)})"

@@ -55,7 +55,7 @@ def translated(error: BaseException, about: str) -> Fatal | Transient:
         for kind, sentence in sentences.items():
             if isinstance(error, kind):
                 return meaning(sentence.format(about, error))
-    return Transient(f"a request about {about} failed: {type(error).__name__}")
+    return Transient(f"a request to Kafka for {about} failed: {type(error).__name__}")
 
 
 @contextmanager

@@ -193,10 +193,12 @@ async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
         # aiokafka reports misuse of a fenced producer as an AssertionError.
         first = first_of(error) if isinstance(error, ExceptionGroup) else error
         if any(isinstance(cause, FENCED) for cause in causes(first)):
-            raise Fatal(f"another writer of {topic} took over, and this one stopped: run one at a time") from error
+            raise Fatal(
+                f"another writer of {topic} took over, and this one stopped: run only one writer at a time"
+            ) from error
         raise Fatal(
             f"{topic} cannot be written ({type(first).__name__}): check that {servers} answers and that this user may "
-            "write the topic, then run it again"
+            "write the topic, then run the command again"
         ) from error
 
 

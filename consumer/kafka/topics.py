@@ -312,8 +312,8 @@ async def _wait_until_known(cluster: Cluster, topics: Sequence[str]) -> None:
         if time.monotonic() >= deadline:
             missing = "; ".join(f"{broker} {lack}" for broker, lack in lacking.items())
             raise ConfigurationError(
-                f"the topics are created, but {_KNOWN_SECONDS:g} s later {missing}: repair the cluster, then run this "
-                "again"
+                f"the topics are created, but {_KNOWN_SECONDS:g} s later {missing}: repair the cluster, then run the "
+                "command again"
             )
         await asyncio.sleep(_ASK_AGAIN_SECONDS)
 

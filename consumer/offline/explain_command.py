@@ -89,7 +89,10 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         if request.test_ids and not each.case.answered:
             print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
     if not explained:
-        print_message("no case has a label that was asked for; choose others with --label or --all")
+        print_message(
+            "no case has the chosen label (fail, if none was chosen); --label chooses another one, "
+            "--all explains every case"
+        )
     if request.format == "console":
         _print(explained, request)
     else:
@@ -207,7 +210,7 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
         async with asyncio.timeout(_FROM_TOPIC_SECONDS):
             record = await read_record(Connection.from_settings(settings), *place)
     except (Transient, TimeoutError) as error:
-        raise Fatal(f"{place} cannot be read: {describe(error)}") from error
+        raise Fatal(f"{place} cannot be read: {error if isinstance(error, Transient) else describe(error)}") from error
     if record is None:
         raise ConfigurationError(f"there is no record {place}: it was removed by retention, or never committed")
     try:

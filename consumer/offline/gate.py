@@ -225,7 +225,8 @@ class Gate:
         if needed is not None:
             return f"{asked} {needed} of {count_of(cases, 'case')} to pass"
         # A rate of 1, which would need more than any number of cases, was refused.
-        return f"not enough cases: {asked} at least {cases_needed(self.min_pass_rate, self.confidence)}, all passing"
+        needed = cases_needed(self.min_pass_rate, self.confidence)
+        return f"not enough cases: {asked} at least {needed} cases that all pass"
 
     def decide(self, report: Mapping[str, Any], place: str = "the report") -> Decision:
         """Decide by a report whose summary checked_summary() has found sound; errors call it `place`.
@@ -235,7 +236,7 @@ class Gate:
         summary = report["summary"]
         rules = [rule for rule in (self._by_rate(summary), self._by_label(summary)) if rule is not None]
         rules += [condition.decide(report, place) for condition in self.conditions]
-        none = (True, "no rule was set (--fail-on never, no --min-pass-rate)")
+        none = (True, "no condition was set (--fail-on never, no --min-pass-rate)")
         return Decision.by(rules or [none], nothing_to_check(report))
 
     def _by_rate(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
@@ -253,10 +254,10 @@ class Gate:
     def _by_bound(self, passes: int, cases: int, rate: float, confidence: float) -> tuple[bool, str]:
         needed = passes_needed(cases, rate, confidence)
         if needed is None:
-            return False, f"{self.needs(cases)}; the report has {cases}"
+            return False, f"{self.needs(cases)}, but the report has {cases}"
         bound = _as_compared(wilson(passes, cases, confidence).low, rate)
-        found = f"in the report, {passes} {'passes' if passes == 1 else 'pass'}: lower bound {bound}"
-        return passes >= needed, f"{self.needs(cases)}; {found}"
+        found = f"in the report {passes} {'passes' if passes == 1 else 'pass'}, lower end of the interval {bound}"
+        return passes >= needed, f"{self.needs(cases)} ({found})"
 
     def _by_label(self, summary: Mapping[str, Any]) -> tuple[bool, str] | None:
         counted = _COUNTED_BY[self.fail_on]
@@ -288,7 +289,7 @@ def _check_confidence(confidence: float, rate: float | None) -> None:
         more = "; 95 percent is 0.95" if 1 < confidence < math.inf else ""
         raise ConfigurationError(f"--confidence {confidence} is not between 0.5 and 1{more}")
     if rate is None:
-        raise ConfigurationError("--confidence needs --min-pass-rate: give that too")
+        raise ConfigurationError("--confidence has no effect without --min-pass-rate: give both")
     if rate == 1:
         raise ConfigurationError(
             "--min-pass-rate 1.0 cannot be reached with --confidence: however many cases pass, the lower end of the "
@@ -319,7 +320,7 @@ def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
     for name, (other, own) in told.items():
         if other is not None and other != own:
             raise ConfigurationError(
-                f"{printable(str(path))}: {name} contradicts its summary; safe verify shows details"
+                f"{printable(str(path))}: {name} contradicts the report's summary; safe verify shows details"
             )
 
 
@@ -361,7 +362,7 @@ class ComparisonGate:
             return cls(max_regressions or 0, allow_lost or 0, max_drop)
         for option, value in (("--max-regressions", max_regressions), ("--allow-lost", allow_lost)):
             if value is not None:
-                raise ConfigurationError(f"{option} is for --fail-on-regression: give that too")
+                raise ConfigurationError(f"{option} has no effect without --fail-on-regression: give both")
         return None if max_drop is None else cls(max_drop=max_drop)
 
     def decide(self, comparison: Comparison) -> Decision:

@@ -291,7 +291,7 @@ def _run(path: Path, name: str) -> Run:
     report = read_report(path)
     generated_at = report.get("generated_at")
     if generated_at is not None and not isinstance(generated_at, str):
-        raise ConfigurationError(f"{printable(name)}: generated_at is not a text")
+        raise ConfigurationError(f"{printable(name)}: generated_at is not a string")
     try:
         time = 0 if generated_at is None else milliseconds_of(generated_at)
     except Poison as error:

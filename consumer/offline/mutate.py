@@ -94,7 +94,7 @@ class Mutation:
         """What the numbers alone do not tell."""
         if self.without_narrative:
             cases = count_of(self.without_narrative, "test case")
-            yield f"{cases} not looked at: without a narrative there is nothing to alter"
+            yield f"{cases} skipped: no narrative to alter"
         if cut := [each.test.test_id for each in self.tests if len(each.mutants) >= MOST_MUTANTS]:
             yield f"only the first {MOST_MUTANTS} dangerous places were altered in {named(cut)}"
 
@@ -139,6 +139,6 @@ def _of_concern(batch: LoadedBatch, concern: str | None) -> Iterator[TestCase]:
     for test_id, row in batch.rows.items():
         case = case_or_poison(row, visible(str(batch.path)))
         if isinstance(case, Poison):
-            raise ConfigurationError(f"{visible(test_id)}: {case.detail}; safe lint shows all that is wrong")
+            raise ConfigurationError(f"{visible(test_id)}: {case.detail}; safe lint shows everything that is wrong")
         if concern is None or is_of_concern(concern, case):
             yield case

@@ -143,7 +143,7 @@ class ProposedCase:
         for stretches in self._narrative.rewordings(miss.term, READ[miss.criterion](self._explanation.output)):
             phrases = self._narrative.phrases(stretches)
             these = "this phrase" if len(phrases) == 1 else f"these {len(phrases)} phrases"
-            about = _about(miss, f"Replace the term by {these} of the narrative.")
+            about = _about(miss, f"Replace the term with {these} from the narrative.")
             proposal = replace(about, replacement=phrases, stretches=stretches)
             if self._all_tell(phrases) and self._weakens_nothing(proposal):
                 return proposal

@@ -38,12 +38,12 @@ def gate_command(report: Path, gate: Gate) -> int:
 def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
     """What the number that a gate goes by does not tell."""
     if report.get("complete") is False:
-        yield "the batch is not complete, more results may come"
+        yield "the batch is not complete: more results may come"
     of_all = f"of {report['summary']['total_cases']} test cases"
     if missing := report.get("missing_outputs"):
         yield without_output(missing, report["summary"]["total_cases"])
     if mismatches := report.get("input_mismatches"):
-        yield f"{mismatches} {of_all} with an output made from another narrative (input mismatch)"
+        yield f"outputs made from another narrative (input mismatch): {mismatches} {of_all}"
     configuration = report.get("configuration")
     rules = own_rules(configuration) if isinstance(configuration, dict) else None
     if rules is not None:

@@ -74,7 +74,7 @@ async def serve(review: Review, *, by: str, port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with served(review, by=by, port=port) as address:
         print(address, flush=True)
-        print_message("open this address in a browser; Ctrl-C ends it")
+        print_message("open this address in a browser; Ctrl-C stops safe review")
         await stopped.wait()
 
 

@@ -267,7 +267,7 @@ class Scoring:
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
             count = count_of(len(twice), "test_id")
-            yield f"{count} answered more than once; the {self._on_duplicate} answer counts: {listed}"
+            yield f"{count} answered more than once, of which the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
         if self._set_aside:
@@ -393,7 +393,7 @@ class Scoring:
             count = count_of(len(twice), "test_id")
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
             raise ConfigurationError(
-                f"more than one output for {count}; choose with --on-duplicate first or last: {listed}"
+                f"more than one output for {count}: {listed}; choose with --on-duplicate first or last"
             )
 
     def _inputs(self) -> Iterator[dict[str, str]]:

@@ -291,8 +291,8 @@ def _counted_once(test_ids: Sequence[str]) -> str:
     count = len(test_ids)
     are, once = ("1 test_id is", "counts") if count == 1 else (f"{count} test_ids are", "count")
     return (
-        f"{are} in several batches with equal expectations and {once} once, in the first by file name: "
-        f"{named(test_ids, _NAMED, MAX_ID_LENGTH)}"
+        f"{are} in several batches with equal expectations and {once} only once, in the batch whose file name sorts "
+        f"first: {named(test_ids, _NAMED, MAX_ID_LENGTH)}"
     )
 
 

@@ -51,7 +51,7 @@ def read_report(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("report_type", REPORT_TYPE) != REPORT_TYPE:
         raise ConfigurationError(f"{name}: is not a SAFE report; {_WRITES_ONE}")
     if "summary" not in document:
-        raise ConfigurationError(f"{name}: is not a SAFE report, it has no summary; {_WRITES_ONE}")
+        raise ConfigurationError(f"{name}: is not a SAFE report, because it has no summary; {_WRITES_ONE}")
     return document
 
 
@@ -210,7 +210,7 @@ def violations_of(results: object, name: str) -> int:
 _LOCATED: Final = re.compile(r"(.*) - at `\$([^`]*)`", re.DOTALL)  # the last one: a wrong label may quote another
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _EXPECTED: Final = re.compile(r"Expected `(\w+)")
-_KINDS: Final = {"object": "an object", "array": "a list", "str": "a text", "bool": "true or false"}
+_KINDS: Final = {"object": "an object", "array": "a list", "str": "a string", "bool": "a boolean (true or false)"}
 
 
 def _in_words(error: str) -> str:

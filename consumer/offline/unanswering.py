@@ -42,7 +42,7 @@ class Unanswering:
     def remarks(self) -> Iterator[str]:
         """Say how many outputs are ignored, and why."""
         if count := self.counts["not_selected"]:
-            what = "a test case of the folder that is" if count == 1 else "test cases of the folder that are"
+            what = "a test case that is in the folder but" if count == 1 else "test cases that are in the folder but"
             yield f"{count_of(count, 'output')} ignored: for {what} not selected"
         if count := self.counts["other_concern"]:
             it_is_for, names = (

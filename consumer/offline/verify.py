@@ -66,7 +66,7 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
             "an older SAFE wrote the report: fields that it did not write yet, such as mismatches, are not compared"
         )
     if version != __version__:
-        remarks.append(f"the report was written by SAFE {version}, this is {__version__}")
+        remarks.append(f"the report was written by SAFE {version}; this is SAFE {__version__}")
     rules = own_rules(policy.configuration())
     if rules is not None:
         remarks.append(f"the report's rules are not the default ones: {rules}")

@@ -36,14 +36,14 @@ class Difference:
     @override
     def __str__(self) -> str:
         if self.reported is ABSENT:
-            return f"{printable(self.place)} is missing from the report{_after_colon(self.recomputed)}"
+            return f"{printable(self.place)} is missing from the report; recomputed{_after_colon(self.recomputed)}"
         if self.recomputed is ABSENT:
             return f"{printable(self.place)} is only in the report{_after_colon(self.reported)}"
         start = _start(self.reported, self.recomputed)
         reported, recomputed = _shown(self.reported, start), _shown(self.recomputed, start)
         is_digest_of_a_file = self.place.startswith("inputs[") and self.place.endswith(" sha256")
         since = " – the file has changed since" if is_digest_of_a_file else ""
-        return f"{printable(self.place)}: the report says {reported}, recomputed {recomputed}{since}"
+        return f"{printable(self.place)}: {reported} in the report, {recomputed} recomputed{since}"
 
 
 def differences(reported: Mapping[str, Any], recomputed: Mapping[str, Any]) -> Iterator[Difference]:

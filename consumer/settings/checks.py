@@ -45,7 +45,7 @@ def _inverted_thresholds(settings: Settings, given: Layer) -> Iterator[str]:
         if getattr(settings, review) > getattr(settings, enough):
             low = _named(review, settings, given, default=f"{criterion} review")
             high = _named(enough, settings, given, default=f"{criterion} pass")
-            wrong = f"{low}: this review threshold is above the pass threshold, {high}"
+            wrong = f"{low}: this review threshold is above its pass threshold ({high})"
             yield f"{wrong}; lower the review threshold or raise the pass threshold"
 
 
@@ -54,7 +54,7 @@ def _repeated_topics(settings: Settings, given: Layer) -> Iterator[str]:
     topics["expectations"] = (settings.expectations or "").removeprefix("topic:")
     for one, other in combinations(topics, 2):
         if topics[one] == topics[other]:
-            names = (_named(name, settings, given, default=name.replace("_", " ")) for name in (other, one))
+            names = (_named(name, settings, given, default="the " + name.replace("_", " ")) for name in (other, one))
             yield f"{' is the same topic as '.join(names)}; each needs its own"
 
 
@@ -77,7 +77,7 @@ def _unsecured(settings: Settings, given: Layer) -> Iterator[str]:
             value = getattr(settings, name)
             if value is not None and kind not in protocol:
                 choice = "SASL_SSL" if "SASL" in {kind, protocol[:4]} else "SSL"
-                yield f"{given[name].origin} is set, but {named} does not use it; set {variable}={choice} or remove it"
+                yield f"{given[name].origin} is set, but {named} does not use it; remove it, or set {variable}={choice}"
     if "SASL" in protocol:
         yield from _login(settings, given, named)
     if settings.kafka_ssl_keyfile and not settings.kafka_ssl_certfile:
@@ -103,7 +103,7 @@ def _login(settings: Settings, given: Layer, protocol: str) -> Iterator[str]:
 def _missing(name: str, given: Layer, needed_by: str) -> str:
     if name in given:  # a blank value counts as none: a secret that nobody has filled in
         return f"{given[name].origin} is empty, and {needed_by} needs it; write {expected(name)}"
-    return f"{needed_by} needs {VARIABLES[name]}; set it to {expected(name)}"
+    return f"{needed_by} needs {VARIABLES[name]}: {expected(name)}"
 
 
 def check_together(settings: Settings, given: Layer) -> None:
@@ -138,7 +138,7 @@ def _layer_beneath(problem: str, settings: Settings, given: Layer) -> str:
     if found is None:
         return ""
     bounds = (f"{found[1].lower()}_{bound}" for bound in ("pass", "review"))
-    named = [_named(name, settings, given, default=name.replace("_", " ")) for name in bounds]
+    named = [_named(name, settings, given, default=f"{found[1]} {name.rpartition('_')[2]}") for name in bounds]
     return f" (the general settings have {' and '.join(named)})"
 
 

@@ -148,7 +148,10 @@ def _token_url(value: str | None) -> str | None:
     if url.fragment:
         raise ValueError("is not a usable URL")
     if "@" in url.netloc:
-        raise ValueError("contains a user name, which belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET")
+        raise ValueError(
+            "contains a login, which belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and "
+            "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET"
+        )
     return value
 
 
@@ -300,7 +303,7 @@ class Settings(BaseModel):
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets starts. If unset: a new group at earliest; one that lost its offsets must stop."""
+    """Where a group without offsets starts. If unset: a new group at earliest; one that lost its offsets refuses."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[
@@ -343,7 +346,7 @@ class Settings(BaseModel):
     shutdown_seconds: _Count = 20
     """How long a worker may take to stop."""
     traces: Annotated[Literal["off", "otlp"], Expects("off or otlp")] = "off"
-    """otlp exports spans of each output, as the variables OTEL_… configure; needs the extra `opentelemetry`."""
+    """otlp exports spans of each output; the OTEL_… variables configure this. It needs the extra `opentelemetry`."""
     log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = "info"
     """The lowest level that is logged."""
     log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None

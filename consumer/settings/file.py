@@ -101,7 +101,7 @@ def _no_constant(text: str, constant: str) -> object:
     """Refuse NaN and Infinity, which JSON does not have, with the position of the first one outside strings."""
     found = re.finditer(f"{_STRING}|{constant}", text)
     place = next(each.start() for each in found if each[0] == constant)
-    raise json.JSONDecodeError(f"{constant} is not a number of JSON (write a finite one)", text, place)
+    raise json.JSONDecodeError(f"{constant} is not allowed in JSON (write a finite number)", text, place)
 
 
 def _leaves(document: Mapping[str, object], file: str, parent: str = "") -> Iterator[tuple[str, object]]:

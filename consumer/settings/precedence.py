@@ -39,9 +39,8 @@ class Loaded:
         """Raise ConfigurationError unless each of these settings has a value."""
         for name in names:
             if not getattr(self.settings, name):
-                ways = (
-                    f"set it to {expected(name)}, or give that as {flag(name)} or as {FILE_KEYS[name]} in {FILE_NAME}"
-                )
+                where = f"{flag(name)} or as {FILE_KEYS[name]} in {FILE_NAME}"
+                ways = f"set it to {expected(name)}, or give the value as {where}"
                 raise ConfigurationError(f"{VARIABLES[name]} is not set; {ways}")
 
     def notes(self) -> Iterator[str]:

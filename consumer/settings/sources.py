@@ -53,7 +53,7 @@ def from_secrets(secrets_dir: Given | None, folder: Path) -> Layer:
         paths = {path.name.upper(): path for path in directory.iterdir()}
     except OSError as error:
         raise ConfigurationError(f"{named} cannot be read: {error.strerror}") from error
-    _refuse_unknown(paths, f"file in {directory}")
+    _refuse_unknown(paths, f"secrets file (in {directory})")
     files = {name: paths[variable] for name, variable in VARIABLES.items() if variable in paths}
     return {name: Given(_secret(path), f"{path.name} in {directory}", hidden=True) for name, path in files.items()}
 
@@ -82,7 +82,7 @@ def _refuse_unknown(names: Iterable[str], what: str) -> None:
             raise ConfigurationError(f"{without_version} is not a {what} that SAFE knows; its name is {name}")
     for name in sorted({name for name in names if name.startswith(PREFIX)} - known):
         if re.search(r"_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$", name):
-            advice = "if Kubernetes set it for a service of that name, set enableServiceLinks: false"
+            advice = "if Kubernetes has set it for a service, set enableServiceLinks: false in the pod's specification"
         elif name in _WITHOUT_VARIABLE:
             advice = f"write it as {_WITHOUT_VARIABLE[name]} in {FILE_NAME}"
         else:

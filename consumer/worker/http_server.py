@@ -55,7 +55,7 @@ async def _listen(runner: web.AppRunner, address: str) -> None:
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen on SAFE_V0_HTTP_ADDRESS={address} ({error.strerror or error}): "
-            "choose another port, or 0 for any free one"
+            "choose another address or port; port 0 means any free port"
         ) from error
 
 

@@ -37,8 +37,9 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
         others = owners - {settings.kafka_group_id, None}
         if others:
             raise ConfigurationError(
-                f"{spec.name} belongs to group {sorted(map(str, others))[0]}, this worker is in group "
-                f"{settings.kafka_group_id}: two groups cannot share it; set SAFE_V0_KAFKA_GROUP_ID or {spec.variable}"
+                f"{spec.name} belongs to group {sorted(map(str, others))[0]}, but this worker is in group "
+                f"{settings.kafka_group_id}: two groups cannot share a topic; set SAFE_V0_KAFKA_GROUP_ID to that "
+                f"group, or {spec.variable} to another topic"
             )
 
 

@@ -195,7 +195,7 @@ def test_other_rules_are_said_aloud_with_what_differs() -> None:
     strict = Policy.from_document({"strictAH": True, "thresholds": {"CR": {"pass": 0.9}}})
     assert said(report(BASE), report(BASE, strict)) == [
         (
-            "The fingerprints differ, so the cases were judged by other rules (thresholds.CR.pass 0.8 -> 0.9, "
+            "The fingerprints differ, so the two reports used different rules (thresholds.CR.pass 0.8 -> 0.9, "
             f"strictAH false -> true): base {DEFAULT_POLICY.fingerprint}, new {strict.fingerprint}."
         ),
         "Strict AH is off in the base report and on in the new one.",
@@ -222,10 +222,10 @@ ALOUD: list[tuple[dict[str, Any], list[str]]] = [
         {"scorer": None},
         [
             "The match rules differ: base substring/1, new none.",
-            "The new report names no fingerprint, so nobody can tell whether the rules are the same.",
+            "The new report has no fingerprint, so it is not certain that the rules are the same.",
         ],
     ),
-    ({"configuration": None}, ["Strict AH is off in the base report and not told in the new one."]),
+    ({"configuration": None}, ["Strict AH is off in the base report and unknown in the new one."]),
 ]
 
 
@@ -278,12 +278,12 @@ UNUSABLE: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (lambda d: d.update(results={}), "results is not a list"),
     (lambda d: d["results"].__setitem__(0, "T-1"), "results[0] is not an object"),
     (first(without("test_id")), "results[0].test_id is missing"),
-    (first(lambda r: r.update(test_id=7)), "results[0].test_id is not a text"),
+    (first(lambda r: r.update(test_id=7)), "results[0].test_id is not a string"),
     (first(lambda r: r.update(test_id=" ")), "results[0].test_id is blank"),
     (first(lambda r: r.update(test_id="T\x1b")), "results[0].test_id holds the control character U+001B"),
     (first(without("label")), "results[0].label is missing"),
     (first(lambda r: r.update(label="pass")), "results[0].label is not one of Pass, Review, Fail"),
-    (first(lambda r: r.update(label=None)), "results[0].label is not a text"),
+    (first(lambda r: r.update(label=None)), "results[0].label is not a string"),
     (first(without("scores")), "results[0].scores is missing"),
     (first(lambda r: r.update(scores=[1, 1, 1, 1])), "results[0].scores is not an object"),
     (first(lambda r: r["scores"].pop("AC")), "results[0].scores.AC is missing"),
@@ -297,7 +297,7 @@ UNUSABLE: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (first(lambda r: r["details"].update(AC=[])), "results[0].details.AC is not an object"),
     (first(lambda r: r["details"]["CR"].pop("missing")), "results[0].details.CR.missing is missing"),
     (first(lambda r: r["details"]["AH"].update(violations="blame")), "results[0].details.AH.violations is not a list"),
-    (first(lambda r: r["details"]["AC"].update(found=["a", 1])), "results[0].details.AC.found[1] is not a text"),
+    (first(lambda r: r["details"]["AC"].update(found=["a", 1])), "results[0].details.AC.found[1] is not a string"),
     (first(lambda r: r.update(terms=3)), "results[0].terms is not an object"),
     (first(lambda r: r["terms"].update(AH=-1)), "results[0].terms.AH is not a count of terms"),
     (first(lambda r: r["terms"].update(AH=True)), "results[0].terms.AH is not a count of terms"),
@@ -319,10 +319,10 @@ UNUSABLE: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (lambda d: d.update(missing_outputs="4"), "missing_outputs is not a count of cases"),
     (lambda d: d.update(complete="yes"), "complete is not true or false"),
     (lambda d: d.update(scorer="SAFE"), "scorer is not an object"),
-    (lambda d: d["scorer"].update(fingerprint=7), "scorer.fingerprint is not a text"),
+    (lambda d: d["scorer"].update(fingerprint=7), "scorer.fingerprint is not a string"),
     (lambda d: d["scorer"].update(rule=""), "scorer.rule is empty"),
     (lambda d: d.update(configuration=[]), "configuration is not an object"),
-    (lambda d: d["configuration"].update(strictAH="no"), "configuration.strictAH is not true or false"),
+    (lambda d: d["configuration"].update(strictAH="no"), "configuration.strictAH is neither true nor false"),
 ]
 
 

@@ -155,9 +155,9 @@ def test_where_nothing_is_judged_nothing_is_decided(base: Any, new: Any, why: st
 UNUSABLE: list[tuple[Report, Report, str]] = [
     # (changes of the report, changes of its first result, what is said)
     ({"missing_test_ids": "T"}, {}, "missing_test_ids is not a list"),
-    ({"missing_test_ids": [1]}, {}, "missing_test_ids[0] is not a text"),
+    ({"missing_test_ids": [1]}, {}, "missing_test_ids[0] is not a string"),
     ({}, {"input_matches": "no"}, "results[0].input_matches is not true or false"),
-    ({}, {"batch_id": 7}, "results[0].batch_id is not a text"),
+    ({}, {"batch_id": 7}, "results[0].batch_id is not a string"),
     ({}, {"batch_id": "b\n"}, "results[0].batch_id holds the control character U+000A"),
 ]
 

@@ -223,7 +223,7 @@ FELL = "presented to the emergency room after she slipped on the stairs"
             FELL,
             "She presented with pain after a fall. Then she slipped on the stairs.",
             ("emergency room",),
-            'does not contain "emergency room", and has "presented", "after" only apart from the rest: ask',
+            'does not contain "emergency room", and has "presented", "after" only away from the rest: ask',
         ),
         (
             FELL,
@@ -235,7 +235,7 @@ FELL = "presented to the emergency room after she slipped on the stairs"
             "home oxygen 1 litre",
             "A woman on home oxygen is improving. SpO2 was 84% on 1 litre.",
             ("1 litre",),
-            'has "1 litre" only apart from the rest of the term: ask',
+            'has "1 litre" only away from the rest of the term: ask',
         ),
         (  # the term has "no" three times, and the text once, with the rest
             "no fever, no chills and no cough",

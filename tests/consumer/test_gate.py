@@ -85,7 +85,7 @@ def test_a_confidence_goes_with_a_rate(confidence: float) -> None:
 
 
 REVIEWED = "1 Review among 3 cases (--fail-on review)"
-NEEDS_A_RATE = "--confidence needs --min-pass-rate: give that too"
+NEEDS_A_RATE = "--confidence has no effect without --min-pass-rate: give both"
 BAD_CONFIDENCES: list[tuple[float | None, FailOn | None, float, str]] = [
     # no rate to be sure of
     (None, None, 0.95, NEEDS_A_RATE),
@@ -144,7 +144,7 @@ DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
     (Gate(None, "review"), summary(0, 0, 1), False, "1 Fail among 1 case (--fail-on review)"),
     (Gate(None, "review"), summary(2, 1, 3), False, "3 Fail and 1 Review among 6 cases (--fail-on review)"),
     # nothing is asked for
-    (Gate(None, "never"), summary(0, 0, 3), True, "no rule was set (--fail-on never, no --min-pass-rate)"),
+    (Gate(None, "never"), summary(0, 0, 3), True, "no condition was set (--fail-on never, no --min-pass-rate)"),
     # both must hold, and both are said where they do
     (
         Gate(0.5, "fail"),
@@ -343,7 +343,7 @@ UNREADABLE: list[tuple[bytes, str]] = [
     (b'{"summary": ', "cannot be read: not valid JSON at line 1, column 13"),
     # a shell that writes UTF-16
     ('{"summary": {}}'.encode("utf-16"), "cannot be read: byte 0 is not UTF-8"),
-    (b"\xef\xbb\xbf{}", "is not a SAFE report, it has no summary; safe score --output report.json writes one"),
+    (b"\xef\xbb\xbf{}", "is not a SAFE report, because it has no summary; safe score --output report.json writes one"),
     # a reader of JSON may take either of two
     (b'{"summary": {}, "summary": {}}', "cannot be read: a key appears twice in one object"),
     (b"[" * 65 + b"]" * 65, "cannot be read: nested deeper than 64 at character 64"),
@@ -354,9 +354,9 @@ UNREADABLE: list[tuple[bytes, str]] = [
     (b"null", f"is not a SAFE report; {WRITES_ONE}"),
     (b'{"report_type": "SAFE_v1", "summary": {}}', f"is not a SAFE report; {WRITES_ONE}"),
     (b'{"report_type": null, "summary": {}}', f"is not a SAFE report; {WRITES_ONE}"),
-    (b"{}", f"is not a SAFE report, it has no summary; {WRITES_ONE}"),
+    (b"{}", f"is not a SAFE report, because it has no summary; {WRITES_ONE}"),
     # a batch file, say
-    (b'{"test_cases": []}', f"is not a SAFE report, it has no summary; {WRITES_ONE}"),
+    (b'{"test_cases": []}', f"is not a SAFE report, because it has no summary; {WRITES_ONE}"),
 ]
 
 

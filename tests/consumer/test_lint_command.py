@@ -385,7 +385,7 @@ class TestBaseline:
         ("text", "words"),
         [
             ("{}", "is not a baseline; safe lint --format json > baseline.json writes one"),
-            ('{"findings": [{"code": 1}]}', "findings[0].code is not a text"),
+            ('{"findings": [{"code": 1}]}', "findings[0].code is not a string"),
             ("{oops", "not valid JSON at line 1, column 2"),
             (None, "cannot be read (No such file or directory)"),
         ],

@@ -122,7 +122,7 @@ PARTLY_STRICT = Policy.from_document({"overrides": {"archetype": {"Escalation_Tr
 PARTLY_HARDER = Policy.from_document(
     {"overrides": {"archetype": {"Escalation_Tracker": {"thresholds": {"CR": {"pass": 0.9}}}}}}
 )
-OTHER_THRESHOLDS = "Because of overrides, some cases have other thresholds than the table of criteria shows."
+OTHER_THRESHOLDS = "Because of overrides, some cases have different thresholds from those in the table of criteria."
 QUESTION = Output(("fever",), "fever", ("when?",))
 FEVER = Expectations(("fever",), ("blame",), ("fever",))
 
@@ -131,12 +131,12 @@ REMARKS = [
     (scored_run([Sample("T-1", FEVER, QUESTION)]), []),
     (
         scored_run([Sample("T-1", Expectations((), (), ()), QUESTION)]),
-        ["Nothing to check, which scores 1.00: CR in 1 case, AH in 1 case, AC in 1 case, all in 1 case."],
+        ["Scored 1.00 because there was nothing to check: CR in 1 case, AH in 1 case, AC in 1 case, all in 1 case."],
     ),
     (
         scored_run([Sample("T-1", FEVER, EMPTY_OUTPUT), Sample("T-2", FEVER, None), Sample("T-3", FEVER, None)]),
         [
-            "Nothing to check, which scores 1.00: AH in 3 cases.",
+            "Scored 1.00 because there was nothing to check: AH in 3 cases.",
             "Empty outputs: 1 case.",
             "No output: 2 cases, scored as empty outputs.",
         ],

@@ -104,7 +104,7 @@ def test_the_table_shows_each_survivor_and_what_would_catch_it(
         "side        1         1",
         "1 of 1 mutant (100%) of 1 test case would pass",
     ]
-    assert "1 test case not looked at: without a narrative there is nothing to alter" in captured.err
+    assert "1 test case skipped: no narrative to alter" in captured.err
 
 
 def test_lint_shows_the_same_counts_case_by_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

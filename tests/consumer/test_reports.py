@@ -121,7 +121,7 @@ UNUSABLE = [
         "a number as test_id",
         "run.json",
         [{"test_id": 7, "engine_output": None}],
-        "raw_results[0]: test_id is not a text",
+        "raw_results[0]: test_id is not a string",
     ),
     (
         "a line feed in a test_id",

@@ -305,7 +305,7 @@ def test_a_report_whose_summary_alone_was_changed_is_no_report_to_gate(capsys: p
         spoil("changed.json", json.dumps(report))
         capsys.readouterr()
         assert main(["gate", "changed.json", "--min-pass-rate", "1"]) == 3
-        assert "contradicts its summary; safe verify shows details" in capsys.readouterr().err
+        assert "contradicts the report's summary; safe verify shows details" in capsys.readouterr().err
         del report[name]
     spoil("changed.json", json.dumps(report))
     assert main(["gate", "changed.json", "--min-pass-rate", "1"]) == 0, "nothing is left that contradicts it"
@@ -319,7 +319,7 @@ def test_the_gate_says_what_the_number_does_not_tell(capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert main(["gate", "report.json"]) == 1
     incomplete, missing, rules = capsys.readouterr().err.splitlines()
-    assert incomplete == "safe: the batch is not complete, more results may come"
+    assert incomplete == "safe: the batch is not complete: more results may come"
     assert missing == "safe: 1 of 3 test cases has no output; it is scored as if its output were empty"
     assert rules.startswith("safe: the report's rules are not the default ones: thresholds.AH.pass 0.0 (default 1.0), ")
 

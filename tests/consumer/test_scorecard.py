@@ -247,7 +247,7 @@ REMARKS = [
 @pytest.mark.parametrize(("case", "remarks"), REMARKS)
 def test_what_makes_scores_worth_less_is_counted_where_it_happened(case: Sample, remarks: Sequence[str]) -> None:
     text = scorecard_text(scored_run([case]), verbose=False)
-    section = text.partition("Nothing to check, which scores 1.00: ")[2].partition("\n\n")[0]
+    section = text.partition("Scored 1.00 because there was nothing to check: ")[2].partition("\n\n")[0]
     assert section.splitlines() == remarks
 
 

@@ -288,9 +288,9 @@ REFUSED_FILES = [
     ("[]", "safe.config.json must hold one JSON object"),
     ('{"logLevel": "info", "logLevel": "debug"}', 'the key "logLevel" appears twice in one object'),
     ('{"overrides": {"archetype": {"X": {}, "X": {}}}}', 'the key "X" appears twice'),  # at any depth
-    ('{"weights": {"CR": NaN}}', "NaN is not a number of JSON (write a finite one) at line 1, column 20"),
+    ('{"weights": {"CR": NaN}}', "NaN is not allowed in JSON (write a finite number) at line 1, column 20"),
     ('{"expectations": "NaN", // NaN\n"weights": {"CR": NaN}}', "at line 2, column 19"),  # the number, not the text
-    ('{"shutdownSeconds": -Infinity}', "-Infinity is not a number of JSON (write a finite one) at line 1, column 21"),
+    ('{"shutdownSeconds": -Infinity}', "-Infinity is not allowed in JSON (write a finite number) at line 1, column 21"),
     ('{"thresholds": {"CR": {"pass": 1e999}}}', "thresholds.CR.pass=Infinity cannot be used; write a number from 0"),
     ('{"weights": {"CR": 1e999}}', "weights.CR is not finite; write numbers from 0 up, not all 0"),
     ('{"overrides": 5}', "overrides: not an object; write { … } there"),
@@ -352,7 +352,7 @@ REFUSED_FILES = [
     ),
     (
         '{"overrides": {"archetype": {"weights": {"strictAH": "yes"}}}}',  # a name that is a key elsewhere
-        "overrides.archetype.weights: strictAH is not true or false; write true or false",
+        "overrides.archetype.weights: strictAH is neither true nor false; write true or false",
     ),
     (
         '{"overrides": {"archetype": {"X": {"weights": {"CR": 0, "AH": 0, "AC": 0}}}}}',

@@ -34,10 +34,10 @@ def test_what_a_report_does_not_say_is_none_and_so_is_null(name: str) -> None:
     ("changes", "why"),
     [
         ({"scorer": None}, "scorer is not an object"),
-        ({"scorer": {"version": 1}}, "scorer.version is not a text"),
+        ({"scorer": {"version": 1}}, "scorer.version is not a string"),
         ({"configuration": "none"}, "configuration is not an object"),
         ({"selection": {"concern_id": "K07"}}, "selection.batches is missing"),
-        ({"selection": {"concern_id": "K07", "batches": ["a", 2]}}, "selection.batches[1] is not a text"),
+        ({"selection": {"concern_id": "K07", "batches": ["a", 2]}}, "selection.batches[1] is not a string"),
         ({"selection": {"concern_id": "K07", "batches": ["a/b"]}}, "selection.batches is not a list of batch names"),
     ],
 )

@@ -242,7 +242,7 @@ def test_every_format_says_the_same(
         if page.suffix != ".json":
             said = re.sub("&#34;", '"', text)
             assert "1 of 3 test cases has no output; it is scored as if its output were empty; no proposals." in said
-            assert "1 output was made from another narrative; no proposals." in said
+            assert "1 output was made from another narrative: nothing is proposed there." in said
             assert 'Steps "prompt" and "output" count their terms as found' in said
             assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
             assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]

@@ -230,7 +230,7 @@ UNUSABLE: list[tuple[Callable[[Json], object], str]] = [
         "inputs, results, selection missing",
     ),
     (lambda r: r.update(selection=[]), "selection is not an object"),
-    (lambda r: r["selection"].update(concern_id=None), "selection.concern_id is not a text"),
+    (lambda r: r["selection"].update(concern_id=None), "selection.concern_id is not a string"),
     (lambda r: r["selection"].update(batches=[]), "selection.batches is not a list of batch names"),
     (lambda r: r["selection"].update(batches=["../secret"]), "selection.batches is not a list of batch names"),
     (lambda r: r["selection"].update(batches="asthma_1"), "selection.batches is not a list"),

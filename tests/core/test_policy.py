@@ -54,8 +54,8 @@ def cr(**bounds: Any) -> dict[str, Any]:
         ({"weights": {"CR": False}}, "weights.CR is not a number"),
         ({"weights": {"CR": 0, "AH": 0, "AC": 0}}, "weights: the sum of the weights is 0"),
         ({"weights": {"CR": 1.5e308, "AH": 1.5e308}}, "weights: the sum of the weights is not finite"),  # inf / inf
-        ({"strictAH": 1}, "strictAH is not true or false"),
-        ({"strictAH": "yes"}, "strictAH is not true or false"),
+        ({"strictAH": 1}, "strictAH is neither true nor false"),
+        ({"strictAH": "yes"}, "strictAH is neither true nor false"),
         ({"overrides": {"concern": {}}}, 'overrides: unknown key "concern"; known are metric_id, archetype'),
         ({"overrides": {"archetype": []}}, "overrides.archetype: not an object"),
         ({"overrides": {"archetype": {"X": 1}}}, "overrides.archetype.X: not an object"),

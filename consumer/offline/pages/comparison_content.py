@@ -64,14 +64,12 @@ def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
         yield Sentence("The match rules differ: base {}, new {}.", (base.rule or "none", new.rule or "none"))
     for which, side in (("base", base), ("new", new)):
         if side.fingerprint is None:
-            yield Sentence(
-                f"The {which} report names no fingerprint, so nobody can tell whether the rules are the same."
-            )
+            yield Sentence(f"The {which} report has no fingerprint, so it is not certain that the rules are the same.")
     if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
         differ = _differing_settings(base.configuration, new.configuration)
         how = f" ({a_few(differ, _NAMED)})" if differ else ""
         yield Sentence(
-            f"The fingerprints differ, so the cases were judged by other rules{how}: base {{}}, new {{}}.",
+            f"The fingerprints differ, so the two reports used different rules{how}: base {{}}, new {{}}.",
             (*differ[:_NAMED], str(base.fingerprint), str(new.fingerprint)),
         )
     strict = [side.configuration.get("strictAH") for side in (base, new)]
@@ -90,7 +88,7 @@ def _differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list
     return [text[:_LONGEST_SETTING] for text in told]
 
 
-_ON_OR_OFF: Final = {True: "on", False: "off", None: "not told"}
+_ON_OR_OFF: Final = {True: "on", False: "off", None: "unknown"}
 
 
 # --- the words of every page ------------------------------------------------------------------------------------------
@@ -114,7 +112,11 @@ def summary(comparison: Comparison) -> str:
         return judged
     lost = comparison.lost
     terms = sum(len(case.found_terms) for case in lost)
-    how = f" Lost: {len(lost)} of these, with {count_of(terms, 'required term')} that base found." if lost else ""
+    how = (
+        f" Of these, {len(lost)} lost; the base report had found {count_of(terms, 'required term')} there."
+        if lost
+        else ""
+    )
     return f"{judged} Not judged: {count_of(others, 'case')}.{how}"
 
 

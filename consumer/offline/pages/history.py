@@ -15,7 +15,9 @@ from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.text import count_of, printable
 from safe_core import LABELS, Label
 
-LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * another narrative, counts as no change"
+LEGEND: Final = (
+    "P Pass, R Review, F Fail, . no answer; * output made from another narrative, which is not compared with other runs"
+)
 
 _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
@@ -41,7 +43,7 @@ def runs(history: History) -> Table:
 
 def _run(run: Run) -> tuple[str, ...]:
     total = len(run.side.results)
-    answered = f"{run.answered} of {total}" + (f", {run.mismatches}*" if run.mismatches else "")
+    answered = f"{run.answered} of {total}" + (f" ({run.mismatches}*)" if run.mismatches else "")
     labels = (str(run.side.labelled(label)) for label in LABELS)
     return run.name, run.when, answered, *labels, pass_rate(run.passes, total)
 
@@ -73,7 +75,10 @@ def changes(history: History) -> Iterator[Change]:
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
     yield Change("Stopped passing, and in which run", lost)
-    yield Change("Required terms that some runs missed (+ found, - missed), least found first", missed)
+    yield Change(
+        "Required terms that some runs missed (+ found, - missed, . no answer or not asked for), least found first",
+        missed,
+    )
 
 
 def _found(term: TermHistory) -> str:

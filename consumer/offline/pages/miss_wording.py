@@ -12,8 +12,8 @@ from safe_core import Criterion, Output
 from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Passage, Verdict
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
-    "form": "form",
-    "connectives": "connectives",
+    "form": "case or punctuation differs",
+    "connectives": "small words or endings differ",
     "rearranged": "rearranged",
     "value": "value differs",
     "polarity": "polarity or certainty differs",
@@ -29,7 +29,7 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "rearranged": "The same words are there in another order or form, or apart: shorten the term to its key words.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or said with more or less certainty than expected: check which of the two is right.",
-    "split": "The output rightly gives one by one what the term joins: split the term.",
+    "split": "The output rightly lists separately what the term joins: split the term.",
     "part": "Only part of it is there: see what the output says instead; ask for it in the prompt or shorten the term.",
     "other_field": "It is in a field that this criterion does not check: ask for it in the right field.",
     "absent": "Nothing like it was found: ask for it in the prompt.",
@@ -44,7 +44,7 @@ _SAID_OTHERWISE: Final = "in other words"
 """In the place of the kind, which compares the words as they are written."""
 _REWORDED: Final = "The output seems to say all of it in other words: compare the two before you change the term."
 _DISPUTED: Final = (
-    "Word by word, the output contradicts the term; read for its sense, the output says all of the term: "
+    "Compared word by word, the output contradicts the term; by its meaning, it seems to say all of the term: "
     "compare the two."
 )
 
@@ -55,7 +55,11 @@ VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "look": "look at it yourself",
 }
 
-_FIELD_OF: Final[Mapping[Criterion, str]] = {"CR": "signals or summary", "AC": "summary", "AH": "follow-up questions"}
+_FIELD_OF: Final[Mapping[Criterion, str]] = {
+    "CR": "the signals or the summary",
+    "AC": "the summary",
+    "AH": "the follow-up questions",
+}
 """Where a criterion looks, in words."""
 
 
@@ -75,14 +79,14 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     if reworded := sum(miss["verdict"] == "term" and miss.get("in_other_words", False) for miss in misses):
         labels["term"] += f"; compare {reworded} of them with the output first"
     verdicts = ", ".join(f"{counts[each]} {each} ({labels[each]})" for each in VERDICTS if counts.get(each))
-    return f"of {count_of(total, 'miss', 'es')}: {verdicts}"
+    return f"{count_of(total, 'miss', 'es')}, of these {verdicts}"
 
 
 def remark_on(miss: Miss) -> str:
     """Describe a miss without quoting the output: verdict, kind, whether the narrative has it, and the place."""
     narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
     found = miss.also_in[0] if miss.also_in else miss.passage
-    place = f", {quotes.element_name(found)} {found.start}-{found.end}" if found else ""
+    place = f", {quotes.place_of(found)}" if found else ""
     kind = _SAID_OTHERWISE if miss.in_other_words else KIND_LABELS[miss.kind]
     kind = "word for word in another field" if miss.also_in else kind
     return f"{miss.verdict}: {kind}{narrative}{place}"
@@ -131,12 +135,14 @@ def _reason_of_prompt(miss: Miss) -> str:
         elsewhere = quotes.element_name(miss.partly_in)
         return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
     has_none = miss.in_narrative == "no_narrative"
-    unsure = " (without a narrative, SAFE cannot tell whether the model was given it)" if has_none else ""
+    unsure = (
+        " (the test case has no narrative, so SAFE cannot tell whether the model was told this)" if has_none else ""
+    )
     return f"{lacks}: ask for it in the prompt{unsure}."
 
 
 def _lacking(miss: Miss) -> str:
-    apart = f"has {_listed(miss.apart_words)} only apart from the rest"
+    apart = f"has {_listed(miss.apart_words)} only away from the rest"
     if miss.missing_words == miss.apart_words:
         return f"{apart} of the term"
     lacking = f"does not contain {_listed(miss.missing_words)}"

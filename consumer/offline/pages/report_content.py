@@ -123,7 +123,7 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     report = run.report
     vacuous = [f"{name} in {count_of(count, 'case')}" for name, count in report["vacuous"].items() if count]
     if vacuous:
-        yield Sentence(f"Nothing to check, which scores 1.00: {', '.join(vacuous)}.")
+        yield Sentence(f"Scored 1.00 because there was nothing to check: {', '.join(vacuous)}.")
     if report["empty_outputs"]:
         yield Sentence(f"Empty outputs: {count_of(report['empty_outputs'], 'case')}.")
     if report["missing_outputs"]:
@@ -131,8 +131,8 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
     others = [case.test_id for case in run.cases if case.input_matches is False]
     if others:
         yield Sentence(
-            f"Input mismatches: {count_of(len(others), 'case')}, whose output was made from a narrative other than the "
-            f"case's own; their scores say nothing about the prompt: {a_few(others, _NAMED)}.",
+            f"Input mismatches: {count_of(len(others), 'case')} with an output that was made from a narrative other "
+            f"than the case's own, so the scores say nothing about the prompt: {a_few(others, _NAMED)}.",
             tuple(others[:_NAMED]),
         )
     yield from _doubtful_hits(run)
@@ -144,7 +144,9 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence("Not the default rules: {}.", (differing,))
     default = Policy.from_document(report["configuration"]).default
     if any(each.thresholds != default.thresholds for each in rules):
-        yield Sentence("Because of overrides, some cases have other thresholds than the table of criteria shows.")
+        yield Sentence(
+            "Because of overrides, some cases have different thresholds from those in the table of criteria."
+        )
 
 
 def _doubtful_hits(run: ScoredRun) -> Iterator[Sentence]:
@@ -171,7 +173,10 @@ def why_missed(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence(f"Why terms were missed: {misses}.")
     uncounted = len(run.cases) - len(judged)
     if uncounted:
-        yield Sentence(f"Not counted: {count_of(uncounted, 'case')} without an output or with one of another patient.")
+        yield Sentence(
+            f"Not counted: {count_of(uncounted, 'case')} without an output, or with an output that was made from "
+            "another narrative."
+        )
 
 
 def _in_another_field(explanations: Iterable[Explanation]) -> Iterator[Sentence]:
@@ -182,7 +187,7 @@ def _in_another_field(explanations: Iterable[Explanation]) -> Iterator[Sentence]
         missed[miss.criterion] += 1
         elsewhere.update({(miss.criterion, place.field) for place in miss.also_in})
     for (criterion, field), count in sorted(elsewhere.items(), key=lambda each: (-each[1], each[0])):
-        misses = count_of(missed[criterion], f"{criterion} miss", "es")
+        misses = count_of(missed[criterion], f"missed {criterion} term")
         are = "is" if count == 1 else "are"
         yield Sentence(f"{count} of {misses} {are} word for word in {field}, which {criterion} does not read.")
 

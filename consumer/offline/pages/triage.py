@@ -48,7 +48,7 @@ def headline(triage: Triage) -> str:
     term, *_, last = triage.steps
     return (
         f"{now} of {count_of(total, 'case')} {passes} now; {term.labels['Pass']} with better terms; "
-        f"{last.labels['Pass']} with a better prompt and correct outputs, too"
+        f"{last.labels['Pass']} with a better prompt and correct outputs as well"
     )
 
 
@@ -66,9 +66,11 @@ def remarks(triage: Triage) -> list[str]:
     told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, *([LOOKED_AT] if triage.of("look") else []), NOT_JUDGED]
     if mismatched:
         were = "was" if mismatched == 1 else "were"
-        told.insert(0, f"{count_of(mismatched, 'output')} {were} made from another narrative; no proposals.")
+        told.insert(
+            0, f"{count_of(mismatched, 'output')} {were} made from another narrative: nothing is proposed there."
+        )
     if missing:
-        told.insert(0, f"{without_output(missing, len(triage.lines))}; no proposals.")
+        told.insert(0, f"{without_output(missing, len(triage.lines))}, and nothing is proposed there.")
     return told
 
 
