@@ -36,7 +36,7 @@ from consumer.case_sources.cases import (
 from consumer.case_sources.source import Answer, ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Transient
-from consumer.text import named, visible
+from consumer.text import count_of, named, visible
 from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
@@ -221,9 +221,8 @@ class FolderIndex:
         if writing:
             raise Transient(f"{named(writing)} is being written")
         unread = f", and {len(bad)} more cannot be read: {named(bad)}" if bad else ""
-        return poison(
-            "expectations_not_found", f"no batch file contains it (there are {len(self.files) - len(bad)}){unread}"
-        )
+        read = f"{count_of(len(self.files) - len(bad), 'file')} read"
+        return poison("expectations_not_found", f"no batch file contains it ({read}){unread}")
 
     def expected_cases(self, batch_id: str) -> int | None:
         """How many test cases the batch of that name has, None if there is none."""

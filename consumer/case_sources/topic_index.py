@@ -28,7 +28,7 @@ from consumer.case_sources.cases import (
 )
 from consumer.case_sources.source import ExpectationsKey
 from consumer.dead_letter_reasons import Poison
-from consumer.text import named
+from consumer.text import count_of, named
 from consumer.wire.headers import Undecodable
 from consumer.wire.keys import key_of, parts_of
 from consumer.wire.record import Record
@@ -173,8 +173,9 @@ class TopicIndex:
             return case_or_poison(row, "the batch's own record")
         names = self._holders.get(key.test_id)
         if names is None:
-            unread = f", and {len(self._problems)} records cannot be used" if self._problems else ""
-            return poison("expectations_not_found", f"no batch holds it (there are {len(self._batches)}){unread}")
+            unread = f", and {count_of(len(self._problems), 'record')} cannot be used" if self._problems else ""
+            read = f"{count_of(len(self._batches), 'batch', 'es')} read"
+            return poison("expectations_not_found", f"no batch holds it ({read}){unread}")
         # In the order that their files would have in a folder.
         in_order = sorted(names_of(names), key=lambda name: name + ".json")
         rows = ((name, self._row(name, key.test_id)) for name in in_order)

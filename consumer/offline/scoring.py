@@ -267,7 +267,7 @@ class Scoring:
         if twice := self._answered_twice():
             listed = named(twice, _LISTED, MAX_ID_LENGTH)
             count = count_of(len(twice), "test_id")
-            yield f"{count} answered more than once, of which the {self._on_duplicate} answer counts: {listed}"
+            yield f"{count} answered more than once, and only the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
         if self._set_aside:

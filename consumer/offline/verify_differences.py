@@ -36,9 +36,10 @@ class Difference:
     @override
     def __str__(self) -> str:
         if self.reported is ABSENT:
-            return f"{printable(self.place)} is missing from the report; recomputed{_after_colon(self.recomputed)}"
+            recomputed = _shown_after("; recomputed: ", self.recomputed)
+            return f"{printable(self.place)} is missing from the report{recomputed}"
         if self.recomputed is ABSENT:
-            return f"{printable(self.place)} is only in the report{_after_colon(self.reported)}"
+            return f"{printable(self.place)} is only in the report{_shown_after(': ', self.reported)}"
         start = _start(self.reported, self.recomputed)
         reported, recomputed = _shown(self.reported, start), _shown(self.recomputed, start)
         is_digest_of_a_file = self.place.startswith("inputs[") and self.place.endswith(" sha256")
@@ -191,8 +192,8 @@ def _label(element: object) -> str:
     return f" ({name[:_LONGEST_SHOWN]})" if field and name else ""
 
 
-def _after_colon(value: object) -> str:
-    return "" if isinstance(value, dict | list) else f": {_shown(value)}"
+def _shown_after(words: str, value: object) -> str:
+    return "" if isinstance(value, dict | list) else f"{words}{_shown(value)}"
 
 
 def _shown(value: object, start: int = 0) -> str:

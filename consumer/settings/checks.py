@@ -45,7 +45,7 @@ def _inverted_thresholds(settings: Settings, given: Layer) -> Iterator[str]:
         if getattr(settings, review) > getattr(settings, enough):
             low = _named(review, settings, given, default=f"{criterion} review")
             high = _named(enough, settings, given, default=f"{criterion} pass")
-            wrong = f"{low}: this review threshold is above its pass threshold ({high})"
+            wrong = f"{low}: this review threshold is above its pass threshold, which is {high}"
             yield f"{wrong}; lower the review threshold or raise the pass threshold"
 
 

@@ -486,7 +486,7 @@ def test_letters_of_another_group_are_left_alone(desk: Desk) -> None:
 
     assert [row["group"] for row in desk.rows()] == [desk.site.group, "theirs"]
     done = desk.safe("replay", "--all")
-    assert "skipped: 1 of other groups, theirs (1)" in done.stderr
+    assert "skipped 1 dead letter of other groups: theirs (1)" in done.stderr
     assert "replayed 1 of 1" in done.stderr
     done = desk.safe("replay", "--all", "--group-id", "theirs")
     assert "replayed 1 of 1" in done.stderr

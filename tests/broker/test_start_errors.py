@@ -176,7 +176,7 @@ def test_a_port_in_use_is_named(usable: Installation, tmp_path: Path) -> None:
         said = said_at_start(replace(usable, settings={"SAFE_V0_HTTP_ADDRESS": address}), tmp_path)
 
     assert f"SAFE_V0_HTTP_ADDRESS={address}" in said
-    assert "choose another port" in said
+    assert "choose another address or port" in said
 
 
 @contextmanager

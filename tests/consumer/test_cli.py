@@ -95,7 +95,11 @@ FAILURES = [
     (["topics", "create", "--partitions", "0"], {}, "Invalid value for '--partitions'"),
     (["topics", "create", "--partitions", "eight"], {}, "Invalid value for '--partitions'"),
     (["topics", "make"], {}, "No such command 'make'"),
-    (["worker"], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; set it to host:port,host:port,…, or give that as"),
+    (
+        ["worker"],
+        {},
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; set it to host:port,host:port,…, or give the value as",
+    ),
     (["topics", "create"], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (["publish", "report.json"], {}, "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),
     (

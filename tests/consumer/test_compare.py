@@ -317,12 +317,12 @@ UNUSABLE: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (without("concern_id"), "concern_id is missing"),
     (lambda d: d.update(concern_id="x" * 257), "concern_id is longer than 256 characters"),
     (lambda d: d.update(missing_outputs="4"), "missing_outputs is not a count of cases"),
-    (lambda d: d.update(complete="yes"), "complete is not true or false"),
+    (lambda d: d.update(complete="yes"), "complete is not a boolean (true or false)"),
     (lambda d: d.update(scorer="SAFE"), "scorer is not an object"),
     (lambda d: d["scorer"].update(fingerprint=7), "scorer.fingerprint is not a string"),
     (lambda d: d["scorer"].update(rule=""), "scorer.rule is empty"),
     (lambda d: d.update(configuration=[]), "configuration is not an object"),
-    (lambda d: d["configuration"].update(strictAH="no"), "configuration.strictAH is neither true nor false"),
+    (lambda d: d["configuration"].update(strictAH="no"), "configuration.strictAH is not a boolean (true or false)"),
 ]
 
 

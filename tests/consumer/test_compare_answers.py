@@ -79,7 +79,7 @@ def test_a_report_that_answers_less_is_no_report_without_a_regression() -> None:
     assert headline(comparison) == "2 lost cases"
     assert next(console_lines(comparison)) == (
         "2 lost cases: of 2 judged cases, 0 got a worse label, 1 a better one, 1 kept theirs. "
-        "Not judged: 5 cases. Lost: 2 of these, with 8 required terms that base found."
+        "Not judged: 5 cases. Of these, 2 are lost; the base report had found 8 required terms there."
     )
 
 
@@ -156,7 +156,7 @@ UNUSABLE: list[tuple[Report, Report, str]] = [
     # (changes of the report, changes of its first result, what is said)
     ({"missing_test_ids": "T"}, {}, "missing_test_ids is not a list"),
     ({"missing_test_ids": [1]}, {}, "missing_test_ids[0] is not a string"),
-    ({}, {"input_matches": "no"}, "results[0].input_matches is not true or false"),
+    ({}, {"input_matches": "no"}, "results[0].input_matches is not a boolean (true or false)"),
     ({}, {"batch_id": 7}, "results[0].batch_id is not a string"),
     ({}, {"batch_id": "b\n"}, "results[0].batch_id holds the control character U+000A"),
 ]

@@ -299,8 +299,8 @@ async def test_the_table_has_a_row_for_each_letter_in_order(capsys: pytest.Captu
         ["1/5", rfc_3339(NOW + 1), "not_utf8", "scorer", f"{INPUT}/1/1005", "13", "byte 3 is not UTF-8"],
     ]
     assert [line.split() for line in errors.splitlines()] == [
-        ["2", "invalid_json", rfc_3339(NOW - 1), rfc_3339(NOW)],
-        ["1", "not_utf8", rfc_3339(NOW + 1), rfc_3339(NOW + 1)],
+        ["2", "invalid_json", "first", f"{rfc_3339(NOW - 1)},", "last", rfc_3339(NOW)],
+        ["1", "not_utf8", "first", f"{rfc_3339(NOW + 1)},", "last", rfc_3339(NOW + 1)],
     ]
     assert CANARY not in "".join(lines) + errors
 
@@ -340,7 +340,7 @@ async def test_the_summary_alone_is_data(capsys: pytest.CaptureFixture[str]) -> 
 async def test_a_limit_stops_the_reading_and_says_that_there_may_be_more(capsys: pytest.CaptureFixture[str]) -> None:
     lines, errors = await listed([buried(offset) for offset in range(9)], capsys, limit=3)
     assert [line.split()[0] for line in lines] == ["LETTER", "0/0", "0/1", "0/2"]
-    assert "these are the first 3" in errors
+    assert "the list stops at --limit 3" in errors
 
 
 async def test_strangers_are_counted_and_never_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -639,7 +639,7 @@ async def test_letters_of_other_groups_are_left_alone_unless_one_is_named(capsys
     theirs = [buried(0, group="theirs"), buried(1)]
     await replayed(theirs, replay := replay_of(post))
     assert replay.conclude() == 0
-    assert "skipped: 1 of other groups, theirs (1)" in capsys.readouterr().err
+    assert "skipped 1 dead letter of other groups: theirs (1)" in capsys.readouterr().err
     assert len(post.taken) == 1
 
     selection = Selection(names=frozenset([LetterId(0, 0)]))
@@ -814,7 +814,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["list", "--reason", "bad_luck"], "'bad_luck' is not a reason; choose from empty_value, not_utf8,"),
     (["list", "--since", "yesterday"], "--since yesterday is neither a time with a zone"),
     (["list", "--limit", "0"], "must be greater than or equal to 1"),
-    (["list", "--after", "x"], "x is not the name of a dead letter"),
+    (["list", "--after", "x"], "--after x is not PARTITION/OFFSET of the dead-letter topic"),
     (["list", "--after", f"{INPUT}/0/1"], "is not PARTITION/OFFSET"),
     (["list", "--since", "1h", "--since", "2h"], "it is given twice"),
     (["show"], "Missing argument"),

@@ -147,7 +147,7 @@ def test_a_contradiction_is_the_outputs_and_another_field_the_prompts(capsys: py
     explain("--test", "B")
     printed = capsys.readouterr().out
     assert "prompt AC  severe\n" in printed
-    assert "It is word for word in followup_questions[0], which AC does not read: ask for it in summary." in printed
+    assert "It is word for word in followup_questions[0], which AC does not read: ask for it in the summary." in printed
     assert 'The output says "2 hours"; the term and the narrative say "12 hours".' in printed
 
 
@@ -159,7 +159,7 @@ def test_filters(options: list[str], cases: str, capsys: pytest.CaptureFixture[s
     assert explain(*options, "-f", "json") == 0
     printed = capsys.readouterr()
     assert "".join(result["test_id"] for result in json.loads(printed.out)["results"]) == cases
-    assert ("no case has a label" in printed.err) == (not cases)
+    assert ("no case has the chosen label" in printed.err) == (not cases)
 
 
 def test_counts_by_verdict_add_up_to_the_misses_that_have_reasons(capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,4 +146,4 @@ def test_the_outputs_that_a_named_case_passes_over_are_named(capsys: pytest.Capt
     passed_over, twice = told.splitlines()
     assert passed_over.startswith("safe: 1 output is passed over, because a different output for the same case is")
     assert passed_over.endswith(": T (raw_results[0])")
-    assert twice == "safe: 1 test_id answered more than once; the last answer counts: T"
+    assert twice == "safe: 1 test_id answered more than once, and only the last answer counts: T"

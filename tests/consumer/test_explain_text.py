@@ -142,7 +142,7 @@ def test_what_the_narrative_itself_lacks_comes_first_with_how_the_narrative_word
 
 
 def test_without_a_narrative_it_is_said_that_nobody_can_tell() -> None:
-    assert "without a narrative, SAFE cannot tell" in piped(SAMPLE, narrative=None)
+    assert "the test case has no narrative, so SAFE cannot tell" in piped(SAMPLE, narrative=None)
     assert "without a narrative" not in piped(SAMPLE)
 
 
@@ -357,8 +357,8 @@ def test_a_closed_pipe_is_told_to_the_caller() -> None:
 
 COUNTS = [
     # (miss_kinds, not in the narrative, what is said)
-    ({"prompt": 31, "term": 121}, "of 152 misses: 121 term (change the term), 31 prompt (ask for it in the prompt)"),
-    ({"output": 1}, "of 1 miss: 1 output (the output is wrong)"),
+    ({"prompt": 31, "term": 121}, "152 misses: 121 term (change the term), 31 prompt (ask for it in the prompt)"),
+    ({"output": 1}, "1 miss: 1 output (the output is wrong)"),
     ({"term": 0, "look": 0}, None),  # nothing was missed
     ({}, None),  # of a report without explanations
 ]
@@ -382,7 +382,7 @@ def test_terms_that_are_there_in_other_words_are_counted_as_what_must_be_compare
     ]
     report = {"miss_verdicts": {"term": 3, "look": 1}, "results": [{"misses": misses}, {}, MISMATCH]}
     said = "3 term (change the term; compare 1 of them with the output first), 1 look (look at it yourself)"
-    assert misses_in_words(report) == f"of 4 misses: {said}"
+    assert misses_in_words(report) == f"4 misses: {said}"
 
 
 def test_a_report_that_explains_nothing_says_nothing_of_misses() -> None:
@@ -395,12 +395,12 @@ def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
     run, explanation = explained(SAMPLE)
     counted = {"miss_verdicts": {"term": 2, "prompt": 3}}
     run = replace(run, report={**run.report, **counted}, explanations={SAMPLE.test_id: explanation})
-    said = "of 5 misses: 2 term (change the term), 3 prompt (ask for it in the prompt)"
+    said = "5 misses: 2 term (change the term), 3 prompt (ask for it in the prompt)"
     assert f"\nWhy terms were missed: {said}.\n" in scorecard_text(run, verbose=False)
     page = render_markdown(run)
     assert f"- Why terms were missed: {said}.\n" in page
     assert (
-        "`the delay was due to the lack of a free bed` (term: connectives, signals[1] 0-35), `seen by Dr Amsel at"
-        in page
-    )
+        "`the delay was due to the lack of a free bed` (term: small words or endings differ, signals[1], "
+        "characters 0 to 35), `seen by Dr Amsel at"
+    ) in page
     assert ", not in the narrative" in page

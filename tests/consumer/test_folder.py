@@ -149,7 +149,13 @@ BROKEN: dict[str, object] = {
 
 REFUSALS: list[tuple[str, dict[str, list[dict[str, object]]], tuple[str, str], str, str]] = [
     # nobody holds it
-    ("unknown", {"a.json": [case("A-1", "x")]}, ("a", "A-2"), "expectations_not_found", "none of the 1 batch files"),
+    (
+        "unknown",
+        {"a.json": [case("A-1", "x")]},
+        ("a", "A-2"),
+        "expectations_not_found",
+        "no batch file contains it (1 file read)",
+    ),
     # two others hold it and disagree
     (
         "disagreement",
@@ -293,7 +299,7 @@ async def test_only_the_json_files_of_the_top_level_count_and_hidden_ones_do_not
         written(tmp_path, name, [case("A-1", "x")])
     source = await started(tmp_path)
 
-    assert (await refused(source, "a", "A-1")).detail == "none of the 0 batch files contains it"
+    assert (await refused(source, "a", "A-1")).detail == "no batch file contains it (0 files read)"
 
 
 def config_map(folder: Path, revision: str, content: list[dict[str, object]]) -> None:
@@ -570,7 +576,7 @@ async def test_a_file_that_does_not_parse_harms_only_its_own_batch(tmp_path: Pat
     for batch_id in ("good", "nightly"):
         assert signals(await found(source, batch_id, "A-1")) == ("x",)
     assert (own.reason, own.detail) == ("expectations_invalid", f"the batch's own file: {problem}")
-    assert unknown.detail == "none of the 1 batch files contains it, and 1 more cannot be read: bad.json"
+    assert unknown.detail == "no batch file contains it (1 file read), and 1 more cannot be read: bad.json"
     assert source.unusable == ("bad.json",)
 
 

@@ -171,47 +171,53 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.8, "never", 0.95),
         summary(45, 5, 0),
         False,
-        f"{AT_95} 46 of 50 cases to pass; in the report, 45 pass: lower bound 0.786",
+        f"{AT_95} 46 of 50 cases to pass (in the report 45 pass, lower end of the interval 0.786)",
     ),
     (
         Gate(0.8, "never", 0.95),
         summary(46, 0, 4),
         True,
-        f"{AT_95} 46 of 50 cases to pass; in the report, 46 pass: lower bound 0.811",
+        f"{AT_95} 46 of 50 cases to pass (in the report 46 pass, lower end of the interval 0.811)",
     ),
     # all that there are, and just enough
     (
         Gate(0.8, "never", 0.95),
         summary(16, 0, 0),
         True,
-        f"{AT_95} 16 of 16 cases to pass; in the report, 16 pass: lower bound 0.806",
+        f"{AT_95} 16 of 16 cases to pass (in the report 16 pass, lower end of the interval 0.806)",
     ),
     # not enough cases, whether they pass or not
     (
         Gate(0.8, "never", 0.95),
         summary(15, 0, 0),
         False,
-        f"not enough cases: {AT_95} at least 16, all passing; the report has 15",
+        f"not enough cases: {AT_95} at least 16 cases that all pass, but the report has 15",
     ),
     (
         Gate(0.8, "never", 0.95),
         summary(0, 0, 1),
         False,
-        f"not enough cases: {AT_95} at least 16, all passing; the report has 1",
+        f"not enough cases: {AT_95} at least 16 cases that all pass, but the report has 1",
     ),
     # another confidence, as it was written
     (
         Gate(0.9, "never", 0.999),
         summary(97, 0, 0),
         False,
-        "not enough cases: --min-pass-rate 0.9 at 99.9 % confidence needs at least 98, all passing; the report has 97",
+        (
+            "not enough cases: --min-pass-rate 0.9 at 99.9 % confidence needs at least 98 cases that all pass, "
+            "but the report has 97"
+        ),
     ),
     # 0 is always reached
     (
         Gate(0.0, "never", 0.9),
         summary(0, 0, 3),
         True,
-        "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 cases to pass; in the report, 0 pass: lower bound 0.000",
+        (
+            "--min-pass-rate 0.0 at 90 % confidence needs 0 of 3 cases to pass "
+            "(in the report 0 pass, lower end of the interval 0.000)"
+        ),
     ),
     # the labels beside it
     (
@@ -224,7 +230,7 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.8, "review", 0.95),
         summary(2, 1, 0),
         False,
-        f"not enough cases: {AT_95} at least 16, all passing; the report has 3; {REVIEWED}",
+        f"not enough cases: {AT_95} at least 16 cases that all pass, but the report has 3; {REVIEWED}",
     ),
 ]
 
@@ -264,9 +270,10 @@ def test_the_lower_bound_decides_and_never_reads_otherwise(
     found = summary(passes, cases - passes, 0)
     decision = decided(Gate(rate, "never", confidence), found)
     assert decision.passed is (wilson(passes, cases, confidence).low >= rate)
-    _, told, bound = decision.line.partition(": lower bound ")
+    _, told, bound = decision.line.partition(", lower end of the interval ")
     if told:
-        assert (float(bound) >= rate) is decision.passed
+        assert bound.endswith(")")
+        assert (float(bound[:-1]) >= rate) is decision.passed
     else:
         assert wilson(cases, cases, confidence).low < rate
 
@@ -274,7 +281,9 @@ def test_the_lower_bound_decides_and_never_reads_otherwise(
 def test_what_a_confidence_takes_is_known_beforehand() -> None:
     gate = Gate(0.8, "never", 0.95)
     assert gate.needs(50) == "--min-pass-rate 0.8 at 95 % confidence needs 46 of 50 cases to pass"
-    assert gate.needs(10) == ("not enough cases: --min-pass-rate 0.8 at 95 % confidence needs at least 16, all passing")
+    assert gate.needs(10) == (
+        "not enough cases: --min-pass-rate 0.8 at 95 % confidence needs at least 16 cases that all pass"
+    )
     assert Gate(0.8, "never").needs(50) is None
     assert Gate(None, "fail").needs(50) is None
 

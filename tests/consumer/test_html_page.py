@@ -167,7 +167,7 @@ def explained(*, shows_text: bool, why: Diagnosis = WHY) -> ScoredRun:
 
 
 WHOLE = [("mark", "arrived at 09:30 on Saturday"), ("mark", "delay due to staffing"), ("mark", "or")]
-LEGEND = [("del", "so"), ("ins", "so"), ("mark", "so")]
+LEGEND = [("del", "like this"), ("ins", "like this"), ("mark", "this mark")]
 
 
 # --- what it is
@@ -324,21 +324,23 @@ def test_a_run_without_explanations_says_nothing_of_them() -> None:
 def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> None:
     page = Page(render_html(explained(shows_text=False)))
     case = page.case("S12-001")
-    alien = case.index("Missed: change the term (term) CR term connectives the delay was due to staffing")
+    alien = case.index(
+        "Missed: change the term (term) CR term small words or endings differ the delay was due to staffing"
+    )
     unknown = case.index("Missed: ask for it in the prompt (prompt) AC prompt not there a GCS of 14")
     known = case.index("(output) CR output value differs arrived at 08:30 on Saturday")
     assert alien < unknown < known
     assert "signals[0], characters 3 to 31, 96% alike" in case
     assert "08:30 (time)" in case
     assert "fix the term, not the prompt" in case
-    assert "without a narrative, SAFE cannot tell whether the model was given it" in case
+    assert "the test case has no narrative, so SAFE cannot tell whether the model was told this" in case
     assert "followup_questions[0], characters 8 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 
 
 def test_the_kinds_of_misses_are_counted() -> None:
     text = Page(render_html(explained(shows_text=False))).text
-    assert "of 3 misses: 1 term (change the term), 1 prompt (ask for it in the prompt), 1 output (the output" in text
+    assert "3 misses: 1 term (change the term), 1 prompt (ask for it in the prompt), 1 output (the output" in text
     assert f"{KIND_LABELS['value']} {KIND_ADVICE['value']} 1" in text
     assert "Ceiling: at most 1 of 1 case would pass even if each output were a copy of its narrative." in text
 

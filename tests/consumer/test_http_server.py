@@ -93,7 +93,7 @@ async def test_there_is_no_other_page(page: str) -> None:
 
 async def test_an_address_in_use_names_itself_and_the_remedy() -> None:
     async with served(Health()) as (bound, _):
-        with pytest.raises(ConfigurationError, match=rf"SAFE_V0_HTTP_ADDRESS={bound} .*another port"):
+        with pytest.raises(ConfigurationError, match=rf"SAFE_V0_HTTP_ADDRESS={bound} .*another address or port"):
             async with served(Health(), bound):
                 pass
 

@@ -150,4 +150,4 @@ def test_a_changed_digit_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     where = ["--outputs", str(REAL / "outputs_loop1_report.json"), "--test-dir", str(REAL / "testcases")]
     assert main(["verify", "report.json", *where]) == 1
-    assert "the report says 0.6666666666666667, recomputed 0.6666666666666666" in capsys.readouterr().out
+    assert "0.6666666666666667 in the report, 0.6666666666666666 recomputed" in capsys.readouterr().out

@@ -225,7 +225,7 @@ def test_a_report_that_answers_a_case_twice_is_refused_with_the_ids(cases: Path,
     with pytest.raises(ConfigurationError) as caught:
         scored(cases, outputs, pattern="asthma_1")
 
-    assert str(caught.value) == "more than one output for 1 test_id; choose with --on-duplicate first or last: A-2"
+    assert str(caught.value) == "more than one output for 1 test_id: A-2; choose with --on-duplicate first or last"
 
 
 CHOICES: list[tuple[OnDuplicate, str]] = [("first", "Fail"), ("last", "Pass")]
@@ -238,7 +238,7 @@ def test_it_can_be_said_which_answer_counts(cases: Path, tmp_path: Path, on_dupl
     run, remarks = scored(cases, outputs, pattern="asthma_1", on_duplicate=on_duplicate)
 
     assert labels(run) == {"A-1": label, "A-2": "Pass"}
-    assert remarks == [f"1 test_id answered more than once; the {on_duplicate} answer counts: A-1"]
+    assert remarks == [f"1 test_id answered more than once, and only the {on_duplicate} answer counts: A-1"]
     assert run.report["selection"]["on_duplicate"] == on_duplicate
 
 
@@ -256,7 +256,7 @@ def test_an_entry_that_answers_a_case_in_several_batches_answers_it_once(cases: 
 
     assert labels(run) == {"A-1": "Pass", "A-2": "Pass"}
     (counted_once,) = remarks
-    assert counted_once.startswith("1 test_id is in several batches with equal expectations and counts once")
+    assert counted_once.startswith("1 test_id is in several batches with equal expectations and counts only once, in")
 
 
 def test_what_was_answered_for_a_batch_that_was_not_selected_serves_where_there_is_no_other(
@@ -390,7 +390,7 @@ def test_an_event_of_another_batch_is_not_scored(cases: Path, tmp_path: Path) ->
 
     assert labels(run) == {"A-1": "Pass", "A-2": "Fail"}
     assert remarks == [
-        "1 output ignored: for a test case of the folder that is not selected",
+        "1 output ignored: for a test case that is in the folder but not selected",
         "1 of 2 test cases has no output; it is scored as if its output were empty",
     ]
     assert run.report["missing_test_ids"] == ["A-2"]

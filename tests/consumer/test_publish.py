@@ -314,7 +314,7 @@ def test_failed_generations_are_named_before_anything_is_sent(
     first, second = capsys.readouterr().err.splitlines()
     sentence = "2 test_ids have no output, because the generation failed, so nothing is published for: A-1, A-3"
     assert first == f"safe: {sentence}"
-    assert second.startswith("published 1 event of 1 file to in ")
+    assert second.startswith("published 1 event from 1 file to in ")
 
 
 def test_all_refused_test_ids_are_named_up_to_ten_of_a_kind(tmp_path: Path, cases: Path) -> None:
@@ -462,9 +462,9 @@ def test_the_last_line_says_what_was_published_where_and_as_which_run(tmp_path: 
     first = summary_line(plan_events([open_outputs(one)], destination, run="r7"), "in")
     both = summary_line(plan_events([open_outputs(one), open_outputs(two)], destination), "in")
 
-    assert first == "published 1 event of 1 file to in (run r7)"
+    assert first == "published 1 event from 1 file to in (run r7)"
     assert re.fullmatch(
-        r"published 2 events of 2 files to in \(run events\.jsonl-[0-9a-f]{8}, more\.jsonl-[0-9a-f]{8}\)", both
+        r"published 2 events from 2 files to in \(run events\.jsonl-[0-9a-f]{8}, more\.jsonl-[0-9a-f]{8}\)", both
     )
 
 

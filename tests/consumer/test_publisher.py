@@ -143,7 +143,7 @@ async def test_after_an_error_of_the_caller_nothing_is_waited_for(producer: Star
 async def test_a_producer_that_does_not_start_is_dropped_and_the_servers_are_named(producer: StartedProducer) -> None:
     producer.failures["start"] = KafkaError("nobody there")
     with pytest.raises(
-        Fatal, match=r"the brokers at 127\.0\.0\.1:1 cannot be used \(a request about the brokers failed"
+        Fatal, match=r"the brokers at 127\.0\.0\.1:1 cannot be used \(a request to Kafka for the brokers failed"
     ):
         await publish(0)
     assert producer.steps == ["reach", "start", "dispose"]
@@ -264,7 +264,7 @@ async def test_a_copy_that_the_broker_will_never_take_is_refused_alone(producer:
             await refused
         producer.failures["acknowledged"] = KafkaError("away")
         late = await copies.publish(Copy("input", 0, 5, b"k", b"v", []))
-        with pytest.raises(Transient, match="a request about input failed: KafkaError"):
+        with pytest.raises(Transient, match="a request to Kafka for input failed: KafkaError"):
             await late
 
 

@@ -164,7 +164,7 @@ async def test_one_record_is_read_only_where_a_committed_reader_would_find_it(lo
 async def test_one_record_is_not_waited_for_for_ever(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_RECORD_SECONDS", 0.05)
     log.end = 9
-    with pytest.raises(Transient, match="a request about state/3 failed: TimeoutError"):
+    with pytest.raises(Transient, match="a request to Kafka for state/3 failed: TimeoutError"):
         await read_record(Connection("127.0.0.1:1", {}), "state", 3, 5)
     assert log.stopped
 

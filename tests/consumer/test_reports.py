@@ -113,7 +113,12 @@ UNUSABLE = [
     ("no JSON", "run.json", "{", "the file cannot be read: not valid JSON at line 1, column 2"),
     ("an empty file", "run.json", "", "the file cannot be read: not valid JSON"),
     ("not an object", "run.json", "[]", "the file is not a JSON object"),
-    ("some other JSON", "run.json", '{\n"x": 1}', "is neither a factory-cli report (it has no list raw_results)"),
+    (
+        "some other JSON",
+        "run.json",
+        '{\n"x": 1}',
+        "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file",
+    ),
     ("a batch file", "run.json", '{\n"test_cases": []}', "is neither a factory-cli report"),
     ("a result that is no object", "run.json", [GOOD, "x"], "raw_results[1] is not an object"),
     ("no test_id", "run.json", [{"engine_output": None}], "raw_results[0] has no test_id"),

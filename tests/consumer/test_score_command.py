@@ -114,18 +114,28 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("a missing file", safe_score(outputs="nowhere.json"), {}, "nowhere.json: cannot be read (No such file"),
     ("a missing folder", [*safe_score()[:-1], "nowhere"], {}, "nowhere: cannot be read (No such file"),
     ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),
-    ("a wrong shape", safe_score(outputs="cases/asthma_1.json"), {}, "is neither a factory-cli report (it has no list"),
+    (
+        "a wrong shape",
+        safe_score(outputs="cases/asthma_1.json"),
+        {},
+        "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file",
+    ),
     ("a report of SAFE as outputs", safe_score(outputs="own.json"), {}, "own.json: is a report of SAFE, not the"),
     ("no such batch", safe_score(batch="asthma_9"), {}, "no batch matches --batch asthma_9 in cases; batches there: a"),
     ("no such concern", ["score", "-c", "X", *safe_score()[3:]], {}, "no test case of --concern X in"),
     ("no outputs, so there is nothing to score", safe_score(outputs="empty.json"), {}, "empty.json: no outputs, so"),
     ("no outputs in the folder", safe_score(outputs="nothing"), {}, "nothing holds neither reports (.json) nor events"),
-    ("a test_id twice", safe_score(outputs="twice.json"), {}, "more than one output for 1 test_id; choose with --on-"),
+    (
+        "a test_id twice",
+        safe_score(outputs="twice.json"),
+        {},
+        "more than one output for 1 test_id: A-1; choose with --on-duplicate",
+    ),
     ("expectations absent", safe_score(batch="broken"), {}, "A-9: cases/broken.json, test_cases[0]: expectations are"),
     ("review above pass", safe_score(), {"SAFE_V0_CR_REVIEW": "0.9"}, "SAFE_V0_CR_REVIEW=0.9: this review threshold"),
     ("weights all zero", safe_score("--config", "zero.json"), {}, "zero.json: weights: the sum of the weights is 0"),
     ("NaN in the environment", safe_score(), {"SAFE_V0_AC_PASS": "nan"}, "SAFE_V0_AC_PASS=nan cannot be used"),
-    ("NaN in the file", safe_score("--config", "nan.json"), {}, "NaN is not a number of JSON"),
+    ("NaN in the file", safe_score("--config", "nan.json"), {}, "NaN is not allowed in JSON"),
     ("NaN as rate", safe_score("--min-pass-rate", "nan"), {}, "--min-pass-rate nan is not a fraction from 0 to 1"),
     ("percent as rate", safe_score("--min-pass-rate", "80"), {}, "from 0 to 1; 80 percent is 0.8"),
     ("an unknown key", safe_score("--config", "key.json"), {}, '"treshold" is not a key that SAFE knows; did you mean'),
@@ -193,7 +203,7 @@ def test_the_scorecard_is_on_stdout_and_remarks_on_stderr(capsys: pytest.Capture
     assert main(safe_score(batch="asthma_1")) == 1
     printed = capsys.readouterr()
     assert "SAFE v0 Scorecard - K07" in printed.out
-    assert printed.err == "safe: 1 output ignored: for a test case of the folder that is not selected\n"
+    assert printed.err == "safe: 1 output ignored: for a test case that is in the folder but not selected\n"
 
 
 def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,7 +356,7 @@ def test_a_changed_report_is_not_verified(capsys: pytest.CaptureFixture[str]) ->
     assert main(["verify", "report.json", "-t", "cases", "--outputs", "mixed.json"]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed[-1] == "NOT verified: 1 difference"
-    assert printed[0].endswith("AC: the report says 0.6, recomputed 0.5")
+    assert printed[0].endswith("AC: 0.6 in the report, 0.5 recomputed")
 
 
 # --- from a shell -----------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_outputs_for_other_batches_take_one_line(capsys: pytest.CaptureFixture[s
     run(*({"test_id": test_id, "engine_output": GOOD} for test_id in ("A-1", "A-3", "Z-1", "Z-2", "Z-3", "Z-4")))
     score()
     told = capsys.readouterr().err.splitlines()
-    assert "safe: 1 output ignored: for a test case of the folder that is not selected" in told
+    assert "safe: 1 output ignored: for a test case that is in the folder but not selected" in told
     assert "safe: 4 outputs ignored: no test case has their 4 test_ids: Z-1, Z-2, Z-3 and 1 more" in told
 
 

@@ -156,7 +156,7 @@ def test_what_an_override_changes_is_said_where_a_case_meets_it() -> None:
     overrides = {"archetype": {"Escalation_Tracker": {"strictAH": True, "thresholds": {"CR": {"pass": 0.9}}}}}
     text = scorecard_text(scored_run(SMALL, policy=policy(overrides=overrides)), verbose=False)
     assert "Strict AH for some cases: one forbidden term makes AH 0" in text
-    assert "some cases have other thresholds" in text
+    assert "some cases have different thresholds" in text
 
 
 def test_an_override_that_no_case_meets_is_not_mentioned() -> None:

@@ -69,7 +69,9 @@ def test_a_case_in_several_batches_counts_once_in_the_first_by_file_name(tmp_pat
     }
     assert [batch.name for batch in selection.cases["A-1"].batches] == ["asthma-b", "asthma", "golden"]
     assert len(selection.remarks) == 1
-    assert selection.remarks[0].startswith("2 test_ids are in several batches with equal expectations and count once")
+    assert selection.remarks[0].startswith(
+        "2 test_ids are in several batches with equal expectations and count only once, in"
+    )
     assert selection.remarks[0].endswith(": A-1, A-2")
 
 

@@ -326,7 +326,10 @@ REFUSED_FILES = [
     ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
     (
         '{"thresholds": {"CR": {"review": 0.9}}}',
-        "safe.config.json: thresholds.CR.review=0.9: this review threshold is above the pass threshold, CR pass 0.8",
+        (
+            "safe.config.json: thresholds.CR.review=0.9: this review threshold is above its pass threshold, "
+            "which is CR pass 0.8"
+        ),
     ),
     ('{"weights": {"CR": -1}}', "safe.config.json: weights: CR -1.0 is below 0; write numbers from 0 up, not all 0"),
     ('{"weights": {"CR": 0, "AH": 0, "AC": 0}}', "weights: the sum of the weights is 0; write numbers from 0 up, not"),
@@ -424,7 +427,9 @@ def test_a_secrets_directory_that_is_not_there_is_refused(tmp_path: Path) -> Non
 def test_an_unknown_secret_is_refused(tmp_path: Path) -> None:
     (tmp_path / "SAFE_V0_KAFKA_PASSWORD").write_text(SECRET)
     sentence = refusal({"SAFE_V0_SECRETS_DIR": str(tmp_path)}, tmp_path)
-    assert sentence.startswith(f"SAFE_V0_KAFKA_PASSWORD is not a file in {tmp_path} that SAFE knows; did you mean ")
+    assert sentence.startswith(
+        f"SAFE_V0_KAFKA_PASSWORD is not a secrets file (in {tmp_path}) that SAFE knows; did you mean "
+    )
     assert SECRET not in sentence
 
 
@@ -489,21 +494,27 @@ UNFIT = [
     (
         {"CR_REVIEW": "0.9"},
         (
-            "SAFE_V0_CR_REVIEW=0.9: this review threshold is above the pass threshold, CR pass 0.8 (default); "
+            "SAFE_V0_CR_REVIEW=0.9: this review threshold is above its pass threshold, which is CR pass 0.8 (default); "
             "lower the review threshold or raise the pass threshold"
         ),
     ),
     (
         {"AC_PASS": "0.4"},
-        "AC review 0.5 (default): this review threshold is above the pass threshold, SAFE_V0_AC_PASS=0.4",
+        "AC review 0.5 (default): this review threshold is above its pass threshold, which is SAFE_V0_AC_PASS=0.4",
     ),
     ({"INPUT_TOPIC": "t", "DEAD_LETTER_TOPIC": "t"}, "SAFE_V0_DEAD_LETTER_TOPIC=t is the same topic as SAFE_V0_INPUT"),
-    ({"RESULT_TOPIC": "safe.v0.state"}, "SAFE_V0_RESULT_TOPIC=safe.v0.state is the same topic as state topic safe."),
-    ({"EXPECTATIONS": "topic:safe.v0.state"}, "SAFE_V0_EXPECTATIONS=topic:safe.v0.state is the same topic as state"),
-    ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs SAFE_V0_KAFKA_SASL_MECHANISM; set it to PLAIN, SCRAM-SHA"),
+    (
+        {"RESULT_TOPIC": "safe.v0.state"},
+        "SAFE_V0_RESULT_TOPIC=safe.v0.state is the same topic as the state topic safe.",
+    ),
+    (
+        {"EXPECTATIONS": "topic:safe.v0.state"},
+        "SAFE_V0_EXPECTATIONS=topic:safe.v0.state is the same topic as the state",
+    ),
+    ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs SAFE_V0_KAFKA_SASL_MECHANISM: PLAIN, SCRAM-SHA"),
     (
         {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "safe"},
-        "SAFE_V0_KAFKA_SASL_MECHANISM=PLAIN needs SAFE_V0_KAFKA_SASL_PASSWORD; set it to a string",
+        "SAFE_V0_KAFKA_SASL_MECHANISM=PLAIN needs SAFE_V0_KAFKA_SASL_PASSWORD: a string",
     ),
     (
         {
@@ -516,7 +527,7 @@ UNFIT = [
     ),
     (
         {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "OAUTHBEARER"},
-        "SAFE_V0_KAFKA_SASL_MECHANISM=OAUTHBEARER needs SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL; set it to the https://",
+        "SAFE_V0_KAFKA_SASL_MECHANISM=OAUTHBEARER needs SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL: the https://",
     ),
     (
         {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_MECHANISM": "OAUTHBEARER", "KAFKA_SASL_PASSWORD": SECRET},
@@ -528,14 +539,17 @@ UNFIT = [
     ),
     (
         {"KAFKA_SASL_OAUTH_TOKEN_URL": f"https://safe:{SECRET}@login.example/token"},
-        "/token contains a user name, which belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and _CLIENT_SECRET; write the https://",
+        (
+            "/token contains a login, which belongs in SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID and "
+            "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET; write the https://"
+        ),
     ),
     ({"KAFKA_SASL_OAUTH_TOKEN_URL": "login.example/token"}, "=login.example/token is not a usable URL; write the"),
     (
         {"KAFKA_SASL_PASSWORD": SECRET},
         "SAFE_V0_KAFKA_SASL_PASSWORD is set, but SAFE_V0_KAFKA_SECURITY_PROTOCOL PLAIN",
     ),
-    ({"KAFKA_SSL_CAFILE": "ca.pem"}, "does not use it; set SAFE_V0_KAFKA_SECURITY_PROTOCOL=SSL or remove it"),
+    ({"KAFKA_SSL_CAFILE": "ca.pem"}, "does not use it; remove it, or set SAFE_V0_KAFKA_SECURITY_PROTOCOL=SSL"),
     (
         {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": "k.pem"},
         "SAFE_V0_KAFKA_SSL_KEYFILE needs its certificate; set SAFE_V0_KAFKA_SSL_CERTFILE",
@@ -557,7 +571,7 @@ def test_an_override_that_fails_with_the_layer_beneath_names_both(tmp_path: Path
     sentence = refusal({"SAFE_V0_CR_REVIEW": "0.6"}, tmp_path)
     assert sentence == (
         "safe.config.json: overrides.archetype.X: thresholds.CR: review 0.6 is above pass 0.4"
-        " (the general settings have cr pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6); write 0 <= review <= pass <= 1"
+        " (the general settings have CR pass 0.8 (default) and SAFE_V0_CR_REVIEW=0.6); write 0 <= review <= pass <= 1"
     )
 
 
@@ -598,7 +612,7 @@ def test_a_missing_setting_is_required_by_all_its_names(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load({}, {}, tmp_path).require("kafka_group_id", "kafka_bootstrap_servers")
     assert str(refused.value) == (
-        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; set it to host:port,host:port,…, or give that as "
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set; set it to host:port,host:port,…, or give the value as "
         "--bootstrap-servers or as kafkaBootstrapServers in safe.config.json"
     )
 

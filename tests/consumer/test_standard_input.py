@@ -94,7 +94,7 @@ def test_errors_name_standard_input(typed: Typed, capsys: pytest.CaptureFixture[
     assert "safe: error: standard input: line 1 has no output" in capsys.readouterr().err
     typed("{}")
     assert main(["gate", "-", "--min-pass-rate", "0.5"]) == 3
-    assert "safe: error: standard input: is not a SAFE report, it has no summary" in capsys.readouterr().err
+    assert "safe: error: standard input: is not a SAFE report, because it has no summary" in capsys.readouterr().err
     typed(REPORT.replace("{", '{"summary": {}, ', 1))
     assert main(["gate", "-", "--min-pass-rate", "0.5"]) == 3
     advice = "standard input: holds outputs, not a SAFE report; score them first: safe score --outputs -\n"

@@ -241,7 +241,10 @@ def test_every_format_says_the_same(
         assert "Ask the follow-up questions without the forbidden terms." in text
         if page.suffix != ".json":
             said = re.sub("&#34;", '"', text)
-            assert "1 of 3 test cases has no output; it is scored as if its output were empty; no proposals." in said
+            assert (
+                "1 of 3 test cases has no output; it is scored as if its output were empty, "
+                "and nothing is proposed there."
+            ) in said
             assert "1 output was made from another narrative: nothing is proposed there." in said
             assert 'Steps "prompt" and "output" count their terms as found' in said
             assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")

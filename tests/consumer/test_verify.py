@@ -149,9 +149,17 @@ def test_a_batch_that_decides_though_it_is_not_selected_is_an_input(cases: Path,
 
 CHANGES: list[tuple[str, Callable[[Json], object], str]] = [
     # a digit of a score
-    ("a score", lambda r: r["results"][2]["scores"].update(CR=0.51), "(A-3) scores.CR: the report says 0.51"),
-    ("a label", lambda r: r["results"][1].update(label="Pass"), 'results[1] (A-2) label: the report says "Pass"'),
-    ("a count", lambda r: r["summary"].update({"pass": 3}), "summary.pass: the report says 3, recomputed 1"),
+    (
+        "a score",
+        lambda r: r["results"][2]["scores"].update(CR=0.51),
+        "(A-3) scores.CR: 0.51 in the report, 0.5 recomputed",
+    ),
+    (
+        "a label",
+        lambda r: r["results"][1].update(label="Pass"),
+        'results[1] (A-2) label: "Pass" in the report, "Fail" recomputed',
+    ),
+    ("a count", lambda r: r["summary"].update({"pass": 3}), "summary.pass: 3 in the report, 1 recomputed"),
     # rules that would have given other numbers
     ("a threshold", lambda r: r["configuration"]["thresholds"]["CR"].update(review=0.6), "scorer.fingerprint: "),
     ("a result taken out", lambda r: r["results"].pop(), "results"),
@@ -202,7 +210,7 @@ def test_a_report_of_another_version_is_compared_and_named(cases: Path, outputs:
     found = verified(document, cases, outputs)
 
     assert found.differences == []
-    assert found.remarks == [f"the report was written by SAFE 0.0.1, this is {__version__}"]
+    assert found.remarks == [f"the report was written by SAFE 0.0.1; this is SAFE {__version__}"]
 
 
 def test_outputs_under_another_name_are_the_same_outputs(cases: Path, outputs: Path) -> None:

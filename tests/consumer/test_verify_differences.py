@@ -77,57 +77,57 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "a score",
         lambda r: r["results"][3]["scores"].update(AC=0.25),
-        "results[3] (S11-W2-001) scores.AC: the report says 0.25, recomputed 0.5",
+        "results[3] (S11-W2-001) scores.AC: 0.25 in the report, 0.5 recomputed",
     ),
     (
         "a score in its last bit",
         lambda r: r["results"][3]["scores"].update(composite=0.8333333333333333),
-        "results[3] (S11-W2-001) scores.composite: the report says 0.8333333333333333, recomputed 0.8333333333333334",
+        "results[3] (S11-W2-001) scores.composite: 0.8333333333333333 in the report, 0.8333333333333334 recomputed",
     ),
     (
         "a label",
         lambda r: r["results"][2].update(label="Pass"),
-        'results[2] (S11-W1-003) label: the report says "Pass", recomputed "Fail"',
+        'results[2] (S11-W1-003) label: "Pass" in the report, "Fail" recomputed',
     ),
     (
         "null for a text",
         lambda r: r["results"][2].update(archetype=None),
-        'results[2] (S11-W1-003) archetype: the report says null, recomputed "Escalation_Tracker"',
+        'results[2] (S11-W1-003) archetype: null in the report, "Escalation_Tracker" recomputed',
     ),
     (
         "true for 1, which are equal to Python",
         lambda r: r["results"][0]["scores"].update(CR=True),
-        f"results[0] ({FIRST}) scores.CR: the report says true, recomputed 1.0",
+        f"results[0] ({FIRST}) scores.CR: true in the report, 1.0 recomputed",
     ),
     (
         "0 for false, likewise",
         lambda r: r["configuration"].update(strictAH=0),
-        "configuration.strictAH: the report says 0, recomputed false",
+        "configuration.strictAH: 0 in the report, false recomputed",
     ),
     (
         "a digit as a text",
         lambda r: r["summary"].update(fail="3"),
-        'summary.fail: the report says "3", recomputed 3',
+        'summary.fail: "3" in the report, 3 recomputed',
     ),
     (
         "no number at all, which no JSON holds but a caller may",
         lambda r: r["mean_scores"].update(CR=float("nan")),
-        "mean_scores.CR: the report says NaN, recomputed 0.5714285714285714",
+        "mean_scores.CR: NaN in the report, 0.5714285714285714 recomputed",
     ),
     (
         "a threshold",
         lambda r: r["configuration"]["thresholds"]["CR"].update({"pass": 0.7}),
-        "configuration.thresholds.CR.pass: the report says 0.7, recomputed 0.8",
+        "configuration.thresholds.CR.pass: 0.7 in the report, 0.8 recomputed",
     ),
     (
         "a term in another spelling",
         lambda r: r["results"][2]["details"]["AC"]["missing"].__setitem__(1, "a Head CT was ordered"),
-        f'{PHRASES}[1]: the report says "a Head CT was ordered", recomputed "a head CT was ordered"',
+        f'{PHRASES}[1]: "a Head CT was ordered" in the report, "a head CT was ordered" recomputed',
     ),
     (
         "a term too few: those after it have moved, and are the same",
         lambda r: r["results"][2]["details"]["AC"]["missing"].pop(0),
-        f'{PHRASES}[0] is missing from the report: "a GCS of 14"',
+        f'{PHRASES}[0] is missing from the report; recomputed: "a GCS of 14"',
     ),
     (
         "a term too many",
@@ -137,12 +137,12 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "terms in another order",
         lambda r: r["results"][2]["details"]["AC"]["missing"].reverse(),
-        f'{PHRASES} (the order differs from [0] on): the report says "a head CT was ordered", recomputed "a GCS of 14"',
+        f'{PHRASES} (the order differs from [0] on): "a head CT was ordered" in the report, "a GCS of 14" recomputed',
     ),
     (
         "a count of a common miss",
         lambda r: r["failure_analysis"]["common_AH_violations"][0].update(count=2),
-        "failure_analysis.common_AH_violations[0] (negligence) count: the report says 2, recomputed 1",
+        "failure_analysis.common_AH_violations[0] (negligence) count: 2 in the report, 1 recomputed",
     ),
     (
         "a missing result: those after it have moved, and are the same",
@@ -162,37 +162,37 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "results in another order",
         lambda r: r["results"].sort(key=lambda result: result["test_id"], reverse=True),
-        f'results (the order differs from [0] on): the report says "S11-W2-004", recomputed "{FIRST}"',
+        f'results (the order differs from [0] on): "S11-W2-004" in the report, "{FIRST}" recomputed',
     ),
     (
         "another case in the place of one: what else it says follows from that",
         lambda r: r["results"].__setitem__(2, {**r["results"][0], "test_id": "S11-X"}),
-        'results[2].test_id: the report says "S11-X", recomputed "S11-W1-003"',
+        'results[2].test_id: "S11-X" in the report, "S11-W1-003" recomputed',
     ),
     (
         "a case under the name of another",
         lambda r: r["results"][2].update(test_id=FIRST),
-        f'results[2].test_id: the report says "{FIRST}", recomputed "S11-W1-003"',
+        f'results[2].test_id: "{FIRST}" in the report, "S11-W1-003" recomputed',
     ),
     (
         "a result without a name",
         lambda r: r["results"][2].pop("test_id"),
-        'results[2].test_id is missing from the report: "S11-W1-003"',
+        'results[2].test_id is missing from the report; recomputed: "S11-W1-003"',
     ),
     (
         "no result where one should be",
         lambda r: r["results"].__setitem__(2, 5),
-        "results[2] (S11-W1-003): the report says 5, recomputed an object",
+        "results[2] (S11-W1-003): 5 in the report, an object recomputed",
     ),
     (
         "no list of results",
         lambda r: r.update(results={}),
-        "results: the report says an object, recomputed a list of 7",
+        "results: an object in the report, a list of 7 recomputed",
     ),
     (
         "another file under a name",
         lambda r: r["inputs"][1].update(sha256="ff"),
-        f'inputs[1] (S11_wards_2.json) sha256: the report says "ff", recomputed "{"02" * 32}"{CHANGED}',
+        f'inputs[1] (S11_wards_2.json) sha256: "ff" in the report, "{"02" * 32}" recomputed{CHANGED}',
     ),
     (
         "a file that was not read",
@@ -202,12 +202,12 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "a file under another name",
         lambda r: r["inputs"][2].update(name="wards.json"),
-        'inputs[2].name: the report says "wards.json", recomputed "S11_wards_3.json"',
+        'inputs[2].name: "wards.json" in the report, "S11_wards_3.json" recomputed',
     ),
     (
         "a missing field",
         lambda r: r.pop("missing_outputs"),
-        "missing_outputs is missing from the report: 1",
+        "missing_outputs is missing from the report; recomputed: 1",
     ),
     (
         "a missing section",
@@ -217,7 +217,7 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "null for a section",
         lambda r: r.update(vacuous=None),
-        "vacuous: the report says null, recomputed an object",
+        "vacuous: null in the report, an object recomputed",
     ),
     (
         "a field of someone else's",
@@ -237,7 +237,7 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "no scorer",
         lambda r: r.update(scorer="SAFE"),
-        'scorer: the report says "SAFE", recomputed an object',
+        'scorer: "SAFE" in the report, an object recomputed',
     ),
 ]
 
@@ -277,8 +277,8 @@ def test_results_that_moved_are_still_compared_with_their_own() -> None:
         edited["results"][4]["test_id"] = "S11-X"
 
     assert found(edit) == [
-        'results[1] (S11-W1-003) label: the report says "Pass", recomputed "Fail"',
-        'results[4].test_id: the report says "S11-X", recomputed "S11-W2-003"',
+        'results[1] (S11-W1-003) label: "Pass" in the report, "Fail" recomputed',
+        'results[4].test_id: "S11-X" in the report, "S11-W2-003" recomputed',
         f"results[0] ({FIRST}) is missing from the report",
     ]
 
@@ -296,14 +296,14 @@ def test_of_a_term_that_is_listed_more_than_once_one_is_missing_and_none_has_mov
 
 SHOWN: list[tuple[str, str, str]] = [
     # a terminal would obey or be fooled
-    ("\x1b[2J\u202e", "a", r'x: the report says "\u001b[2J\u202e", recomputed "a"'),
+    ("\x1b[2J\u202e", "a", r'x: "\u001b[2J\u202e" in the report, "a" recomputed'),
     # quotes and line ends as JSON has them: nothing ends the value but its own quote
-    ('"\n, recomputed "a', "a", r'x: the report says "\"\n, recomputed \"a", recomputed "a"'),
+    ('"\n in the report, "a', "a", r'x: "\"\n in the report, \"a" in the report, "a" recomputed'),
     # the first 80 characters
-    ("b" * 81, "a", f'x: the report says "{"b" * 80}…", recomputed "a"'),
-    ("b" * 80, "a", f'x: the report says "{"b" * 80}", recomputed "a"'),
+    ("b" * 81, "a", f'x: "{"b" * 80}…" in the report, "a" recomputed'),
+    ("b" * 80, "a", f'x: "{"b" * 80}" in the report, "a" recomputed'),
     # unless these say nothing of the difference
-    ("b" * 90 + "c", "b" * 90 + "d" * 61, f'x: the report says "…{"b" * 20}c", recomputed "…{"b" * 20}{"d" * 60}…"'),
+    ("b" * 90 + "c", "b" * 90 + "d" * 61, f'x: "…{"b" * 20}c" in the report, "…{"b" * 20}{"d" * 60}…" recomputed'),
 ]
 
 
@@ -325,7 +325,7 @@ def test_a_report_as_deep_as_the_parser_lets_through_is_compared() -> None:
     for _ in range(DEPTH_LIMIT - 1):
         deep = [deep]
     assert not list(differences({"results": deep}, {"results": deepcopy(deep)}))
-    line = f"results[0] ({FIRST}): the report says a list of 1, recomputed an object"
+    line = f"results[0] ({FIRST}): a list of 1 in the report, an object recomputed"
     assert line in [str(each) for each in differences({"results": deep}, report())]
 
 

@@ -112,11 +112,9 @@ def summary(comparison: Comparison) -> str:
         return judged
     lost = comparison.lost
     terms = sum(len(case.found_terms) for case in lost)
-    how = (
-        f" Of these, {len(lost)} lost; the base report had found {count_of(terms, 'required term')} there."
-        if lost
-        else ""
-    )
+    are = "is" if len(lost) == 1 else "are"
+    found = f"the base report had found {count_of(terms, 'required term')} there"
+    how = f" Of these, {len(lost)} {are} lost; {found}." if lost else ""
     return f"{judged} Not judged: {count_of(others, 'case')}.{how}"
 
 

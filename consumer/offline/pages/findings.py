@@ -63,7 +63,8 @@ def ceiling_lines(ceiling: Ceiling) -> Iterator[str]:
     if ceiling.terms:
         labels = f"{ceiling.passes} Pass, {ceiling.reviews} Review, {ceiling.fails} Fail"
         yield f"  a verbatim copy of each narrative gets {labels}"
-        are = "is not in the narrative of its" if ceiling.not_in_narrative == 1 else "are not in the narrative of their"
+        is_one = 1 in {ceiling.not_in_narrative, ceiling.terms}
+        are = "is not in the narrative of its" if is_one else "are not in the narrative of their"
         yield f"  {ceiling.not_in_narrative} of {count_of(ceiling.terms, 'required term')} {are} case"
 
 

@@ -15,9 +15,7 @@ from consumer.offline.pages.report_content import Table, confidentiality
 from consumer.text import count_of, printable
 from safe_core import LABELS, Label
 
-LEGEND: Final = (
-    "P Pass, R Review, F Fail, . no answer; * output made from another narrative, which is not compared with other runs"
-)
+LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, not compared"
 
 _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
@@ -75,10 +73,7 @@ def changes(history: History) -> Iterator[Change]:
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
     yield Change("Stopped passing, and in which run", lost)
-    yield Change(
-        "Required terms that some runs missed (+ found, - missed, . no answer or not asked for), least found first",
-        missed,
-    )
+    yield Change("Missed required terms, least found first (+ found, - missed, . neither)", missed)
 
 
 def _found(term: TermHistory) -> str:

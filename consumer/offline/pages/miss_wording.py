@@ -25,7 +25,7 @@ KIND_LABELS: Final[Mapping[Kind, str]] = {
 
 KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "form": "Only case, spaces, punctuation or special characters differ: no content is lost.",
-    "connectives": "Only small words or endings differ: shorten the term to its content words.",
+    "connectives": "All its content words are there: shorten the term to these words.",
     "rearranged": "The same words are there in another order or form, or apart: shorten the term to its key words.",
     "value": "A number, time, day, grade, side or unit is different: check which of the two is right.",
     "polarity": "It is negated, or said with more or less certainty than expected: check which of the two is right.",
@@ -64,7 +64,7 @@ _FIELD_OF: Final[Mapping[Criterion, str]] = {
 
 
 def misses_in_words(report: Mapping[str, Any]) -> str | None:
-    """Count a report's misses by verdict, as "of 152 misses: 60 term (change the term), 92 prompt (…)".
+    """Count a report's misses by verdict, as "152 misses: 60 term (change the term), 92 prompt (…)".
 
     Those of cases without an output, or with one of another patient, have no reasons and are not counted; None if there
     is nothing to count.
@@ -79,7 +79,7 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     if reworded := sum(miss["verdict"] == "term" and miss.get("in_other_words", False) for miss in misses):
         labels["term"] += f"; compare {reworded} of them with the output first"
     verdicts = ", ".join(f"{counts[each]} {each} ({labels[each]})" for each in VERDICTS if counts.get(each))
-    return f"{count_of(total, 'miss', 'es')}, of these {verdicts}"
+    return f"{count_of(total, 'miss', 'es')}: {verdicts}"
 
 
 def remark_on(miss: Miss) -> str:
