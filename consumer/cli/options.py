@@ -130,8 +130,8 @@ IncludeText = Annotated[
     bool,
     typer.Option(
         "--include-text",
-        help="Quote outputs, which may contain patient data. safe score quotes only in json and html; in safe explain, "
-        "the console always does.",
+        help="Quote outputs, which may contain patient data. Of the formats of safe score, json and html can quote. "
+        "The console of safe explain quotes even without this option.",
     ),
 ]
 LintFailOn = Annotated[
@@ -160,7 +160,7 @@ ExplainFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="How to print explanations. CSV has a row for each term that was missed, used or found in doubt.",
+        help="How to print explanations. CSV has a row for each missed term, used forbidden term and doubtful hit.",
     ),
 ]
 EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and every place.")]

@@ -24,6 +24,6 @@ while True:
         event = json.loads(message.value())
         case, batch = event["result"], event["summary"]
         print(event["batch_id"], case["test_id"], case["label"], batch["pass"], "of", batch["total_cases"], flush=True)
-    # After the work: a crash repeats a result and loses none. One commit for each result is slow: in production, commit
-    # once a second, or every thousand results.
+    # Commit after the work: then a crash repeats a result, but loses none. One commit for each result is slow: in
+    # production, commit once a second, or every thousand results.
     consumer.commit(message, asynchronous=False)

@@ -103,6 +103,7 @@ def documented(guarded: Guarded, name: str, folder: Path, **changed: str) -> dic
     """What docs/install.md says for a way to log in, with the addresses and files of this test in place of its own."""
     text = (PROJECT / "docs" / "install.md").read_text(encoding="utf-8")
     section = text.split("## Brokers that require a login")[1].split("\n## ")[0]
+    told = " ".join(section.split())
     blocks = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
     secrets = folder / "secrets"
     secrets.mkdir(exist_ok=True)
@@ -117,7 +118,7 @@ def documented(guarded: Guarded, name: str, folder: Path, **changed: str) -> dic
     lines: list[str] = blocks[[*guarded.addresses].index(name)].splitlines()
     block = dict(line.split("=", 1) for line in lines)
     secret = {"PASSWORD": "SASL_PASSWORD", "CERTIFICATE": "SSL_KEY_PASSWORD", "TOKEN": "SASL_OAUTH_CLIENT_SECRET"}[name]
-    assert f"`SAFE_V0_KAFKA_{secret}` is a file in the folder" in section
+    assert f"`SAFE_V0_KAFKA_{secret}` is a file in the folder" in told
     (secrets / f"SAFE_V0_KAFKA_{secret}").write_text(f"{PASSWORD}\n", encoding="utf-8")
     return {key: here.get(key, value) for key, value in block.items()} | changed
 

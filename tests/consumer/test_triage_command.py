@@ -246,7 +246,7 @@ def test_every_format_says_the_same(
                 "and nothing is proposed there."
             ) in said
             assert "1 output was made from another narrative: nothing is proposed there." in said
-            assert 'Steps "prompt" and "output" count their terms as found' in said
+            assert 'Steps "prompt" and "output" count the terms of that verdict as found' in said
             assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
             assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]
     console = pages[0].read_text(encoding="utf-8").splitlines()

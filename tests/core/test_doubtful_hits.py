@@ -188,7 +188,7 @@ REPEATED = ["no fever and pain, ", "No fever was seen. ", "fever, ", "fever 5 le
 
 @pytest.mark.parametrize("piece", REPEATED)
 def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
-    terms = ("fever", "pain", "no", "5", "rash", "left", "e") * 5
+    terms = ("fever", "pain", "no", "5", "rash", "left", "e")
     expectations = Expectations(terms, (), terms)
 
     def seconds(times: int) -> float:
@@ -199,8 +199,8 @@ def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
         return process_time() - started
 
     seconds(10)
-    short, long = min(seconds(500), seconds(500)), seconds(5_000)
-    assert long < max(1.0, 30 * short)
+    short, long = min(seconds(250), seconds(250)), seconds(2_500)
+    assert long < max(0.5, 30 * short)
 
 
 # ─── real outputs ───
