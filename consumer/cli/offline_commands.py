@@ -26,7 +26,7 @@ def score_(
     strict_ah: options.StrictAH = False,
     verbose: options.Verbose = False,
     explain: options.Explained = False,
-    include_text: options.IncludeText = False,
+    include_text: options.ScoreIncludesText = False,
     on_duplicate: options.OnDuplicateOption = None,
     allow_empty: options.AllowEmpty = False,
     min_pass_rate: options.MinPassRate = None,
@@ -122,7 +122,7 @@ def explain(
     label: options.OfLabel = None,
     everything: options.AllCases = False,
     format_: options.ExplainFormat = "console",
-    include_text: options.IncludeText = False,
+    include_text: options.ExplainIncludesText = False,
     verbose: options.EveryTerm = False,
     test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
@@ -185,7 +185,7 @@ def triage(
     format_: options.ComparisonFormatOption = None,
     output: options.TriageFiles = None,
     write_cases: options.WriteCases = None,
-    include_text: options.IncludeText = False,
+    include_text: options.TriageIncludesText = False,
     on_duplicate: options.OnDuplicateOption = None,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
@@ -313,11 +313,11 @@ def mutate(
 ) -> int:
     """Find errors that test cases would let through: a negation removed, a different number, time or side.
 
-    For each test case a perfect output is made from its narrative. The narrative is altered in one dangerous way at a
-    time, and each altered version (mutant) is scored. A mutant that still passes has survived: the test case would
-    let this error through. Each survivor is shown with a phrase of the narrative that would catch it if you added it
-    to a list. It shows text of narratives, which may contain patient data. It exits with 0 whatever survives, and 3 if
-    files cannot be used.
+    For each test case a perfect output is made from its narrative. A mutant is a copy of this output in which the
+    narrative is altered in one dangerous way; it is scored. A mutant that still passes has survived: the test case
+    would let this error through. Each survivor is shown with a phrase of the narrative. If you add this phrase to the
+    required terms, the test case catches the error. The command shows text of narratives, which may contain patient
+    data. It exits with 0 whatever survives, and 3 if files cannot be used.
 
     Examples:
 
@@ -405,7 +405,8 @@ def history_(
 ) -> int:
     """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
 
-    Reports of one group repeat one prompt, so differences between them are noise. For each group it shows the share of
+    The reports of one group (see --group) come from runs of one prompt, so differences between them are noise. For
+    each group it shows the share of
     cases that pass in every run (pass^k) and in at least one run (pass@k), and the cases that change. It exits with
     0, or 3 if a report cannot be used.
 

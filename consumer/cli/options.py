@@ -86,8 +86,8 @@ MinPassRate = Annotated[
 FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
-        help="Exit 1 if any case has this label or a worse one. If no condition is given, safe gate uses "
-        "--fail-on fail."
+        help="Exit 1 if any case has this label or a worse one. If no condition is given, safe gate applies "
+        "--fail-on fail; safe score does not."
     ),
 ]
 Confidence = Annotated[
@@ -110,7 +110,9 @@ MaxViolations = Annotated[int | None, _at_most("AH violations")]
 MaxMissing = Annotated[int | None, _at_most("cases without an output")]
 MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
 MaxMismatches = Annotated[int | None, _at_most("outputs made from a narrative other than their test case's")]
-MaxDoubtful = Annotated[int | None, _at_most("doubtful hits (found terms that the text may not mean)")]
+MaxDoubtful = Annotated[
+    int | None, _at_most("doubtful hits (terms that were found, but that the text may not really state)")
+]
 MinMean = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,14 +128,15 @@ MinPassRateOf = Annotated[
 Explained = Annotated[
     bool, typer.Option("--explain", help="Say why each missed term was missed; this changes no score.")
 ]
-IncludeText = Annotated[
-    bool,
-    typer.Option(
-        "--include-text",
-        help="Quote outputs, which may contain patient data. Of the formats of safe score, json and html can quote. "
-        "The console of safe explain quotes even without this option.",
-    ),
-]
+
+
+def _include_text(where: str = "") -> object:
+    return typer.Option("--include-text", help=f"Quote outputs, which may contain patient data{where}.")
+
+
+ScoreIncludesText = Annotated[bool, _include_text("; only the formats json and html can quote")]
+ExplainIncludesText = Annotated[bool, _include_text("; the console does so even without this option")]
+TriageIncludesText = Annotated[bool, _include_text()]
 LintFailOn = Annotated[
     Literal["error", "warning", "info", "never"],
     typer.Option("--fail-on", help="Exit 1 for findings of this severity or a worse one."),
@@ -160,7 +163,8 @@ ExplainFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="How to print explanations. CSV has a row for each missed term, used forbidden term and doubtful hit.",
+        help="How to print explanations. CSV has a row for each missed term, each forbidden term that "
+        "was used, and each doubtful hit.",
     ),
 ]
 EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and every place.")]
@@ -224,7 +228,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="The output format. The formats all, markdown and html write files to SAFE_V0_REPORT_DIR (default: "
+        help="The output format. With markdown, html or all, files are written to SAFE_V0_REPORT_DIR (default: "
         "reports).",
     ),
 ]

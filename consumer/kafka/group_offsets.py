@@ -107,7 +107,8 @@ class GroupOffsets:
             try:
                 self._answer = await self._proven_answer(wanted)
             except _FORBIDDEN as error:
-                topic = self._witness.topic if isinstance(error, TopicAuthorizationFailedError) else self._topic
+                names_topic = isinstance(error, TopicAuthorizationFailedError) and error.args
+                topic = error.args[0] if names_topic else self._topic
                 raise translated(error, f"topic {topic}, group {self._group}") from error
             except FAILURES as error:
                 if time.monotonic() > deadline:
@@ -145,16 +146,16 @@ class GroupOffsets:
         codes = [code for _topic, partitions in response.topics for _partition, code in partitions]
         if len(codes) != 1:
             raise UnknownTopicOrPartitionError("the answer does not name the partition that was committed")
-        _raise_for(codes[0])
+        _raise_for(codes[0], self._witness.topic)
 
     async def _fetch(self, link: CoordinatorLink, wanted: frozenset[int]) -> Mapping[int, Committed | None]:
         """What this very node has; a partition that is not in its answer does not count as one without an offset."""
         response = await link.ask(StableOffsetsRequest(self._group, self._topic, sorted(wanted)))
-        _raise_for(response.error_code)
+        _raise_for(response.error_code, self._topic)
         answer: dict[int, Committed | None] = {}
         for topic in response.to_object()["topics"]:
             for found in topic["partitions"]:
-                _raise_for(found["error_code"])
+                _raise_for(found["error_code"], self._topic)
                 if topic["topic"] == self._topic:
                     offset, note = found["offset"], found["metadata"] or ""
                     answer[found["partition"]] = None if offset < 0 else Committed(offset, note)
@@ -163,9 +164,10 @@ class GroupOffsets:
         return answer
 
 
-def _raise_for(code: int) -> None:
+def _raise_for(code: int, topic: str) -> None:
+    """Raise what a node has answered, with the topic that was asked about."""
     if code == UNSTABLE_OFFSET_COMMIT:
         raise UnstableOffset
     if code:
-        error: KafkaError = for_code(code)()
+        error: KafkaError = for_code(code)(topic)
         raise error

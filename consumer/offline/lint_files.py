@@ -291,7 +291,7 @@ def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
     )
     files = [file for file in read if file is not None]
     if not files:
-        raise no_batch(test_dir, batch, names)
+        raise no_batch(test_dir, batch, [name for name in names if name + SUFFIX not in files_chosen])
     return files
 
 

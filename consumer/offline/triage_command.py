@@ -58,7 +58,8 @@ def _check_outside(asked: Sequence[Destination], test_dir: Path) -> None:
             continue
         if os.path.realpath(each.path.parent) == os.path.realpath(test_dir):
             raise ConfigurationError(
-                f"--output {visible(str(each.path))} would be read as a batch file there; name a file in another folder"
+                f"--output {visible(str(each.path))} is in the folder of the test cases, where it would be read as a "
+                "batch file; name a file in another folder"
             )
 
 

@@ -217,7 +217,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether AH is 0 as soon as one forbidden term is used."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """The folder for report files if no --output is given. If JSON is the only format, it is printed instead."""
+    """Where safe score puts reports if no --output is given. If JSON is the only format, the report is printed."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -303,7 +303,7 @@ class Settings(BaseModel):
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets starts. If unset: earliest, but a group that lost its offsets cannot start."""
+    """Where a group without offsets starts. If unset: earliest; but SAFE exits if the group had offsets once."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[

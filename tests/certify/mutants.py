@@ -57,7 +57,9 @@ MUTANTS = (
         "return await self._fetch(link, wanted)", "return await self._fetch(await self._link(), wanted)",
         "test_group_offsets",
     ),
-    Mutant("refused_proof_taken", GROUP_OFFSETS, "_raise_for(codes[0])", "pass", "test_group_offsets"),
+    Mutant(
+        "refused_proof_taken", GROUP_OFFSETS, "_raise_for(codes[0], self._witness.topic)", "pass", "test_group_offsets"
+    ),
     Mutant("any_generation", GROUP_OFFSETS, "self._group, link.generation,", "self._group, -1,", "test_group_offsets"),
     Mutant(
         "partial_answer_is_no_offset", GROUP_OFFSETS,
@@ -66,7 +68,7 @@ MUTANTS = (
     ),
     Mutant(
         "error_of_a_partition_is_no_offset", GROUP_OFFSETS,
-        "                _raise_for(found[\"error_code\"])\n", "", "test_group_offsets",
+        "                _raise_for(found[\"error_code\"], self._topic)\n", "", "test_group_offsets",
     ),
     Mutant(
         "answer_from_before_the_question", GROUP_OFFSETS,

@@ -149,6 +149,14 @@ async def test_a_missing_permission_is_fatal_and_named(
         await asking.of([0])
 
 
+async def test_a_permission_that_is_missing_for_the_topic_asked_for_names_that_one(
+    coordinator: Coordinator, asking: GroupOffsets
+) -> None:
+    coordinator.fetches.append(offsets("input", {0: (-1, "")}, partition_code=TOPIC_FORBIDDEN))
+    with pytest.raises(Fatal, match="topic input, group safe-v0: not authorised"):
+        await asking.of([0])
+
+
 async def test_a_coordinator_that_never_proves_itself_keeps_the_partition_waiting(
     coordinator: Coordinator, asking: GroupOffsets, monkeypatch: pytest.MonkeyPatch
 ) -> None:

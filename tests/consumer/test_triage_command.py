@@ -214,7 +214,7 @@ def test_no_output_goes_where_it_would_be_read_as_a_batch_file(
     outputs, cases = files
     options = ["triage", "-i", str(outputs), "-t", str(cases), "-o"]
     assert main([*options, str(cases / ".." / "cases" / "triage.json")]) == 3
-    assert "would be read as a batch file there; name a file in another folder" in capsys.readouterr().err
+    assert "would be read as a batch file; name a file in another folder" in capsys.readouterr().err
     assert not (cases / "triage.json").exists()
     assert main([*options, str(cases / "triage.md")]) == 0
 
@@ -246,7 +246,7 @@ def test_every_format_says_the_same(
                 "and nothing is proposed there."
             ) in said
             assert "1 output was made from another narrative: nothing is proposed there." in said
-            assert 'Steps "prompt" and "output" count the terms of that verdict as found' in said
+            assert "the terms that a better prompt or a correct output would get count as found" in said
             assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
             assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]
     console = pages[0].read_text(encoding="utf-8").splitlines()

@@ -28,8 +28,7 @@ _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
 IF_ALL_WORK: Final = (
-    'Steps "prompt" and "output" count the terms of that verdict as found: what would pass with a better prompt and '
-    "correct outputs."
+    'In the steps "prompt" and "output", the terms that a better prompt or a correct output would get count as found.'
 )
 STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
 LOOKED_AT: Final = (
