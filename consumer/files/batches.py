@@ -140,7 +140,9 @@ def has_wildcard(pattern: str) -> bool:
 
 def no_batch(test_dir: Path, pattern: str, names: Sequence[str]) -> ConfigurationError:
     """The error for a pattern that none of a folder's batches matches."""
-    there = f"batches there: {named(names, 20, MAX_ID_LENGTH)}" if names else "it has no batch files (<batch_id>.json)"
+    if not names:
+        return ConfigurationError(f"{visible(str(test_dir))} has no batch files (<batch_id>.json)")
+    there = f"batches there: {named(names, 20, MAX_ID_LENGTH)}"
     return ConfigurationError(f"no batch matches --batch {visible(pattern)} in {visible(str(test_dir))}; {there}")
 
 

@@ -303,7 +303,7 @@ class Settings(BaseModel):
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets starts. If unset: earliest; but SAFE exits if the group had offsets once."""
+    """Where a group without offsets starts. If unset, a new group starts at earliest; if it lost them, SAFE exits."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[

@@ -86,7 +86,7 @@ def test_a_report_that_safe_wrote_into_the_folder_is_no_batch(tmp_path: Path) ->
 
 
 def test_no_batch_is_refused_naming_what_there_is(tmp_path: Path) -> None:
-    assert "it has no batch files (<batch_id>.json)" in refusal(tmp_path)
+    assert "has no batch files (<batch_id>.json)" in refusal(tmp_path)
     write_batch(tmp_path, "asthma_1", a_case("A-1"))
     assert refusal(tmp_path, pattern="astma_1").startswith("no batch matches --batch astma_1 in ")
     assert refusal(tmp_path, pattern="astma_*").endswith("batches there: asthma_1")

@@ -246,7 +246,7 @@ def test_every_format_says_the_same(
                 "and nothing is proposed there."
             ) in said
             assert "1 output was made from another narrative: nothing is proposed there." in said
-            assert "the terms that a better prompt or a correct output would get count as found" in said
+            assert "each proposal is assumed to work: its term counts as found" in said
             assert text.index("Prompt: what the outputs lack") < text.index("left hand was warm")
             assert "blame" in text[text.index("Prompt: forbidden terms that the outputs use") :]
     console = pages[0].read_text(encoding="utf-8").splitlines()
