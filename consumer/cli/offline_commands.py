@@ -274,7 +274,7 @@ def lint(
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
-    With --outputs, it also finds terms that no run has found. Exits with 1 for a finding of the severity in --fail-on
+    With --outputs, it also finds terms that no output contains. Exits with 1 for a finding of the severity in --fail-on
     or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
     that you accept can be kept in a baseline, where the field "reason" of a finding may say why you accept it. It
     shows text of narratives, which may contain patient data.

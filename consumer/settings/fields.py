@@ -217,7 +217,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether AH is 0 as soon as one forbidden term is used."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """Where safe score puts reports if no --output is given. If JSON is the only format, the report is printed."""
+    """Where safe score writes the files of --format markdown, html and all if no --output is given."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -303,7 +303,7 @@ class Settings(BaseModel):
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets starts. If unset, a new group starts at earliest; if it lost them, SAFE exits."""
+    """Where a group without offsets starts. Unset: earliest for a new group; SAFE exits if a group lost its offsets."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[

@@ -304,6 +304,7 @@ def test_whatever_date_an_event_has_what_is_written_is_stamped_now(site: Site) -
     dated = [scored_input(at, generated_at=date) for at, date in enumerate(DATES)]
     # Stamps of the records themselves, as a replay or a wrong clock makes them; a broker refuses those far ahead.
     stamped = [replace(scored_input(3), timestamp=1), Outgoing(b"poison", timestamp=1, partition=0)]
+    site.outside.set_topic_config(site.topics.input, "retention.ms", "-1")  # else the broker may remove the old ones
     site.send([*dated, *stamped])
 
     with site.worker():

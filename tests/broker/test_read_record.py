@@ -23,9 +23,9 @@ AT_ONCE_SECONDS = 8.0
 
 @pytest.fixture
 def topic(outside: Outside) -> Iterator[str]:
-    """A topic of two partitions."""
+    """A topic of two partitions, which keeps records of whatever time."""
     name = f"t{uuid.uuid4().hex[:10]}.one-record"
-    outside.create_topic(name, partitions=2)
+    outside.create_topic(name, partitions=2, config={"retention.ms": "-1"})
     yield name
     outside.delete_topic(name)
 
