@@ -406,9 +406,8 @@ def history_(
     """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
 
     The reports of one group (see --group) come from runs of one prompt, so differences between them are noise. For
-    each group it shows the share of
-    cases that pass in every run (pass^k) and in at least one run (pass@k), and the cases that change. It exits with
-    0, or 3 if a report cannot be used.
+    each group it shows the share of cases that pass in every run (pass^k) and in at least one run (pass@k), and the
+    cases that change. It exits with 0, or 3 if a report cannot be used.
 
     Examples:
 

@@ -37,6 +37,7 @@ LEFT = [
     "mother said no",  # nothing that is written says it
     "no known cause",  # there may be some
     "it is not known",
+    "not his known hernia",  # it denies that it is this one
     "no history",  # of nothing in particular
     "no history of tuberculosis",  # what may be over is no event of which there was none
     "he is not on no anorexia",  # two denials are none

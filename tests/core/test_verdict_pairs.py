@@ -441,6 +441,21 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         ("viral illness was likely", ("viral illness",), "output"),
         ("viral illness was likely", ("confirmed viral illness",), "output"),
     ],
+    "Lung cancer was confirmed on biopsy.": [
+        ("Lung cancer was confirmed on biopsy", ("felt to have possible lung cancer on biopsy",), "output"),
+    ],
+    "The lesion of the breast was benign.": [
+        ("lesion of the breast was benign", ("malignant lesion of the breast",), "output"),
+    ],
+    "He had a blunt injury of the abdomen.": [
+        ("blunt injury of the abdomen", ("penetrating injury of the abdomen",), "output"),
+    ],
+    "The woman is underweight at 40 kg.": [
+        ("woman is underweight", ("the woman is obese",), "output"),
+    ],
+    "It was a singleton pregnancy at 38 weeks.": [
+        ("singleton pregnancy", ("twin pregnancy",), "output"),
+    ],
     "Child abuse was suspected.": [
         ("Child abuse was suspected", ("child thought to be safe from abuse",), "look/output"),
         ("Child abuse was suspected", ("child abuse excluded",), "output"),

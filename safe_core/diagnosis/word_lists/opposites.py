@@ -154,7 +154,6 @@ _ANTONYMS = {
         "pharmacist anaesthetist porter | physiotherapist",
         "anaesthetist | surgeon obstetrician",
         "registrar | consultant",
-        "benign | malignant",
         "blunt | penetrating",
         "underweight | overweight obese",
         "singleton | twin twins",
