@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, partialmethod
 from typing import Any, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import aiokafka.record._crecords.default_records as compiled_records
 import aiokafka.record._crecords.legacy_records as compiled_legacy_records
@@ -318,6 +318,7 @@ def replace_batches() -> None:
 
 _connect: Callable[..., Awaitable[Any]] = AIOKafkaClient._get_conn
 _bootstrap: Callable[..., Awaitable[None]] = AIOKafkaClient.bootstrap
+_stopped_clients: WeakSet[AIOKafkaClient] = WeakSet()
 
 
 def pace_reconnects() -> None:
@@ -334,7 +335,11 @@ def pace_reconnects() -> None:
         broker = client.cluster.broker_metadata(node_id)
         if broker is None:
             return await _connect(client, node_id, **options)
-        return await attempt((broker.host, broker.port), lambda: _connect(client, node_id, **options))
+        made = await attempt((broker.host, broker.port), lambda: _connect(client, node_id, **options))
+        if made is not None and client in _stopped_clients:
+            made.close()
+            return None
+        return made
 
     async def bootstrapped(client: Any) -> None:
         async def connect() -> bool | None:
@@ -466,7 +471,11 @@ def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
 
 
 def drop_connections(consumer: AIOKafkaConsumer) -> None:
-    """Close the connections that a consumer still has because its `stop()` was cut off before it came to them."""
+    """Close the connections that a stopped consumer still has: its `stop()` may be cut off before it comes to them.
+
+    One that is being made meanwhile, for a request that was sent before the stop, is closed as soon as it is made.
+    """
+    _stopped_clients.add(consumer._client)
     for connection in list(consumer._client._conns.values()):
         connection.close()
 

@@ -1,5 +1,6 @@
 """Each source of expectations, broken amid live traffic: nothing lost, nothing doubled, no undeserved dead letter."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,7 @@ RECORDS_A_SECOND = 80
 LONGEST_SECONDS = 90
 NOTICED_SECONDS = 15.0
 RECOVERED_SECONDS = 20.0
+REMEMBERED_SECONDS = 2.5  # a refusal, for two seconds: an input that is sent again sooner meets it again
 
 # Every look-up asks the service, so that a fault is met at once, and a try is over soon.
 SETTINGS = {"SAFE_V0_EXPECTATIONS_CACHE_SECONDS": "0", "SAFE_V0_EXPECTATIONS_TIMEOUT_SECONDS": "2"}
@@ -147,8 +149,10 @@ def test_wrong_answers_of_the_service_make_dead_letters_and_a_replay_makes_them_
                 what="the wrong answers are refused",
             )
             service.behave_as("normal")
+            forgotten_at = time.monotonic() + REMEMBERED_SECONDS
             live.await_traffic()
         recovered(site, worker)
+        wait_until(lambda: time.monotonic() > forgotten_at, within_seconds=REMEMBERED_SECONDS, what="it is forgotten")
         before = len(site.outside.read(site.topics.result))
         replayed = site.installation.run("dead-letters", "replay", "--reason", "expectations_invalid", folder=tmp_path)
         assert replayed.returncode == 0, replayed.stderr

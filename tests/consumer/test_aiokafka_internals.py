@@ -37,6 +37,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
+from aiokafka.structs import BrokerMetadata
 from aiokafka.structs import TopicPartition as StructTopicPartition
 
 from consumer.kafka import aiokafka_internals
@@ -263,6 +264,33 @@ async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection(consumer
     consumer._client._conns = dict(enumerate(connections))
     await subscription.stop(0.01)
     assert [each.closed for each in connections] == [True, True]
+    consumer._client._conns = {}
+
+
+async def test_a_connection_that_is_made_after_its_consumer_has_stopped_is_closed(
+    consumer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Connection:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    connection, answered = Connection(), asyncio.Event()
+
+    async def slowly(*_: object, **__: object) -> Connection:
+        await answered.wait()
+        return connection
+
+    monkeypatch.setattr("aiokafka.client.create_conn", slowly)
+    monkeypatch.setattr(consumer._client.cluster, "broker_metadata", lambda node: BrokerMetadata(node, "host", 1, None))
+    aiokafka_internals.pace_reconnects()
+    asked = asyncio.ensure_future(consumer._client._get_conn(1))
+    await asyncio.sleep(0)
+    aiokafka_internals.drop_connections(consumer)
+    answered.set()
+    assert await asked is None, "nobody would close it"
+    assert connection.closed
     consumer._client._conns = {}
 
 

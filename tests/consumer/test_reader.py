@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +23,13 @@ class Fetched:
     offset: int
 
 
+class Unconnected:
+    """What a client has beneath it that has connected to nobody."""
+
+    def __init__(self) -> None:
+        self._conns: dict[str, object] = {}
+
+
 @dataclass
 class Log:
     """A client that brings what the test says, poll by poll: offsets, and the position after them."""
@@ -35,7 +41,7 @@ class Log:
     sought: list[int] = field(default_factory=list)
     options: Mapping[str, Any] = field(default_factory=dict)
     stopped: bool = False
-    _client: Any = field(default_factory=lambda: SimpleNamespace(_conns={}))
+    _client: Any = field(default_factory=Unconnected)
 
     async def start(self) -> None:
         """Nobody to connect to."""

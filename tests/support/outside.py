@@ -3,8 +3,8 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, cast
@@ -45,10 +45,17 @@ NO_LEADER_YET = (
 )
 # What a commit may take on a busy machine.
 DECIDED_SECONDS = 15.0
-# What a reader is told whose leader has just changed: it looks for the new one by itself.
-MOVED = {KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
-# A fetch is asked for this many records: the cost of a call is spread over them.
+# What a reader is told whose leader has just changed, or whose broker was away: it looks for the new one by itself.
+RECOVERS = {
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TRANSPORT,
+}
+# A fetch is asked for this many records: the cost of a call is spread over them. It waits this long for so many.
 RECORDS_A_CALL = 5000
+CALL_WAITS_SECONDS = 0.03
 
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -183,9 +190,13 @@ class Outside:
         self._common: dict[str, str | int | float] = {
             "bootstrap.servers": bootstrap_servers,
             "log_level": 2,
+            "reconnect.backoff.max.ms": 500,
         }
         self.admin = AdminClient(dict(self._common))
+        # Kept, since a new client takes half a second to introduce itself: lent to one caller at a time.
         self._producers: dict[str, Producer] = {}
+        self._readers: dict[Isolation, list[Consumer]] = {"read_committed": [], "read_uncommitted": []}
+        self._members: list[tuple[str, Consumer]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -193,6 +204,11 @@ class Outside:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for kept in (*self._readers.values(), [member for _, member in self._members]):
+            for consumer in kept:
+                consumer.close()
+        self._readers.clear()
+        self._members.clear()
         self._producers.clear()
         del self.admin
 
@@ -243,7 +259,10 @@ class Outside:
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions with a leader a topic has, 0 where there is no such topic."""
-        found = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic]
+        return self._partitions(self.admin, topic)
+
+    def _partitions(self, asked: AdminClient | Consumer, topic: str) -> int:
+        found = asked.list_topics(topic, timeout=CALL_SECONDS).topics[topic]
         return 0 if found.error else sum(1 for each in found.partitions.values() if each.leader >= 0)
 
     def add_partitions(self, topic: str, total: int) -> None:
@@ -309,7 +328,6 @@ class Outside:
         return deliveries.all_places()
 
     def _producer(self, compression: str) -> Producer:
-        # Kept: an idempotent producer takes half a second to introduce itself.
         if compression not in self._producers:
             choices = {"enable.idempotence": True, "linger.ms": 5, "message.max.bytes": 16_000_000}
             self._producers[compression] = Producer(self._common | choices | {"compression.type": compression})
@@ -344,10 +362,27 @@ class Outside:
 
         `read_committed` ends at the last stable offset of the moment: behind an open transaction nothing is seen.
         """
-        consumer = Consumer(
+        with self._reader(isolation) as reader:
+            return self._read_to_end(reader, topic, within_seconds)
+
+    @contextmanager
+    def _reader(self, isolation: Isolation) -> Iterator[Consumer]:
+        """Lend a consumer that reads what it is assigned; one that fails is not lent again."""
+        idle = self._readers[isolation]
+        reader = idle.pop() if idle else self._new_reader(isolation)
+        try:
+            yield reader
+            reader.unassign()
+        except BaseException:
+            reader.close()
+            raise
+        idle.append(reader)
+
+    def _new_reader(self, isolation: Isolation) -> Consumer:
+        return Consumer(
             self._common
             | {
-                "group.id": f"outside-{uuid.uuid4().hex}",
+                "group.id": "outside",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "isolation.level": isolation,
@@ -356,26 +391,23 @@ class Outside:
                 "check.crcs": True,
             }
         )
-        try:
-            return self._read_to_end(consumer, topic, within_seconds)
-        finally:
-            consumer.close()
 
-    def _read_to_end(self, consumer: Consumer, topic: str, within_seconds: float) -> list[Record]:
-        unfinished = set(range(self.partitions(topic)))
+    def _read_to_end(self, reader: Consumer, topic: str, within_seconds: float) -> list[Record]:
+        # Asked by the reader itself: one that does not know the leaders yet waits half a second for them.
+        unfinished = set(range(self._partitions(reader, topic)))
         assert unfinished, f"there is no topic {topic}"
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in sorted(unfinished)])
+        reader.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in sorted(unfinished)])
         records: list[Record] = []
         deadline = time.monotonic() + within_seconds
         while unfinished:
             assert time.monotonic() < deadline, f"{topic} could not be read to its end: {sorted(unfinished)} go on"
-            for message in consumer.consume(num_messages=RECORDS_A_CALL, timeout=0.1):
+            for message in reader.consume(num_messages=RECORDS_A_CALL, timeout=CALL_WAITS_SECONDS):
                 error = message.error()
                 if error is None:
                     records.append(_record(message))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(_known(message.partition()))
-                elif error.code() not in MOVED:
+                elif error.code() not in RECOVERS:
                     raise KafkaException(error)
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
@@ -454,14 +486,30 @@ class Outside:
         """Return a group's committed offsets, without the partitions that have none."""
         known = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic].partitions
         asked = [TopicPartition(topic, partition) for partition in sorted(known)]
-        # A consumer, which never joins: the administrative client crashes where the coordinator has just moved.
-        choices = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
-        consumer = Consumer(self._common | choices)
-        try:
-            answer = consumer.committed(asked, timeout=CALL_SECONDS)
-        finally:
-            consumer.close()
+        with self._member(group) as member:
+            answer = member.committed(asked, timeout=CALL_SECONDS)
         return {each.partition: each.offset for each in answer if each.offset >= 0}
+
+    @contextmanager
+    def _member(self, group: str) -> Iterator[Consumer]:
+        """Lend a consumer of a group that never joins; the one of the last group is kept.
+
+        The administrative client crashes where the coordinator has just moved.
+        """
+        kept, self._members = self._members, []
+        member = next((member for name, member in kept if name == group), None)
+        for _, other in kept:
+            if other is not member:
+                other.close()
+        if member is None:
+            choices = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
+            member = Consumer(self._common | choices)
+        try:
+            yield member
+        except BaseException:
+            member.close()
+            raise
+        self._members.append((group, member))
 
     def lag(self, group: str, topic: str) -> int:
         """Return how many offsets of a topic a group has not yet passed."""
