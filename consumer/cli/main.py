@@ -109,5 +109,5 @@ def _usage_problem(error: typer.TyperException) -> str:
     )
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
     if "unexpected extra argument" in problem and ".json" in problem:
-        problem += "; did the shell expand a pattern? Quote it ('stroke_*'), or repeat the option for each file"
+        problem += "; did the shell expand a pattern? Quote it ('stroke_*'), or write its option before each name"
     return f"{problem.removesuffix('.')}; see {command} --help"

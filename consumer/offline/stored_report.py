@@ -20,7 +20,7 @@ from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
 from safe_core import REPORT_TYPE, Label, id_problem
 
-_WRITES_ONE: Final = "safe score --output report.json writes one"
+_WRITES_ONE: Final = "safe score --output report.json writes a report"
 
 # Another tool's report may count what no machine can hold.
 _Count = Annotated[int, Meta(ge=0, le=10**12)]

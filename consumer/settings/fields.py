@@ -217,7 +217,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether AH is 0 as soon as one forbidden term is used."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """Where safe score writes the files of --format markdown, html and all if no --output is given."""
+    """Where safe score writes its files with --format markdown, --format html or --format all, without --output."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[

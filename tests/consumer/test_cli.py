@@ -87,7 +87,7 @@ FAILURES = [
     (
         ["score", "-c", "K", "-i", "run.json", "-b", "b_1.json", "b_2.json"],
         {},
-        "(b_2.json); did the shell expand a pattern? Quote it ('stroke_*'), or repeat the option for each file; see",
+        "(b_2.json); did the shell expand a pattern? Quote it ('stroke_*'), or write its option before each name; see",
     ),
     (["worker", "--role"], {}, "Option '--role' requires an argument; see safe"),
     (["worker", "--role", "reader"], {}, "Invalid value for '--role'"),

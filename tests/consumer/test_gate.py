@@ -341,7 +341,7 @@ def test_a_report_of_the_specification_without_a_type_is_decided_on(tmp_path: Pa
     assert checked_summary(read_report(path), path) == summary(1, 0, 0)
 
 
-WRITES_ONE = "safe score --output report.json writes one"
+WRITES_ONE = "safe score --output report.json writes a report"
 
 UNREADABLE: list[tuple[bytes, str]] = [
     # what a failed `safe score > report.json` leaves behind
@@ -352,7 +352,10 @@ UNREADABLE: list[tuple[bytes, str]] = [
     (b'{"summary": ', "cannot be read: not valid JSON at line 1, column 13"),
     # a shell that writes UTF-16
     ('{"summary": {}}'.encode("utf-16"), "cannot be read: byte 0 is not UTF-8"),
-    (b"\xef\xbb\xbf{}", "is not a SAFE report, because it has no summary; safe score --output report.json writes one"),
+    (
+        b"\xef\xbb\xbf{}",
+        "is not a SAFE report, because it has no summary; safe score --output report.json writes a report",
+    ),
     # a reader of JSON may take either of two
     (b'{"summary": {}, "summary": {}}', "cannot be read: a key appears twice in one object"),
     (b"[" * 65 + b"]" * 65, "cannot be read: nested deeper than 64 at character 64"),
