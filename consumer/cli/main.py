@@ -109,5 +109,6 @@ def _usage_problem(error: typer.TyperException) -> str:
     )
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
     if "unexpected extra argument" in problem and ".json" in problem:
-        problem += "; did the shell expand a pattern? Quote it ('stroke_*'), or write its option before each name"
+        problem += "; if the shell expanded a pattern into file names, quote the pattern ('stroke_*'), "
+        problem += "or repeat the option (such as --batch) before each name"
     return f"{problem.removesuffix('.')}; see {command} --help"

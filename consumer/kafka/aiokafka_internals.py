@@ -321,8 +321,22 @@ _bootstrap: Callable[..., Awaitable[None]] = AIOKafkaClient.bootstrap
 _stopped_clients: WeakSet[AIOKafkaClient] = WeakSet()
 
 
+async def _unless_stopped(client: AIOKafkaClient, connect: Callable[[], Awaitable[Any]]) -> Any:
+    """Connect, but leave nothing to a client whose consumer has stopped: nobody would close it."""
+    if client in _stopped_clients:
+        return None
+    made = await connect()
+    if made is not None and client in _stopped_clients:
+        made.close()
+        return None
+    return made
+
+
 def pace_reconnects() -> None:
-    """Make all clients of this process leave a broker alone for a while after an attempt to connect that failed."""
+    """Make all clients of this process leave a broker alone for a while after an attempt to connect that failed.
+
+    One whose consumer has stopped (see `drop_connections`) connects to nobody any more.
+    """
     by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Reconnects] = WeakKeyDictionary()
 
     async def attempt(where: Hashable, connect: Callable[[], Awaitable[T | None]]) -> T | None:
@@ -335,11 +349,8 @@ def pace_reconnects() -> None:
         broker = client.cluster.broker_metadata(node_id)
         if broker is None:
             return await _connect(client, node_id, **options)
-        made = await attempt((broker.host, broker.port), lambda: _connect(client, node_id, **options))
-        if made is not None and client in _stopped_clients:
-            made.close()
-            return None
-        return made
+        where = (broker.host, broker.port)
+        return await _unless_stopped(client, lambda: attempt(where, lambda: _connect(client, node_id, **options)))
 
     async def bootstrapped(client: Any) -> None:
         async def connect() -> bool | None:
@@ -470,11 +481,15 @@ def coordination_failed(consumer: AIOKafkaConsumer) -> bool:
     return bool(consumer._coordinator._coordination_task.done())
 
 
-def drop_connections(consumer: AIOKafkaConsumer) -> None:
-    """Close the connections that a stopped consumer still has: its `stop()` may be cut off before it comes to them.
+async def let_go(consumer: AIOKafkaConsumer) -> None:
+    """Do what `stop()` does last, where it was cut off before: it waits for the group's coordinator first."""
+    if consumer._fetcher is not None:
+        await consumer._fetcher.close()
+    await consumer._client.close()
 
-    One that is being made meanwhile, for a request that was sent before the stop, is closed as soon as it is made.
-    """
+
+def drop_connections(consumer: AIOKafkaConsumer) -> None:
+    """Close the connections that a stopped consumer still has, and one that is being made as soon as it is made."""
     _stopped_clients.add(consumer._client)
     for connection in list(consumer._client._conns.values()):
         connection.close()

@@ -17,7 +17,7 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.aiokafka_internals import UnknownVersion, drop_connections, forget
+from consumer.kafka.aiokafka_internals import UnknownVersion, drop_connections, forget, let_go
 from consumer.kafka.decompression import BatchTooLarge, UndecodableBatch
 
 T = TypeVar("T")
@@ -76,15 +76,17 @@ async def answered(call: Awaitable[T], about: str, seconds: float = CALL_SECONDS
 
 async def stopped(consumer: Any, seconds: float) -> None:
     """Stop a consumer; does not wait longer than this for a broker that does not answer, and leaves no connection."""
-    await closed(consumer.stop(), seconds)
+    if not await closed(consumer.stop(), seconds):
+        await closed(let_go(consumer), 1.0)
     drop_connections(consumer)
 
 
-async def closed(closing: Awaitable[Any], seconds: float) -> None:
-    """Await the closing of something, but no longer than this, and ignore what it raises."""
+async def closed(closing: Awaitable[Any], seconds: float) -> bool:
+    """Await the closing of something, but no longer than this, and ignore what it raises; return if it was closed."""
     task = asyncio.ensure_future(closing)
     await asyncio.wait([task], timeout=seconds)
     if not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=1.0)
     forget(task)
+    return task.done() and not task.cancelled() and task.exception() is None

@@ -209,9 +209,15 @@ def transaction(producer: Producer, records: Sequence[Outgoing], end: Callable[[
 
 
 def commit(site: Site, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Commit a group's offsets until they are seen: an error of one partition is none of the call."""
     wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    asked = site.outside.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])
-    asked[group].result(CALL_SECONDS)
+
+    def is_committed() -> bool:
+        asked = site.outside.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])
+        asked[group].result(CALL_SECONDS)
+        return site.outside.committed(group, topic) == offsets
+
+    wait_until(is_committed, within_seconds=CALL_SECONDS, what=f"{group} is at {offsets}")
 
 
 def again(frozen: Frozen) -> list[Outgoing]:

@@ -246,7 +246,7 @@ async def test_an_assignment_counts_from_when_it_was_asked_for(consumer: Any) ->
     assert heard[0] <= sent[-1][1], "frozen before it reads the answer, the member would take it for fresh"
 
 
-async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection(consumer: Any) -> None:
+async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection_and_fetches_no_more(consumer: Any) -> None:
     class Connection:
         closed = False
 
@@ -256,14 +256,26 @@ async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection(consumer
     async def never_answered() -> None:
         await asyncio.Event().wait()  # as when a broker is asked to let a member leave, and does not answer
 
+    class Closes:
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
     assert not inspect.iscoroutinefunction(AIOKafkaConnection.close), "it closes at once"
+    assert inspect.iscoroutinefunction(Fetcher.close)
+    assert inspect.getsource(AIOKafkaConsumer.stop).index("_fetcher.close") > 0, "stop() ends it, after the coordinator"
+    fetcher = Closes()
     connections = [Connection(), Connection()]
     subscription: Any = Subscription.__new__(Subscription)
     subscription._consumer = consumer
     consumer.stop = never_answered
+    consumer._fetcher = fetcher
     consumer._client._conns = dict(enumerate(connections))
     await subscription.stop(0.01)
     assert [each.closed for each in connections] == [True, True]
+    assert fetcher.closed, "else it would go on fetching"
+    consumer._fetcher = None
     consumer._client._conns = {}
 
 
@@ -291,6 +303,10 @@ async def test_a_connection_that_is_made_after_its_consumer_has_stopped_is_close
     answered.set()
     assert await asked is None, "nobody would close it"
     assert connection.closed
+    consumer._client._conns = {}
+    connection.closed = False
+    assert await consumer._client._get_conn(1) is None
+    assert not connection.closed, "a leftover task would connect again and again"
     consumer._client._conns = {}
 
 

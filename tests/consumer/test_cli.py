@@ -87,7 +87,7 @@ FAILURES = [
     (
         ["score", "-c", "K", "-i", "run.json", "-b", "b_1.json", "b_2.json"],
         {},
-        "(b_2.json); did the shell expand a pattern? Quote it ('stroke_*'), or write its option before each name; see",
+        "(b_2.json); if the shell expanded a pattern into file names, quote the pattern ('stroke_*'), or",
     ),
     (["worker", "--role"], {}, "Option '--role' requires an argument; see safe"),
     (["worker", "--role", "reader"], {}, "Invalid value for '--role'"),

@@ -15,7 +15,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Self, TextIO
 
@@ -24,7 +23,7 @@ from tests.support.waiting import wait_until
 
 NETWORKS = 100
 CONTROLLER = 9
-LOCKS = Path(tempfile.gettempdir()) / "safe-test-networks"
+LOCKS = Path("/run/safe-test-networks")  # one place for every run, wherever it writes its files
 GONE_SECONDS = 10.0
 
 

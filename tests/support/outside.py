@@ -259,10 +259,7 @@ class Outside:
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions with a leader a topic has, 0 where there is no such topic."""
-        return self._partitions(self.admin, topic)
-
-    def _partitions(self, asked: AdminClient | Consumer, topic: str) -> int:
-        found = asked.list_topics(topic, timeout=CALL_SECONDS).topics[topic]
+        found = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic]
         return 0 if found.error else sum(1 for each in found.partitions.values() if each.leader >= 0)
 
     def add_partitions(self, topic: str, total: int) -> None:
@@ -394,20 +391,23 @@ class Outside:
 
     def _read_to_end(self, reader: Consumer, topic: str, within_seconds: float) -> list[Record]:
         # Asked by the reader itself: one that does not know the leaders yet waits half a second for them.
-        unfinished = set(range(self._partitions(reader, topic)))
+        unfinished = set(reader.list_topics(topic, timeout=CALL_SECONDS).topics[topic].partitions)
         assert unfinished, f"there is no topic {topic}"
         reader.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in sorted(unfinished)])
         records: list[Record] = []
         deadline = time.monotonic() + within_seconds
+        trouble = None
         while unfinished:
-            assert time.monotonic() < deadline, f"{topic} could not be read to its end: {sorted(unfinished)} go on"
+            assert time.monotonic() < deadline, f"{topic} is not read to its end: {sorted(unfinished)} go on; {trouble}"
             for message in reader.consume(num_messages=RECORDS_A_CALL, timeout=CALL_WAITS_SECONDS):
                 error = message.error()
                 if error is None:
                     records.append(_record(message))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(_known(message.partition()))
-                elif error.code() not in RECOVERS:
+                elif error.code() in RECOVERS:
+                    trouble = error
+                else:
                     raise KafkaException(error)
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
@@ -486,9 +486,15 @@ class Outside:
         """Return a group's committed offsets, without the partitions that have none."""
         known = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic].partitions
         asked = [TopicPartition(topic, partition) for partition in sorted(known)]
-        with self._member(group) as member:
-            answer = member.committed(asked, timeout=CALL_SECONDS)
+        try:
+            answer = self._answer_of(group, asked)
+        except KafkaException:  # the kept member has asked a coordinator that has moved
+            answer = self._answer_of(group, asked)
         return {each.partition: each.offset for each in answer if each.offset >= 0}
+
+    def _answer_of(self, group: str, asked: list[TopicPartition]) -> list[TopicPartition]:
+        with self._member(group) as member:
+            return member.committed(asked, timeout=CALL_SECONDS)
 
     @contextmanager
     def _member(self, group: str) -> Iterator[Consumer]:
