@@ -64,7 +64,7 @@ def show_letter(
         str,
         typer.Argument(
             metavar="LETTER",
-            help="PARTITION/OFFSET as `safe dead-letters list` prints it, or its source TOPIC/PARTITION/OFFSET.",
+            help="PARTITION/OFFSET as `safe dead-letters list` prints it, or TOPIC/PARTITION/OFFSET of its source.",
         ),
     ],
     include_value: Annotated[
@@ -114,15 +114,15 @@ def replay(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Send dead letters back to the topics that they came from, once the cause is fixed, such as a missing test case.
+    """Send dead letters back to the topics that they came from, once the cause (such as a missing test case) is fixed.
 
-    Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice changes
-    no summary (subscribers see its result again). A record that failed because of its own bytes, such as invalid_json,
-    fails again. The dead letter itself stays in its topic until retention removes it.
+    Each is sent unchanged, with its original timestamp: it never replaces a newer output, and sending it twice
+    changes no summary (subscribers see its result again). A record that failed because of its own bytes (with a
+    reason such as invalid_json) fails again. The dead letter itself stays in its topic until retention removes it.
 
-    Dead letters of other consumer groups are skipped; if you name one, it is not sent either, and the exit code is 1.
-    To send them, choose their group with --group-id. Exits with 0 if all that were chosen were sent, 1 if some could
-    not be sent or do not exist (they are named), 3 for an error.
+    Dead letters of other consumer groups are skipped; if you name such a dead letter, it is not sent either, and the
+    exit code is 1. To send them, choose their group with --group-id. Exits with 0 if all that were chosen were sent,
+    1 if some could not be sent or do not exist (they are named), 3 for an error.
 
     Examples:
 

@@ -109,6 +109,5 @@ def _usage_problem(error: typer.TyperException) -> str:
     )
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
     if "unexpected extra argument" in problem and ".json" in problem:
-        problem += "; if the shell expanded a pattern into file names, quote the pattern ('stroke_*'), "
-        problem += "or repeat the option (such as --batch) before each name"
+        problem += "; put an option before each file, and quote patterns ('stroke_*')"
     return f"{problem.removesuffix('.')}; see {command} --help"

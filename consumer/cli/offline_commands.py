@@ -45,7 +45,7 @@ def score_(
     """Score outputs from files: scorecard, reports, and an exit code for CI.
 
     Exits with 0 if all cases pass, 1 if any fails, 2 if none fails but some need review, 3 if options or files are
-    wrong. With --fail-on or any --min or --max option: 0 if all of these conditions hold, 1 if not.
+    wrong. Each --fail-on, --min or --max option is a condition; with any of them: 0 if all hold, 1 if not.
     In GitHub Actions the report is also added to the run's summary page; unset GITHUB_STEP_SUMMARY to prevent that.
 
     Examples:
@@ -134,8 +134,8 @@ def explain(
 ) -> int:
     """Say why test cases scored as they did: for each missed term a verdict on what must change, and the evidence.
 
-    The verdicts: term (change the term), prompt (the prompt should ask for it), output (the output contradicts the
-    narrative), look (only a person can tell). On the console it shows text from outputs, which may contain patient
+    The verdicts: term (change the term), prompt (change the prompt), output (the output contradicts the narrative),
+    look (only a person can tell). On the console, the command shows text from outputs, which may contain patient
     data. It does not change any score.
 
     Examples:
@@ -193,10 +193,10 @@ def triage(
     """Say what to change first: a proposal for each missed term, and how many cases would then get a better label.
 
     A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
-    For misses that the prompt causes, it proposes sentences to add to the prompt, one for each cause. With
-    --write-cases, the batch files are written to another folder with these terms replaced; if you score the same
-    outputs against that folder, you get the numbers that triage prints for its step "term". It shows text of
-    narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
+    For misses that the prompt causes, triage proposes sentences to add to the prompt, one for each cause. With
+    --write-cases, the batch files are written to another folder with the terms to blame replaced; if you score the
+    same outputs against that folder, you get the numbers that triage prints for its step "term". The command shows
+    text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
 
     Examples:
 
@@ -229,10 +229,10 @@ def review(
 ) -> int:
     """Decide on missed terms and proposals, on a page in the browser that shows narrative and output side by side.
 
-    Accept, edit or reject each proposal, accept a paraphrase, comment, and say whether an output is safe. Decisions are
-    kept in safe.decisions.json beside the test cases: no score depends on them. The button Apply writes the accepted
-    terms into the batch files. The page is served on 127.0.0.1 to anyone who has its address,
-    and loads nothing from elsewhere.
+    Accept, edit or reject each proposal, accept a paraphrase, add a comment, and say whether an output is safe.
+    Decisions are kept in safe.decisions.json beside the test cases; no score depends on a decision. The button Apply
+    writes the accepted terms into the batch files. The page is served on 127.0.0.1 to anyone who has its address, and
+    loads nothing from elsewhere.
 
     Example:
 
@@ -274,10 +274,10 @@ def lint(
 ) -> int:
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
-    With --outputs, it also finds terms that no output contains. Exits with 1 for a finding of the severity in --fail-on
-    or worse, else with 0; with 3 if files cannot be used. In GitHub Actions, findings become annotations. Findings
-    that you accept can be kept in a baseline, where the field "reason" of a finding may say why you accept it. It
-    shows text of narratives, which may contain patient data.
+    With --outputs, it also finds terms that no output contains. Exits with 1 if a finding is at least as severe as
+    --fail-on says, with 3 if files cannot be used, else with 0. In GitHub Actions, findings become annotations.
+    Findings that you accept can be kept in a baseline, where the field "reason" of a finding may say why you accept
+    it. The command shows text of narratives, which may contain patient data.
 
     Examples:
 
@@ -313,11 +313,11 @@ def mutate(
 ) -> int:
     """Find errors that test cases would let through: a negation removed, a different number, time or side.
 
-    For each test case a perfect output is made from its narrative. A mutant is a copy of this output in which the
-    narrative is altered in one dangerous way; it is scored. A mutant that still passes has survived: the test case
-    would let this error through. Each survivor is shown with a phrase of the narrative. If you add this phrase to the
-    required terms, the test case catches the error. The command shows text of narratives, which may contain patient
-    data. It exits with 0 whatever survives, and 3 if files cannot be used.
+    For each test case a perfect output is made from its narrative. This output contains the narrative. A mutant is a
+    copy of it with one dangerous alteration of the narrative, and is scored. A mutant that still passes has survived:
+    the test case would let this error through. Each survivor is shown with a phrase of the narrative. If you add this
+    phrase to the required terms, the test case catches the error. The command shows text of narratives, which may
+    contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
 
     Examples:
 
@@ -357,10 +357,10 @@ def compare_(
 ) -> int:
     """Compare two reports of safe score: which cases got worse or better, which are lost.
 
-    A case is judged if both reports answer it, and both answers were made from the case's own narrative. A case is
-    lost if only the base report has such an answer. The other cases are listed with the reason.
+    A case is judged if both reports have an output for it that was made from the case's own narrative. A case is lost
+    if only the base report has such an output. Cases that are not judged are listed with the reason.
 
-    Exits with 0, or 1 if a condition does not hold, or 3 if a report cannot be used or no case can be judged.
+    Exits with 0, or 1 if a --fail-on option says so, or 3 if a report cannot be used or no case can be judged.
 
     Examples:
 
@@ -406,8 +406,8 @@ def history_(
     """Follow test cases over many runs: their labels, and which never passed, which vary, and which stopped passing.
 
     The reports of one group (see --group) come from runs of one prompt, so differences between them are noise. For
-    each group it shows the share of cases that pass in every run (pass^k) and in at least one run (pass@k), and the
-    cases that change. It exits with 0, or 3 if a report cannot be used.
+    each group, the command shows the share of cases that pass in every run (pass^k) and in at least one run (pass@k),
+    and the cases that change. It exits with 0, or 3 if a report cannot be used.
 
     Examples:
 

@@ -109,7 +109,7 @@ def _at_most(what: str) -> object:
 MaxViolations = Annotated[int | None, _at_most("AH violations")]
 MaxMissing = Annotated[int | None, _at_most("cases without an output")]
 MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
-MaxMismatches = Annotated[int | None, _at_most("outputs made from a narrative other than their test case's")]
+MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrative than that of their test case")]
 MaxDoubtful = Annotated[
     int | None, _at_most("doubtful hits (terms that were found, but that the text may not really state)")
 ]
@@ -167,7 +167,7 @@ ExplainFormat = Annotated[
         "was used, and each doubtful hit.",
     ),
 ]
-EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and every place.")]
+EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and all its places in the output.")]
 OnDuplicateOption = Annotated[
     OnDuplicate | None,
     typer.Option(help="Which output counts if a test_id has several; without this option, that is an error."),
@@ -279,7 +279,7 @@ Letters = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LETTER",
-        help="PARTITION/OFFSET as `safe dead-letters list` prints it, or a source TOPIC/PARTITION/OFFSET.",
+        help="PARTITION/OFFSET as `safe dead-letters list` prints it, or TOPIC/PARTITION/OFFSET of its source.",
     ),
 ]
 Reasons = Annotated[

@@ -217,7 +217,7 @@ class Settings(BaseModel):
     ah_strict: _Flag = False
     """Whether AH is 0 as soon as one forbidden term is used."""
     report_dir: Annotated[Path, _Path, Expects("the path of a folder")] = Path("reports")
-    """Where safe score writes its files with --format markdown, --format html or --format all, without --output."""
+    """The folder for what safe score writes if --format is markdown, html or all, and --output is not given."""
 
     # "" if none is given: a command that needs one calls `Loaded.require`.
     kafka_bootstrap_servers: Annotated[
@@ -257,7 +257,7 @@ class Settings(BaseModel):
     kafka_ssl_certfile: _File = None
     """SAFE's own certificate (PEM); only for the SSL protocols."""
     kafka_ssl_keyfile: _File = None
-    """The private key (PEM) of kafkaSslCertfile, which must be set too."""
+    """The private key (PEM); kafkaSslCertfile, its certificate, must be set too."""
     kafka_ssl_key_password: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """The passphrase of an encrypted key; better kept in a file SAFE_V0_KAFKA_SSL_KEY_PASSWORD in secretsDir."""
     kafka_client_rack: _Text = None
@@ -293,7 +293,7 @@ class Settings(BaseModel):
     expectations_token: Annotated[SecretStr | None, _Optional, Expects("a string")] = None
     """Bearer token for the service; better kept in a file SAFE_V0_EXPECTATIONS_TOKEN in secretsDir."""
     expectations_timeout_seconds: _Count = 10
-    """How long one look-up at the service may take, retries included; each try may take half of that time."""
+    """How long a look-up may take, with all its tries, before the partition waits; a try may take half of that time."""
     expectations_max_requests: _Count = 16
     """The maximum number of concurrent requests to the service."""
     expectations_cache_seconds: _CountFromZero = 60
@@ -303,7 +303,7 @@ class Settings(BaseModel):
     expectations_use_proxy: _Flag = False
     """Whether to reach the service through the proxy in HTTP_PROXY and similar variables."""
     input_start: Annotated[Literal["earliest", "latest"] | None, _Optional, Expects("earliest or latest")] = None
-    """Where a group without offsets starts. Unset: earliest for a new group; SAFE exits if a group lost its offsets."""
+    """Where a group without offsets starts. Unset: earliest if it is new; SAFE exits if it has lost them."""
     offset_out_of_range: Annotated[Literal["stop", "earliest"], Expects("stop or earliest")] = "stop"
     """What to do if the next offset to read no longer exists."""
     input_types: Annotated[
@@ -320,7 +320,7 @@ class Settings(BaseModel):
     max_batch_bytes: Annotated[
         int, Field(ge=1_048_576, le=2**31 - 1), _Number, Expects("a whole number from 1048576 to 2147483647")
     ] = 134_217_728
-    """The largest record batch after decompression; a larger one makes its partition wait."""
+    """The largest Kafka record batch, after decompression; a larger one makes its partition wait."""
     poison_run_limit: Annotated[
         int | None, Field(ge=1, le=10**10), _Optional, _Number, Expects("a whole number, at least 1")
     ] = None
@@ -346,7 +346,7 @@ class Settings(BaseModel):
     shutdown_seconds: _Count = 20
     """How long a worker may take to stop."""
     traces: Annotated[Literal["off", "otlp"], Expects("off or otlp")] = "off"
-    """otlp exports spans of each output; the OTEL_… variables configure this. It needs the extra `opentelemetry`."""
+    """otlp exports spans of each output, set up by the OTEL_… variables; it needs the Python extra `opentelemetry`."""
     log_level: Annotated[LogLevel, BeforeValidator(_lower_case), Expects(_one_of(LogLevel))] = "info"
     """The lowest level that is logged."""
     log_format: Annotated[LogFormat | None, _Optional, Expects(_one_of(LogFormat))] = None

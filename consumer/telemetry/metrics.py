@@ -76,7 +76,8 @@ _ASKED: Mapping[str, _Definition] = {
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
     "safe_build_info": _gauge(
-        "Version, policy and consumer group of this process.", ("version", "fingerprint", "group")
+        "Version, fingerprint of the scoring rules and consumer group of this process.",
+        ("version", "fingerprint", "group"),
     ),
     "safe_batches_not_exported": _gauge("Live batches that the cap on exported batches leaves out."),
 }
@@ -93,7 +94,7 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
         "Test cases that the batch has in the folder or topic of test cases.", _BATCH_LABELS
     ),
     "safe_batch_complete": _gauge(
-        "1 if the number of the batch's test cases with a result has reached safe_batch_expected_cases, else 0.",
+        "1 if at least as many of the batch's test cases have a result as safe_batch_expected_cases says, else 0.",
         _BATCH_LABELS,
     ),
     "safe_batch_last_update_timestamp_seconds": _gauge(

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaException
 settings = {
     "bootstrap.servers": os.environ.get("KAFKA_BROKERS", "localhost:9092"),
     "group.id": os.environ.get("GROUP_ID", "my-service"),
-    "isolation.level": "read_committed",  # leaves out what a worker wrote before it crashed
+    "isolation.level": "read_committed",  # leaves out what a worker that crashed had not committed
     "auto.offset.reset": "earliest",
     "enable.auto.commit": False,
 }

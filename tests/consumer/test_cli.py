@@ -87,7 +87,7 @@ FAILURES = [
     (
         ["score", "-c", "K", "-i", "run.json", "-b", "b_1.json", "b_2.json"],
         {},
-        "(b_2.json); if the shell expanded a pattern into file names, quote the pattern ('stroke_*'), or",
+        "(b_2.json); put an option before each file, and quote patterns ('stroke_*'); see",
     ),
     (["worker", "--role"], {}, "Option '--role' requires an argument; see safe"),
     (["worker", "--role", "reader"], {}, "Invalid value for '--role'"),

@@ -29,7 +29,7 @@ def coordinator() -> Coordinator:
 @pytest.fixture
 def asking(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> GroupOffsets:
     monkeypatch.setattr(group_offsets, "_AGAIN_SECONDS", 0.001)
-    monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(group_offsets, "_ANSWER_SECONDS", 0.5)
     return GroupOffsets(coordinator.link, "safe-v0", "input", TopicPartition("state", 0))
 
 

@@ -77,7 +77,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_build_info",
         "gauge",
         {"version", "fingerprint", "group"},
-        "Version, policy and consumer group of this process.",
+        "Version, fingerprint of the scoring rules and consumer group of this process.",
     ),
     ("safe_batch_pass_ratio", "gauge", {"concern_id", "batch_id"}, "Share of the batch's cases labelled Pass."),
     ("safe_batch_cases", "gauge", {"concern_id", "batch_id", "label"}, "Cases of the batch by label."),
@@ -98,7 +98,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_batch_complete",
         "gauge",
         {"concern_id", "batch_id"},
-        "1 if the number of the batch's test cases with a result has reached safe_batch_expected_cases, else 0.",
+        "1 if at least as many of the batch's test cases have a result as safe_batch_expected_cases says, else 0.",
     ),
     (
         "safe_batch_last_update_timestamp_seconds",

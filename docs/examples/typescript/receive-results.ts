@@ -28,7 +28,7 @@ const kafka = new Kafka({
 });
 const consumer = kafka.consumer({
   groupId: process.env["GROUP_ID"] ?? "my-service",
-  readUncommitted: false, // leaves out what a worker wrote before it crashed
+  readUncommitted: false, // leaves out what a worker that crashed had not committed
 });
 
 await consumer.connect();
