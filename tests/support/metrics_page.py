@@ -15,7 +15,7 @@ LABELS: Mapping[str, str] = {
     "archetype": "the archetype of a case, or `Unknown`; all but the 20 largest archetypes of a batch count as `other`",
     "batch_id": "the batch, as the input names it",
     "concern_id": "the concern; beyond the first 100 of a process, `other`",
-    "fingerprint": "`sha256:` and the hash of the policy: thresholds, weights, overrides",
+    "fingerprint": "`sha256:` and the hash of the scoring rules: thresholds, weights, overrides",
     "group": "the consumer group (`SAFE_V0_KAFKA_GROUP_ID`), which tells installations apart",
     "label": "`Pass`, `Review` or `Fail`",
     "le": "the upper bound of a bucket, in seconds",
