@@ -5,6 +5,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial, partialmethod
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
@@ -12,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import aiokafka.record._crecords.default_records as compiled_records
 import aiokafka.record._crecords.legacy_records as compiled_legacy_records
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import client as client_module
 from aiokafka import conn as conn_module
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
@@ -318,7 +320,29 @@ def replace_batches() -> None:
 
 _connect: Callable[..., Awaitable[Any]] = AIOKafkaClient._get_conn
 _bootstrap: Callable[..., Awaitable[None]] = AIOKafkaClient.bootstrap
+_create_connection: Callable[..., Awaitable[Any]] = client_module.create_conn
 _stopped_clients: WeakSet[AIOKafkaClient] = WeakSet()
+_first_connections: ContextVar[list[Any]] = ContextVar("the connections that the bootstrap under way has made")
+
+
+async def _noted_connection(*where: Any, **options: Any) -> Any:
+    connection = await _create_connection(*where, **options)
+    _first_connections.get([]).append(connection)
+    return connection
+
+
+async def _bootstrap_whole(client: AIOKafkaClient) -> None:
+    """Bootstrap; where that is cancelled amid its first question, close the connection, which nobody else knows."""
+    made: list[Any] = []
+    before = _first_connections.set(made)
+    try:
+        await _bootstrap(client)
+    except asyncio.CancelledError:
+        for connection in made:
+            connection.close()
+        raise
+    finally:
+        _first_connections.reset(before)
 
 
 async def _unless_stopped(client: AIOKafkaClient, connect: Callable[[], Awaitable[Any]]) -> Any:
@@ -335,7 +359,8 @@ async def _unless_stopped(client: AIOKafkaClient, connect: Callable[[], Awaitabl
 def pace_reconnects() -> None:
     """Make all clients of this process leave a broker alone for a while after an attempt to connect that failed.
 
-    One whose consumer has stopped (see `drop_connections`) connects to nobody any more.
+    None leaves a connection that nobody would close: one whose consumer has stopped (see `drop_connections`) connects
+    to nobody any more, and one that is cancelled amid its first question closes the connection.
     """
     by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Reconnects] = WeakKeyDictionary()
 
@@ -355,7 +380,7 @@ def pace_reconnects() -> None:
     async def bootstrapped(client: Any) -> None:
         async def connect() -> bool | None:
             try:
-                await _bootstrap(client)
+                await _bootstrap_whole(client)
             except KafkaConnectionError:
                 return None
             return True
@@ -365,6 +390,7 @@ def pace_reconnects() -> None:
 
     AIOKafkaClient._get_conn = connected
     AIOKafkaClient.bootstrap = bootstrapped
+    client_module.create_conn = _noted_connection
 
 
 class _OAuth(OAuthAuthenticator):  # type: ignore[misc]  # aiokafka ships no types

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import client as client_module
 from aiokafka import conn as conn_module
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
@@ -138,6 +139,7 @@ def unpaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's own methods, whatever other tests have put in their place."""
     monkeypatch.setattr(AIOKafkaClient, "_get_conn", aiokafka_internals._connect)
     monkeypatch.setattr(AIOKafkaClient, "bootstrap", aiokafka_internals._bootstrap)
+    monkeypatch.setattr(client_module, "create_conn", aiokafka_internals._create_connection)
 
 
 def test_each_private_name_that_is_used_is_guarded_here() -> None:
@@ -294,9 +296,9 @@ async def test_a_connection_that_is_made_after_its_consumer_has_stopped_is_close
         await answered.wait()
         return connection
 
+    aiokafka_internals.pace_reconnects()
     monkeypatch.setattr("aiokafka.client.create_conn", slowly)
     monkeypatch.setattr(consumer._client.cluster, "broker_metadata", lambda node: BrokerMetadata(node, "host", 1, None))
-    aiokafka_internals.pace_reconnects()
     asked = asyncio.ensure_future(consumer._client._get_conn(1))
     await asyncio.sleep(0)
     aiokafka_internals.drop_connections(consumer)
@@ -308,6 +310,37 @@ async def test_a_connection_that_is_made_after_its_consumer_has_stopped_is_close
     assert await consumer._client._get_conn(1) is None
     assert not connection.closed, "a leftover task would connect again and again"
     consumer._client._conns = {}
+
+
+async def test_a_bootstrap_that_is_cancelled_amid_its_first_question_leaves_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Connection:
+        closed = False
+        asked = asyncio.Event()
+
+        async def send(self, _request: Any) -> None:
+            self.asked.set()
+            await asyncio.Event().wait()
+
+        def close(self) -> None:
+            self.closed = True
+
+    connection = Connection()
+
+    async def made(*_: object, **__: object) -> Connection:
+        return connection
+
+    monkeypatch.setattr(aiokafka_internals, "_create_connection", made)
+    aiokafka_internals.pace_reconnects()
+    client = AIOKafkaClient(bootstrap_servers=NOWHERE)
+    starting = asyncio.ensure_future(client.bootstrap())
+    await asyncio.wait_for(connection.asked.wait(), WITHIN_SECONDS)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert connection.closed
+    assert client._conns == {}, "what close() would close"
 
 
 async def test_the_link_to_the_coordinator_is_one_connection_apart_from_heartbeats(consumer: Any) -> None:

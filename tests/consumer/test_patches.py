@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from aiokafka import client as client_module
 from aiokafka import conn as conn_module
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import OAuthAuthenticator
@@ -34,6 +35,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(FetchResult, "getall", None)
     monkeypatch.setattr(AIOKafkaClient, "_get_conn", aiokafka_internals._connect)
     monkeypatch.setattr(AIOKafkaClient, "bootstrap", aiokafka_internals._bootstrap)
+    monkeypatch.setattr(client_module, "create_conn", aiokafka_internals._create_connection)
     monkeypatch.setattr(conn_module, "OAuthAuthenticator", OAuthAuthenticator)
     for module in aiokafka_internals.DECODING_MODULES:
         for name in (f"{codec}_decode" for codec in CODECS):
@@ -56,6 +58,7 @@ def limit_in_force() -> int | None:
         and fetcher_module.PartitionRecords is aiokafka_internals._Fetch
         and AIOKafkaClient._get_conn is not aiokafka_internals._connect
         and AIOKafkaClient.bootstrap is not aiokafka_internals._bootstrap
+        and client_module.create_conn is not aiokafka_internals._create_connection
         and conn_module.OAuthAuthenticator is aiokafka_internals._OAuth
     )
     decode = default_records.zstd_decode

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from aiokafka import client as client_module
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError
 
@@ -100,10 +101,10 @@ async def test_who_is_cancelled_while_waiting_keeps_nobody_from_connecting() -> 
 @pytest.fixture
 def paced() -> Iterator[None]:
     """The client as a worker patches it."""
-    before = AIOKafkaClient._get_conn, AIOKafkaClient.bootstrap
+    before = AIOKafkaClient._get_conn, AIOKafkaClient.bootstrap, client_module.create_conn
     pace_reconnects()
     yield
-    AIOKafkaClient._get_conn, AIOKafkaClient.bootstrap = before
+    AIOKafkaClient._get_conn, AIOKafkaClient.bootstrap, client_module.create_conn = before
 
 
 @pytest.mark.usefixtures("paced")
