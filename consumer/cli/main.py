@@ -109,5 +109,5 @@ def _usage_problem(error: typer.TyperException) -> str:
     )
     command = getattr(getattr(error, "ctx", None), "command_path", "safe")
     if "unexpected extra argument" in problem and ".json" in problem:
-        problem += "; put an option before each file, and quote patterns ('stroke_*')"
+        problem += "; files are given by options; if the shell expanded a pattern, quote it ('stroke_*')"
     return f"{problem.removesuffix('.')}; see {command} --help"

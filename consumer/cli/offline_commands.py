@@ -194,9 +194,9 @@ def triage(
 
     A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
     For misses that the prompt causes, triage proposes sentences to add to the prompt, one for each cause. With
-    --write-cases, the batch files are written to another folder with the terms to blame replaced; if you score the
-    same outputs against that folder, you get the numbers that triage prints for its step "term". The command shows
-    text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
+    --write-cases, the batch files are written to another folder, with new terms in place of those to blame; if you
+    score the same outputs against that folder, you get the numbers that triage prints for its step "term". The
+    command shows text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
 
     Examples:
 
@@ -313,11 +313,11 @@ def mutate(
 ) -> int:
     """Find errors that test cases would let through: a negation removed, a different number, time or side.
 
-    For each test case a perfect output is made from its narrative. This output contains the narrative. A mutant is a
-    copy of it with one dangerous alteration of the narrative, and is scored. A mutant that still passes has survived:
-    the test case would let this error through. Each survivor is shown with a phrase of the narrative. If you add this
-    phrase to the required terms, the test case catches the error. The command shows text of narratives, which may
-    contain patient data. It exits with 0 whatever survives, and 3 if files cannot be used.
+    For each test case, a perfect output is made, which contains the narrative. A mutant is this output with one
+    dangerous change to the narrative. Each mutant is scored; one that still passes has survived: the test case would
+    let this error through. Each survivor is shown with a phrase of the narrative. If you add this phrase to the
+    required terms, the test case catches the error. The command shows text of narratives, which may contain patient
+    data. It exits with 0 whatever survives, and 3 if files cannot be used.
 
     Examples:
 

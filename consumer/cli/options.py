@@ -304,5 +304,9 @@ Until = Annotated[
     str | None, typer.Option(metavar="TIME", help="Only failures before this time; same notation as for --since.")
 ]
 After = Annotated[
-    str | None, typer.Option(metavar="PARTITION/OFFSET", help="Only dead letters after this one, to continue a list.")
+    str | None,
+    typer.Option(
+        metavar="PARTITION/OFFSET",
+        help="Only dead letters after this one: go on from where a list or a replay stopped.",
+    ),
 ]

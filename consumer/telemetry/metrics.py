@@ -94,7 +94,7 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
         "Test cases that the batch has in the folder or topic of test cases.", _BATCH_LABELS
     ),
     "safe_batch_complete": _gauge(
-        "1 if at least as many of the batch's test cases have a result as safe_batch_expected_cases says, else 0.",
+        "1 once the expected number of the batch's test cases (safe_batch_expected_cases) have a result, else 0.",
         _BATCH_LABELS,
     ),
     "safe_batch_last_update_timestamp_seconds": _gauge(

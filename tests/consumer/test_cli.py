@@ -87,7 +87,7 @@ FAILURES = [
     (
         ["score", "-c", "K", "-i", "run.json", "-b", "b_1.json", "b_2.json"],
         {},
-        "(b_2.json); put an option before each file, and quote patterns ('stroke_*'); see",
+        "(b_2.json); files are given by options; if the shell expanded a pattern, quote it ('stroke_*'); see",
     ),
     (["worker", "--role"], {}, "Option '--role' requires an argument; see safe"),
     (["worker", "--role", "reader"], {}, "Invalid value for '--role'"),

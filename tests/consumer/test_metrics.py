@@ -98,7 +98,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_batch_complete",
         "gauge",
         {"concern_id", "batch_id"},
-        "1 if at least as many of the batch's test cases have a result as safe_batch_expected_cases says, else 0.",
+        "1 once the expected number of the batch's test cases (safe_batch_expected_cases) have a result, else 0.",
     ),
     (
         "safe_batch_last_update_timestamp_seconds",
