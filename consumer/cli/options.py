@@ -264,7 +264,7 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="For each case that does not pass, show what was found and what was missed."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that SAFE did not write.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if SAFE did not write them.")]
 
 # --- the options of `dead-letters`
 
