@@ -72,7 +72,7 @@ def test_a_bomb_makes_its_own_partition_wait_and_no_other(site: Site, codec: str
     mended = with_settings(site, WIDE)
     with mended.worker(name="wide") as worker:
         mended.await_rest()
-        run, problems = mended.seen()  # while it runs, since it may owe reports
+        run, problems = mended.seen()  # while the worker runs, since it may owe reports
         worker.stop()
     assert problems == []
     assert [letter.header("safe.dlq.reason") for letter in run.dead_letters] == ["too_large"]

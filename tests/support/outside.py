@@ -53,7 +53,7 @@ RECOVERS = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TRANSPORT,
 }
-# A fetch is asked for this many records: the cost of a call is spread over them. It waits this long for so many.
+# A fetch is asked for this many records, which spreads the cost of a call. It waits this long for all of them.
 RECORDS_A_CALL = 5000
 CALL_WAITS_SECONDS = 0.03
 
@@ -370,7 +370,7 @@ class Outside:
         try:
             yield reader
             reader.unassign()
-        except BaseException:
+        except BaseException:  # also an interrupt: what it reads next would belong to another topic
             reader.close()
             raise
         idle.append(reader)
@@ -512,7 +512,7 @@ class Outside:
             member = Consumer(self._common | choices)
         try:
             yield member
-        except BaseException:
+        except BaseException:  # also an interrupt: its answer may still be on its way
             member.close()
             raise
         self._members.append((group, member))
