@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints a folder in memory for what the tests write, some 2 GB, if there is one with room in which programs may run.
-set -euo pipefail
+set -eu
 
 FOLDER=/dev/shm
 NEEDED_MB=6000

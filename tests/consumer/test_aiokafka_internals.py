@@ -10,7 +10,7 @@ import inspect
 import sys
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,12 @@ from aiokafka.consumer.fetcher import Fetcher, FetchResult
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from aiokafka.errors import CorruptRecordException, GroupCoordinatorNotAvailableError, SaslAuthenticationFailed
+from aiokafka.errors import (
+    CorruptRecordException,
+    GroupCoordinatorNotAvailableError,
+    KafkaConnectionError,
+    SaslAuthenticationFailed,
+)
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
@@ -248,15 +253,25 @@ async def test_an_assignment_counts_from_when_it_was_asked_for(consumer: Any) ->
     assert heard[0] <= sent[-1][1], "frozen before it reads the answer, the member would take it for fresh"
 
 
-async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection_and_fetches_no_more(consumer: Any) -> None:
+async def never_answered() -> None:
+    """A stop while a broker is asked to let a member leave, and does not answer."""
+    await asyncio.Event().wait()
+
+
+async def goes_wrong() -> None:
+    """A stop that meets an error."""
+    raise KafkaConnectionError
+
+
+@pytest.mark.parametrize("stop", [never_answered, goes_wrong])
+async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection_and_fetches_no_more(
+    consumer: Any, stop: Callable[[], Awaitable[None]]
+) -> None:
     class Connection:
         closed = False
 
         def close(self) -> None:
             self.closed = True
-
-    async def never_answered() -> None:
-        await asyncio.Event().wait()  # as when a broker is asked to let a member leave, and does not answer
 
     class Closes:
         closed = False
@@ -266,12 +281,12 @@ async def test_a_subscription_whose_stop_is_cut_off_keeps_no_connection_and_fetc
 
     assert not inspect.iscoroutinefunction(AIOKafkaConnection.close), "it closes at once"
     assert inspect.iscoroutinefunction(Fetcher.close)
-    assert inspect.getsource(AIOKafkaConsumer.stop).index("_fetcher.close") > 0, "stop() ends it, after the coordinator"
+    assert "await self._fetcher.close()" in inspect.getsource(AIOKafkaConsumer.stop), "after the coordinator"
     fetcher = Closes()
     connections = [Connection(), Connection()]
     subscription: Any = Subscription.__new__(Subscription)
     subscription._consumer = consumer
-    consumer.stop = never_answered
+    consumer.stop = stop
     consumer._fetcher = fetcher
     consumer._client._conns = dict(enumerate(connections))
     await subscription.stop(0.01)

@@ -133,7 +133,7 @@ class Network:
             for broker in range(1, self._brokers + 1):
                 self._make_namespace(broker)
                 self._connect(broker)
-        except BaseException:
+        except BaseException:  # also an interrupt: what is built in part would stand in the next run's way
             self.remove()
             raise
 
