@@ -356,11 +356,11 @@ async def _unless_stopped(client: AIOKafkaClient, connect: Callable[[], Awaitabl
     return made
 
 
-def pace_reconnects() -> None:
-    """Make all clients of this process leave a broker alone for a while after an attempt to connect that failed.
+def manage_connections() -> None:
+    """Make all clients of this process pause after an attempt to connect that failed, and leave no connection open.
 
-    None leaves a connection that nobody would close: one whose consumer has stopped (see `drop_connections`) connects
-    to nobody any more, and one that is cancelled amid its first question closes the connection.
+    Nobody would close one that is made for a client whose consumer has stopped (see `drop_connections`), nor that of a
+    bootstrap that is cancelled amid its first question.
     """
     by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Reconnects] = WeakKeyDictionary()
 

@@ -2,7 +2,7 @@
 
 from consumer.kafka.aiokafka_internals import (
     bound_memory,
-    pace_reconnects,
+    manage_connections,
     replace_batches,
     see_refused_tokens,
 )
@@ -11,13 +11,13 @@ from consumer.settings import Settings
 
 
 def install_patches(settings: Settings) -> None:
-    """Limit what is decompressed, accept any header name, free what was fetched, pause before connecting again, and
-    notice that a token is refused.
+    """Limit what is decompressed, accept any header name, free what was fetched, pause before connecting again, leave
+    no connection open, and notice that a token is refused.
 
     Call this where a process starts. Without it, one batch may use up all memory, one odd header name stops a
     partition, and brokers that are away are asked for connections hundreds of times a second. May be called again.
     """
     bound_memory(Decompression(settings.max_batch_bytes))
     replace_batches()
-    pace_reconnects()
+    manage_connections()
     see_refused_tokens()

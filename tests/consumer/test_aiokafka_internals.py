@@ -311,7 +311,7 @@ async def test_a_connection_that_is_made_after_its_consumer_has_stopped_is_close
         await answered.wait()
         return connection
 
-    aiokafka_internals.pace_reconnects()
+    aiokafka_internals.manage_connections()
     monkeypatch.setattr("aiokafka.client.create_conn", slowly)
     monkeypatch.setattr(consumer._client.cluster, "broker_metadata", lambda node: BrokerMetadata(node, "host", 1, None))
     asked = asyncio.ensure_future(consumer._client._get_conn(1))
@@ -347,7 +347,7 @@ async def test_a_bootstrap_that_is_cancelled_amid_its_first_question_leaves_no_c
         return connection
 
     monkeypatch.setattr(aiokafka_internals, "_create_connection", made)
-    aiokafka_internals.pace_reconnects()
+    aiokafka_internals.manage_connections()
     client = AIOKafkaClient(bootstrap_servers=NOWHERE)
     starting = asyncio.ensure_future(client.bootstrap())
     await asyncio.wait_for(connection.asked.wait(), WITHIN_SECONDS)

@@ -10,7 +10,7 @@ from aiokafka import client as client_module
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError
 
-from consumer.kafka.aiokafka_internals import pace_reconnects
+from consumer.kafka.aiokafka_internals import manage_connections
 from consumer.kafka.reconnect_pause import Reconnects
 from tests.support.kafka_broker import free_port
 
@@ -102,7 +102,7 @@ async def test_who_is_cancelled_while_waiting_keeps_nobody_from_connecting() -> 
 def paced() -> Iterator[None]:
     """The client as a worker patches it."""
     before = AIOKafkaClient._get_conn, AIOKafkaClient.bootstrap, client_module.create_conn
-    pace_reconnects()
+    manage_connections()
     yield
     AIOKafkaClient._get_conn, AIOKafkaClient.bootstrap, client_module.create_conn = before
 
