@@ -275,9 +275,10 @@ def lint(
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
     With --outputs, it also finds terms that no output contains. Exits with 1 if a finding is at least as severe as
-    --fail-on says, with 3 if files cannot be used, else with 0. In GitHub Actions, findings become annotations.
-    Findings that you accept can be kept in a baseline, where the field "reason" of a finding may say why you accept
-    it. The command shows text of narratives, which may contain patient data.
+    --fail-on says (a broken file is an error), with 3 if there is nothing to check or an option is wrong, else with 0.
+    In GitHub Actions, findings become annotations. Findings that you accept can be kept in a baseline, where the field
+    "reason" of a finding may say why you accept it. The command shows text of narratives, which may contain patient
+    data.
 
     Examples:
 
@@ -311,7 +312,7 @@ def mutate(
     everything: Annotated[bool, typer.Option("--all", help="Also list the mutants that were caught.")] = False,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Find errors that test cases would let through: a negation removed, a different number, time or side.
+    """Find errors that test cases would let through, such as a negation removed, a different number, time or side.
 
     For each test case, a perfect output is made, which contains the narrative. A mutant is this output with one
     dangerous change to the narrative. Each mutant is scored; one that still passes has survived: the test case would
