@@ -117,7 +117,8 @@ $(VENV)/.dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/py
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runtime $@
 
-$(UV): requirements-uv.lock
-	$(PYTHON) -m venv .cache/uv
-	.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+# Beside .venv, which it fills; an environment of its own would take as long to make as all that uv installs.
+$(UV): requirements-uv.lock | $(BIN)/python
+	rm -rf .cache/uv
+	$(INSTALL) --require-hashes --target .cache/uv -r requirements-uv.lock
 	@touch $@

@@ -19,7 +19,7 @@ from tests.support.kafka_cluster import QUICK, KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.cluster]
 
-LOAD_SECONDS, EVENTS_A_SECOND = 150.0, 20.0
+LOAD_SECONDS, EVENTS_A_SECOND = 150.0, 10.0
 TOLD_SECONDS = 15.0
 PACE = Pace(missed=2.0, frozen=5.0, down=5.0, below_minimum=6.0, full=5.0, between_take_overs=5.0, calm=1.0)
 

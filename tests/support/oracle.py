@@ -23,6 +23,7 @@ CRITERIA = ("CR", "AH", "AC")
 MAX_VALUE_BYTES = 1_048_576
 SCORED_RESERVE_BYTES = 16 * 1024
 MAX_DEPTH = 64
+MANY_TERMS = 1000
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 BLANK = {"event_summary": {"must_contain_phrases": [""]}}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -417,11 +418,16 @@ def output_texts(output: Json) -> tuple[str, str, str]:
     return (" ".join(signals(output)) + " " + summary(output), " ".join(questions(output)), summary(output))
 
 
-@lru_cache(maxsize=1024)  # the largest of the bad inputs take a second, and are asked about more than once
+@lru_cache(maxsize=1024)  # the largest of the bad inputs take a while, and are asked about more than once
 def looked_up(text: str, terms: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the terms that stand in a text by the rule substring/1, and those that do not, each as often as listed."""
-    read = text.lower().strip()
-    stands = [term.lower().strip() in read for term in terms]
+    read, wanted = text.lower().strip(), [term.lower().strip() for term in terms]
+    if len(wanted) > MANY_TERMS:  # thousands of terms, each looked for in a million letters, would take seconds
+        lengths = set(map(len, wanted))
+        parts = {length: {read[at : at + length] for at in range(len(read) - length + 1)} for length in lengths}
+        stands = [term in parts[len(term)] for term in wanted]
+    else:
+        stands = [term in read for term in wanted]
     found = tuple(term for term, does in zip(terms, stands, strict=True) if does)
     return found, tuple(term for term, does in zip(terms, stands, strict=True) if not does)
 

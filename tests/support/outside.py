@@ -144,7 +144,7 @@ class Topics:
 
 
 @dataclass(slots=True)
-class _Deliveries:
+class Deliveries:
     """Where each record of a call has come to stand, in the order of the call."""
 
     places: list[tuple[int, int | None] | None] = field(default_factory=list)
@@ -162,7 +162,10 @@ class _Deliveries:
         named = [place for place in self.places if place is not None]
         forwards = _with_neighbours(named, 1)
         backwards = _with_neighbours(forwards[::-1], -1)
-        return [(partition, _known(offset)) for partition, offset in backwards[::-1]]
+        places = [(partition, _known(offset)) for partition, offset in backwards[::-1]]
+        assert len(set(places)) == len(places), "two records were told the same offset: one of them is lost"
+        assert all(offset >= 0 for _, offset in places), "a record was acknowledged that stands nowhere"
+        return places
 
 
 def _with_neighbours(places: Sequence[tuple[int, int | None]], step: int) -> list[tuple[int, int | None]]:
@@ -316,7 +319,7 @@ class Outside:
     def produce(self, topic: str, records: Iterable[Outgoing], *, compression: str = "none") -> list[tuple[int, int]]:
         """Write records in order, wait for every acknowledgement, and return each one's partition and offset."""
         producer = self._producer(compression)
-        deliveries = _Deliveries()
+        deliveries = Deliveries()
         for index, record in enumerate(records):
             deliveries.places.append(None)
             self._send(producer, topic, record, index, deliveries)
@@ -326,11 +329,19 @@ class Outside:
 
     def _producer(self, compression: str) -> Producer:
         if compression not in self._producers:
-            choices = {"enable.idempotence": True, "linger.ms": 5, "message.max.bytes": 16_000_000}
-            self._producers[compression] = Producer(self._common | choices | {"compression.type": compression})
+            choices: dict[str, str | int] = {
+                "compression.type": compression,
+                "enable.idempotence": True,
+                # A leader that does not know yet that it leads a new topic refuses a request, and may take the next
+                # one: then it takes the first, when it comes again, for one that it has, and a record is lost.
+                "max.in.flight.requests.per.connection": 1,
+                "linger.ms": 5,
+                "message.max.bytes": 16_000_000,
+            }
+            self._producers[compression] = Producer(self._common | choices)
         return self._producers[compression]
 
-    def _send(self, producer: Producer, topic: str, record: Outgoing, index: int, deliveries: _Deliveries) -> None:
+    def _send(self, producer: Producer, topic: str, record: Outgoing, index: int, deliveries: Deliveries) -> None:
         chosen: dict[str, Any] = {}
         if record.partition is not None:
             chosen["partition"] = record.partition

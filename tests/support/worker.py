@@ -176,9 +176,11 @@ class Worker:
 
     def series(self, name: str) -> Series:
         """Return the samples of one name by their sorted labels."""
+        # Of pages that are asked for again and again only these lines are parsed.
+        lines = [line for line in self.get("/metrics")[1].split("\n") if line.startswith(name)]
         return {
             tuple(sorted(sample.labels.items())): sample.value
-            for family in self.metrics().values()
+            for family in text_string_to_metric_families("\n".join([*lines, ""]))
             for sample in family.samples
             if sample.name == name
         }
