@@ -4,8 +4,10 @@ import asyncio
 import base64
 import itertools
 import json
+import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -139,7 +141,12 @@ async def browser(folder: Path) -> AsyncIterator[Browser]:
         *("--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0"),
         *(f"--user-data-dir={folder}", "about:blank"),
     ]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # What a browser that is killed leaves in the folder for temporary files goes with this one, whose name is short: a
+    # socket is made in it.
+    left = tempfile.mkdtemp()
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": left}
+    )
     try:
         assert process.stderr is not None
         async with asyncio.timeout(START_SECONDS):
@@ -152,3 +159,4 @@ async def browser(folder: Path) -> AsyncIterator[Browser]:
     finally:
         process.kill()
         await process.wait()
+        shutil.rmtree(left, ignore_errors=True)  # its children may still be ending
