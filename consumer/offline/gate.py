@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -109,8 +109,8 @@ class Condition:
             return found <= self.bound, f"{_counted(kind.said, found)}, {self.option} allows {self.bound}"
         holds = found >= self.bound
         how = "is at least" if holds else "is below"
-        # As exact as it was compared: 0.7999 must not read as 0.8.
-        return holds, f"{kind.said.format(name=self.name)} {found} {how} {self.option} {self.name}={self.bound}"
+        shown = _as_compared(found, self.bound)
+        return holds, f"{kind.said.format(name=self.name)} {shown} {how} {self.option} {self.name}={self.bound}"
 
     def _value(self, report: Mapping[str, Any], place: str, field: str) -> object:
         value: object = report
@@ -247,9 +247,9 @@ class Gate:
         rate = summary["overall_pass_rate"]
         passed = rate >= self.min_pass_rate
         how = "is at least" if passed else "is below"
-        # As exact as it was compared: 79.99 % must not read as 80 %.
-        found = f"pass rate {rate} ({summary['pass']} of {count_of(summary['total_cases'], 'case')})"
-        return passed, f"{found} {how} --min-pass-rate {self.min_pass_rate}"
+        cases = f"{summary['pass']} of {count_of(summary['total_cases'], 'case')}"
+        shown = _as_compared(rate, self.min_pass_rate)
+        return passed, f"pass rate {shown} ({cases}) {how} --min-pass-rate {self.min_pass_rate}"
 
     def _by_bound(self, passes: int, cases: int, rate: float, confidence: float) -> tuple[bool, str]:
         needed = passes_needed(cases, rate, confidence)
@@ -301,10 +301,11 @@ def _in_percent(confidence: float) -> str:
     return f"{(Decimal(repr(confidence)) * 100).normalize():f} %"
 
 
-def _as_compared(bound: float, rate: float) -> str:
-    """Give a bound to three places or, where cut off there it would read as below a rate that it reaches, in full."""
-    cut = Decimal(repr(bound)).quantize(Decimal("0.001"), ROUND_FLOOR)
-    return str(cut) if (float(cut) >= rate) == (bound >= rate) else repr(bound)
+def _as_compared(number: float, bound: float) -> float:
+    """Round to three places unless it would read as nothing, or stand otherwise to the bound: 0.7999 is not 0.8."""
+    rounded = round(number, 3)
+    stands_alike = (rounded > bound, rounded < bound) == (number > bound, number < bound)
+    return rounded if rounded and stands_alike else number
 
 
 def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
@@ -386,8 +387,7 @@ def _drop_rule(drop: float, most: float) -> tuple[bool, str]:
     holds = drop <= most
     limit = f"--fail-on-score-drop {most}"
     if drop > 0:
-        # As exact as it was compared: a drop of 0.0500001 must not read as 0.05.
         how = "is not more" if holds else "is more"
-        return holds, f"the mean composite dropped by {drop}, which {how} than {limit}"
-    moved = f"rose by {-drop}" if drop < 0 else "is the same"
+        return holds, f"the mean composite dropped by {_as_compared(drop, most)}, which {how} than {limit}"
+    moved = f"rose by {_as_compared(-drop, 0)}" if drop < 0 else "is the same"
     return holds, f"the mean composite {moved} ({limit})"

@@ -264,7 +264,7 @@ DROP = compare(BETTER, WORSE).mean_drop
 
 REGRESSED = "1 case with a worse label, --max-regressions allows"
 LOST = "1 lost case, --allow-lost allows"
-DROPPED = f"the mean composite dropped by {DROP}, which is"
+DROPPED = "the mean composite dropped by 0.167, which is"
 GATES: list[tuple[ComparisonGate, bool, str]] = [
     (ComparisonGate(1, 1), True, f"{REGRESSED} 1; {LOST} 1"),
     (ComparisonGate(1, 0), False, f"{LOST} 0"),
@@ -272,9 +272,18 @@ GATES: list[tuple[ComparisonGate, bool, str]] = [
     (ComparisonGate(0, 0, 0.0), False, f"{REGRESSED} 0; {LOST} 0; {DROPPED} more than --fail-on-score-drop 0.0"),
     # the drop alone: less, equal, more
     (ComparisonGate(max_drop=0.2), True, f"{DROPPED} not more than --fail-on-score-drop 0.2"),
-    (ComparisonGate(max_drop=DROP), True, f"{DROPPED} not more than --fail-on-score-drop {DROP}"),
+    (
+        ComparisonGate(max_drop=DROP),
+        True,
+        f"the mean composite dropped by {DROP}, which is not more than --fail-on-score-drop {DROP}",
+    ),
     (ComparisonGate(max_drop=0.16), False, f"{DROPPED} more than --fail-on-score-drop 0.16"),
     # so near that a rounded number would read as the bound itself
+    (
+        ComparisonGate(max_drop=0.167),
+        True,
+        f"the mean composite dropped by {DROP}, which is not more than --fail-on-score-drop 0.167",
+    ),
     (ComparisonGate(max_drop=0.1666), False, f"{DROPPED} more than --fail-on-score-drop 0.1666"),
 ]
 
@@ -288,7 +297,7 @@ def test_a_gate_says_what_it_did_not_allow(gate: ComparisonGate, passed: bool, l
 def test_a_rise_and_no_change_are_no_drop() -> None:
     gate = ComparisonGate(max_drop=0.0)
     rose, same = (gate.decide(compare(base, new)).line for base, new in ((WORSE, BETTER), (BASE, BASE)))
-    assert rose == f"gate passed: the mean composite rose by {DROP} (--fail-on-score-drop 0.0)"
+    assert rose == "gate passed: the mean composite rose by 0.167 (--fail-on-score-drop 0.0)"
     assert same == "gate passed: the mean composite is the same (--fail-on-score-drop 0.0)"
 
 

@@ -83,8 +83,10 @@ def test_a_mean_or_a_rate_must_reach_its_bound(option: str, name: str, value: fl
         decision = only(option, f"{name}={bound!r}").decide(SCORED)
         passed = how == "is at least"
         verdict = "passed" if passed else "NOT passed"
-        assert decision.line == f"gate {verdict}: {said} {value} {how} {option} {name}={bound}{NOTE}"
-        assert decision.passed is passed
+        shown = decision.line.removeprefix(f"gate {verdict}: {said} ").partition(" ")[0]
+        assert decision.line == f"gate {verdict}: {said} {shown} {how} {option} {name}={bound}{NOTE}"
+        assert decision.passed is passed is (float(shown) >= bound)
+        assert float(shown) == pytest.approx(value, abs=0.0005)
 
 
 def test_a_report_event_has_every_number_but_those_of_results() -> None:
@@ -111,9 +113,9 @@ def test_all_must_hold_and_the_line_names_those_that_failed() -> None:
     decision = Gate.asked(0.9, None, None, asked)
     assert decision is not None
     assert decision.decide(SCORED).line == (
-        "gate NOT passed: pass rate 0.2857142857142857 (2 of 7 cases) is below --min-pass-rate 0.9; "
+        "gate NOT passed: pass rate 0.286 (2 of 7 cases) is below --min-pass-rate 0.9; "
         "1 AH violation, --max-violations allows 0; "
-        f"mean CR {MEAN_CR} is below --min-mean CR={MEAN_CR + 0.1}{NOTE}"
+        f"mean CR 0.571 is below --min-mean CR={MEAN_CR + 0.1}{NOTE}"
     )
 
 
