@@ -12,7 +12,7 @@ from pathlib import Path
 from consumer.case_sources.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
 from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
 from consumer.errors import ConfigurationError
-from consumer.files.outputs import Entry, is_own_report, readable, unusable
+from consumer.files.outputs import Entry, holds_outputs, is_own_report, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
 from consumer.text import named, visible
 from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, TestCase, narrative_of, parse_batch
@@ -73,6 +73,8 @@ def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
 
 def batch_names(test_dir: Path) -> list[str]:
     """The names of a folder's batches, in the order of their files; a report that SAFE wrote there is not a batch."""
+    if test_dir.is_file():
+        raise unusable(test_dir, "is a file, not a folder of batch files")
     with readable(test_dir):
         files = sorted(list_folder(test_dir).files)
         return [name.removesuffix(SUFFIX) for name in files if not is_own_report(test_dir / name)]
@@ -96,7 +98,10 @@ def read_document(path: Path) -> tuple[bytes, object]:
         raise InvalidBatch(f"cannot be read ({error.strerror})") from error
     if whole is None:
         raise InvalidBatch("changed while it was read" if path.exists() else "is not there any more")
-    return whole[0], parse_document(whole[0])
+    document = parse_document(whole[0])
+    if isinstance(document, dict) and "test_cases" not in document and holds_outputs(document):
+        raise InvalidBatch("holds outputs, not test cases")
+    return whole[0], document
 
 
 def narratives_of(batch: LoadedBatch) -> dict[str, str]:

@@ -170,6 +170,11 @@ def _is_event(line: bytes) -> bool:
     return isinstance(document, dict) and "test_id" in document
 
 
+def holds_outputs(document: object) -> bool:
+    """Whether a document is a report of factory-cli, with the outputs of a run."""
+    return isinstance(document, dict) and "raw_results" in document
+
+
 def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -> Iterator[Entry]:
     raw = file.read()
     note(raw)

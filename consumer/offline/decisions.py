@@ -144,7 +144,7 @@ class Decisions:
         path = folder / DECISIONS_NAME
         try:
             document = msgspec.json.decode(path.read_bytes(), type=_Document)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return cls()
         except OSError as error:
             raise ConfigurationError(

@@ -149,9 +149,9 @@ def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
     known = {each.casefold(): each for each in batches.test_ids}
     close = [known[each] for each in difflib.get_close_matches(test_id.casefold(), known, n=3)]
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
+    of_batch = "" if request.batch == "*" else f" that match --batch {visible(request.batch)}"
     return (
-        f"there is no test case {visible(test_id)} in the batches of {visible(str(request.test_dir))} "
-        f"that match --batch {visible(request.batch)}{advice}"
+        f"there is no test case {visible(test_id)} in the batches of {visible(str(request.test_dir))}{of_batch}{advice}"
     )
 
 

@@ -130,7 +130,8 @@ def _narrated_tests(policy: Policy, test_dir: Path, pattern: str, concern: str |
                 held[key] = NarratedTest(batch.name, test_case.test_id, case)
     if not held:
         of_concern = "" if concern is None else f" of --concern {visible(concern)}"
-        raise ConfigurationError(f"no test case{of_concern} in the batches that match --batch {visible(pattern)}")
+        of_batch = "" if pattern == "*" else f" that match --batch {visible(pattern)}"
+        raise ConfigurationError(f"no test case{of_concern} in the batches of {visible(str(test_dir))}{of_batch}")
     return [*held.values()]
 
 

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.json_text import parse_json_of_file
+from consumer.files.outputs import holds_outputs
 from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
@@ -44,7 +45,7 @@ def read_report(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{name}: cannot be read: {error.detail}") from error
     except ValueError as error:
         raise ConfigurationError(f"{name}: cannot be read: a number has too many digits") from error
-    if isinstance(document, dict) and "raw_results" in document:
+    if holds_outputs(document):
         raise ConfigurationError(
             f"{name}: holds outputs, not a SAFE report; score them first: safe score --outputs {printable(str(path))}"
         )

@@ -42,9 +42,13 @@ class Difference:
             return f"{printable(self.place)} is only in the report{_shown_after(': ', self.reported)}"
         start = _start(self.reported, self.recomputed)
         reported, recomputed = _shown(self.reported, start), _shown(self.recomputed, start)
-        is_digest_of_a_file = self.place.startswith("inputs[") and self.place.endswith(" sha256")
-        since = " – the file has changed since" if is_digest_of_a_file else ""
-        return f"{printable(self.place)}: {reported} in the report, {recomputed} recomputed{since}"
+        how = "recomputed"
+        if self.place.startswith("inputs["):
+            if self.place.endswith(".name"):
+                how = "given – not the file that the report was made from"
+            elif self.place.endswith(" sha256"):
+                how = "recomputed – the file has changed since"
+        return f"{printable(self.place)}: {reported} in the report, {recomputed} {how}"
 
 
 def differences(reported: Mapping[str, Any], recomputed: Mapping[str, Any]) -> Iterator[Difference]:

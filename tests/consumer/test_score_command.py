@@ -113,6 +113,8 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("no folder of test cases", ["score", "-c", "K07", "-b", "*", "-i", "mixed.json"], {}, "no folder of test cases"),
     ("a missing file", safe_score(outputs="nowhere.json"), {}, "nowhere.json: cannot be read (No such file"),
     ("a missing folder", [*safe_score()[:-1], "nowhere"], {}, "nowhere: cannot be read (No such file"),
+    ("a file for a folder", [*safe_score()[:-1], "mixed.json"], {}, "mixed.json: is a file, not a folder of batch"),
+    ("a folder of outputs", [*safe_score()[:-1], "runs"], {}, "runs/run.json: holds outputs, not test cases"),
     ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),
     (
         "a wrong shape",
@@ -166,6 +168,8 @@ def wrong(here: Path) -> None:
     spoil("key.json", '{"treshold": {}}')
     write_report(here / "empty.json")
     (here / "nothing").mkdir()
+    (here / "runs").mkdir()
+    write_report(here / "runs" / "run.json", answer("A-1"))
     write_report(here / "twice.json", answer("A-1"), answer("A-1"))
     write_batch(here / "cases", "broken", {"test_id": "A-9", "concern_id": "K07"})
 
@@ -211,9 +215,7 @@ def test_json_alone_is_on_stdout_and_nothing_else_is(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     report = json.loads(printed.out)
     assert (report["report_type"], report["batch_id"]) == ("SAFE_v0", "K07_combined")
-    assert printed.err.startswith(
-        "safe: FAIL: 1 of 3 cases fails\nsafe: gate NOT passed: pass rate 0.3333333333333333 (1"
-    )
+    assert printed.err.startswith("safe: FAIL: 1 of 3 cases fails\nsafe: gate NOT passed: pass rate 0.333 (1")
     assert list(Path().glob("reports")) == []
 
 
