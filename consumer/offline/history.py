@@ -116,10 +116,14 @@ class CaseHistory:
         return sum(one != other for one, other in pairwise(passed))
 
     @property
-    def lost_in(self) -> list[int]:
-        """The numbers of the runs that it did not pass, though it passed the last one before that answers it."""
-        judged = self.judged
-        return [later[0] for earlier, later in pairwise(judged) if earlier[1] == "Pass" and later[1] != "Pass"]
+    def losses(self) -> list[tuple[int, int]]:
+        """The numbers of each run that passed it and of the next one that answers it, if that did not pass it."""
+        judged = pairwise(self.judged)
+        return [(before, after) for (before, label), (after, later) in judged if label == "Pass" and later != "Pass"]
+
+    def asks_alike(self, one: int, other: int) -> bool:
+        """Whether two runs that answer it require the same terms."""
+        return all((found[one] is None) == (found[other] is None) for found in self.required.values())
 
     def document(self) -> dict[str, Any]:
         """Give its entry in the JSON."""

@@ -153,6 +153,29 @@ def test_the_console_fits_ten_runs_into_80_columns_and_says_what_was_lost_when(
     assert f"  {'T' * 40}" in lines[lines.index("Never passed (1)") :]
 
 
+@pytest.mark.parametrize(
+    ("fingerprint", "missing", "said"),
+    [
+        ("sha256:1", ["wheeze"], "T1  run 2"),
+        ("sha256:1", ["wheeze", "cough"], "T1  run 2 (required terms changed)"),
+        ("sha256:2", ["wheeze"], "T1  run 2 (other rules)"),
+        ("sha256:2", ["cough"], "T1  run 2 (required terms changed, other rules)"),
+    ],
+)
+def test_what_else_changed_when_a_case_stopped_passing_is_said(
+    fingerprint: str, missing: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path / "1.json", {"T1": "Pass"})
+    second = report(tmp_path / "2.json", {"T1": "Fail"})
+    document = json.loads(second.read_text(encoding="utf-8"))
+    document["scorer"]["fingerprint"] = fingerprint
+    document["results"][0]["details"]["CR"]["missing"] = missing
+    second.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["history", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("Stopped passing, and in which run (1)") + 1] == f"  {said}"
+
+
 def test_the_same_test_id_of_another_batch_is_another_case_unless_it_asks_for_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

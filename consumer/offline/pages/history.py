@@ -63,17 +63,22 @@ def changes(history: History) -> Iterator[Change]:
     """Give what never passed, what flips, what got lost when, and the terms that are found least."""
     never = [(case.test_id, "") for case in history.cases if case.never_passed]
     flips = [(case.test_id, count_of(case.flips, "change")) for case in history.cases if case.flips]
-    lost = [
-        (case.test_id, ", ".join(f"run {number + 1}" for number in case.lost_in))
-        for case in history.cases
-        if case.lost_in
-    ]
+    lost = [(case.test_id, ", ".join(_losses(history, case))) for case in history.cases if case.losses]
     terms = sorted(history.terms, key=lambda term: (term.times_found / (term.asked or 1), -term.asked))
     missed = [(term.term, _found(term)) for term in terms if term.times_found < term.asked]
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
     yield Change("Stopped passing, and in which run", lost)
     yield Change("Missed required terms, least found first (+ found, - missed, . neither)", missed)
+
+
+def _losses(history: History, case: CaseHistory) -> Iterator[str]:
+    """Say in which runs a case stopped passing, and what else than its output had changed."""
+    for before, after in case.losses:
+        changed = [] if case.asks_alike(before, after) else ["required terms changed"]
+        if history.runs[before].side.fingerprint != history.runs[after].side.fingerprint:
+            changed.append("other rules")
+        yield f"run {after + 1}" + (f" ({', '.join(changed)})" if changed else "")
 
 
 def _found(term: TermHistory) -> str:
