@@ -125,6 +125,9 @@ STATUSES: list[tuple[str, Mapping[str, Any], Sequence[Sample], str]] = [
     ("AH", {}, [sample(ah=(1, 100))], "0.99 0% WARN (1 violation across batch)"),
     ("AH", OWN_PASS, [sample(ah=(1, 100))], "0.99 100% WARN (1 violation across batch)"),
     ("AH", {}, [sample(ah=(1, 1000))], "0.99 0% WARN (1 violation across batch)"),
+    # what no case asks for is no achievement
+    ("AH", {}, [sample(ah=(0, 0)), sample("T-2", ah=(0, 0))], "1.00 100% OK (nothing to check)"),
+    ("AH", {}, [sample(ah=(0, 0)), sample("T-2")], "1.00 100% OK"),
     # violations are counted over all cases
     ("AH", {}, [sample("T-1", ah=(2, 8)), sample("T-2", ah=(1, 4))], "0.75 0% WARN (3 violations across batch)"),
     ("AH", {}, [sample(ah=(2, 3))], "0.33 0% FAIL (mean 0.33 below review 0.5, 2 violations across batch)"),

@@ -161,6 +161,8 @@ def _metrics(run: ScoredRun, layout: Layout, room: int | None) -> list[Text]:
         used = sum(len(case.row.details.ah_violations) for case in run.cases if case.row.scores.AH < 1)
         status, reason = _status(mean, bounds["review"], bounds["pass"], used if criterion == "AH" else 0)
         share, total = report["pass_rates"][criterion], report["total_cases"]
+        if report["vacuous"][criterion] == total:
+            reason = "(nothing to check)"
         rate = rate_of(share, total) if _has_intervals(layout) else percent(share)
         cells = criterion, score(mean, bounds["review"], bounds["pass"]), layout.shown(rate)
         lead, below = Text.assemble((status, _STATUS_STYLES[status]), " "), Text(" " * (len(status) + 1))
