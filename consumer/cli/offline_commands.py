@@ -275,10 +275,10 @@ def lint(
     """Find flaws in test cases: repeated or contradictory terms, and terms that the narrative does not have.
 
     With --outputs, it also finds terms that no output contains. Exits with 1 if a finding is at least as severe as
-    --fail-on says (a broken file is an error), with 3 if there is nothing to check or an option is wrong, else with 0.
-    In GitHub Actions, findings become annotations. Findings that you accept can be kept in a baseline, where the field
-    "reason" of a finding may say why you accept it. The command shows text of narratives, which may contain patient
-    data.
+    --fail-on says (a broken file counts as a finding of severity error), with 3 if there is nothing to check or an
+    option is wrong, else with 0. In GitHub Actions, findings become annotations. Findings that you accept can be kept
+    in a baseline, where the field "reason" of a finding may say why you accept it. The command shows text of
+    narratives, which may contain patient data.
 
     Examples:
 

@@ -26,7 +26,7 @@ _PILES: Final[dict[Verdict, str]] = {
 }
 _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
-SCORED_AGAIN: Final = 'Step "term" is scored again with the new terms.'
+SCORED_AGAIN: Final = 'For step "term", the outputs are scored again with the new terms.'
 IF_ALL_WORK: Final = 'In the steps "prompt" and "output", each proposal is assumed to work: its term counts as found.'
 STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
 LOOKED_AT: Final = (
