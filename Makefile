@@ -119,6 +119,7 @@ $(VENV)/.dev: requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/py
 
 # Beside .venv, which it fills; an environment of its own would take as long to make as all that uv installs.
 $(UV): requirements-uv.lock | $(BIN)/python
-	rm -rf .cache/uv
-	$(INSTALL) --require-hashes --target .cache/uv -r requirements-uv.lock
+	rm -rf .cache/uv.new
+	$(INSTALL) --require-hashes --target .cache/uv.new -r requirements-uv.lock
+	rm -rf .cache/uv && mv .cache/uv.new .cache/uv
 	@touch $@

@@ -68,7 +68,7 @@ def _measure(site: Site, cases: int) -> None:
         begun = time.monotonic()
         worker = site.spawn(f"restores-{role}", role=role)
         with asking(worker) as answers:
-            worker.await_ready(within_seconds=REST_SECONDS)
+            worker.await_ready(within_seconds=REST_SECONDS, every_seconds=0.05)
             print(f"ready as {role} after {time.monotonic() - begun:.1f} s, {_memory(worker)}", flush=True)
             print(f"meanwhile /livez answered within: {answers.stop()}", flush=True)
         worker.stop()

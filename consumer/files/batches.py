@@ -73,9 +73,9 @@ def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
 
 def batch_names(test_dir: Path) -> list[str]:
     """The names of a folder's batches, in the order of their files; a report that SAFE wrote there is not a batch."""
-    if test_dir.is_file():
-        raise unusable(test_dir, "is a file, not a folder of batch files")
     with readable(test_dir):
+        if test_dir.is_file():
+            raise unusable(test_dir, "is a file, not a folder of batch files")
         files = sorted(list_folder(test_dir).files)
         return [name.removesuffix(SUFFIX) for name in files if not is_own_report(test_dir / name)]
 

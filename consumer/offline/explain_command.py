@@ -17,7 +17,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
-from consumer.files.outputs import OnDuplicate, open_all
+from consumer.files.outputs import OnDuplicate, open_all, readable
 from consumer.offline.decisions import Decisions
 from consumer.offline.narratives import with_digest
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
@@ -146,8 +146,8 @@ def _of_one(test_id: str, batches: Batches, request: ExplainRequest) -> list[Sel
 
 
 def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:
-    known = {each.casefold(): each for each in batches.test_ids}
-    close = [known[each] for each in difflib.get_close_matches(test_id.casefold(), known, n=3)]
+    folded, known = test_id.casefold(), {each.casefold(): each for each in batches.test_ids}
+    close = [known[each] for each in ([folded] if folded in known else difflib.get_close_matches(folded, known, n=3))]
     advice = f"; did you mean {named(close, longest=MAX_ID_LENGTH)}?" if close else ""
     of_batch = "" if request.batch == "*" else f" that match --batch {visible(request.batch)}"
     return (
@@ -183,7 +183,9 @@ class Coordinates(NamedTuple):
 def explain_record(settings: Settings, policy: Policy, source: Coordinates, test_dir: Path) -> int:
     """Explain the one record that a result names as its source; raises ConfigurationError, or Fatal if Kafka fails."""
     event = asyncio.run(_event_at(settings, source))
-    index = FolderIndex().followed_by(list_folder(test_dir), time.time)
+    with readable(test_dir):
+        listing = list_folder(test_dir)
+    index = FolderIndex().followed_by(listing, time.time)
     try:
         found = index.find(ExpectationsKey(event.batch_id, event.test_id), time.time())
     except Transient as error:

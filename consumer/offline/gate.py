@@ -255,7 +255,7 @@ class Gate:
         needed = passes_needed(cases, rate, confidence)
         if needed is None:
             return False, f"{self.needs(cases)}, but the report has {cases}"
-        bound = _as_compared(wilson(passes, cases, confidence).low, rate)
+        bound = _as_compared(wilson(passes, cases, confidence).low, rate, at_least=True)
         found = f"in the report {passes} {'passes' if passes == 1 else 'pass'}, lower end of the interval {bound}"
         return passes >= needed, f"{self.needs(cases)} ({found})"
 
@@ -301,11 +301,14 @@ def _in_percent(confidence: float) -> str:
     return f"{(Decimal(repr(confidence)) * 100).normalize():f} %"
 
 
-def _as_compared(number: float, bound: float) -> float:
-    """Round to three places unless it would read as nothing, or stand otherwise to the bound: 0.7999 is not 0.8."""
-    rounded = round(number, 3)
+def _as_compared(number: float, bound: float, *, at_least: bool = False) -> float:
+    """Round to three places, unless it would then read as none or all, or stand otherwise to the bound.
+
+    0.7999 is not 0.8, and 0.9999 is not 1. What is proven `at_least` is cut off there: 0.8116 does not prove 0.812.
+    """
+    rounded = math.floor(number * 1_000) / 1_000 if at_least else round(number, 3)
     stands_alike = (rounded > bound, rounded < bound) == (number > bound, number < bound)
-    return rounded if rounded and stands_alike else number
+    return rounded if 0 < rounded < 1 and stands_alike else number
 
 
 def check_borne_out(report: Mapping[str, Any], path: Path) -> None:

@@ -197,7 +197,7 @@ def _read_baseline(path: Path) -> Sequence[_Known]:
     except Poison as error:
         raise unusable(path, f"cannot be read: {error.detail}") from error
     if not isinstance(document, dict) or "findings" not in document:
-        raise ConfigurationError(f"{path}: is not a baseline; safe lint --format json > {path} writes one")
+        raise ConfigurationError(f"{path}: is not a baseline; safe lint --format json > baseline.json writes one")
     return part_of(document, _Baseline, str(path)).findings
 
 

@@ -120,7 +120,7 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: 
         for batch in loaded
     }
     if not any(rows.values()):
-        raise ConfigurationError(_nothing_selected(loaded, concern))
+        raise ConfigurationError(_nothing_selected(loaded, concern, only))
     _refuse(_problems(loaded, rows))
     return _selected(test_dir, concern, loaded, rows, only=only)
 
@@ -296,10 +296,12 @@ def _counted_once(test_ids: Sequence[str]) -> str:
     )
 
 
-def _nothing_selected(batches: Sequence[LoadedBatch], concern: str) -> str:
-    concerns = sorted({
-        case.concern_id for batch in batches for case in batch.batch.cases if case.concern_id is not None
-    })  # fmt: skip
+def _nothing_selected(batches: Sequence[LoadedBatch], concern: str, only: str | None) -> str:
+    cases = [case for batch in batches for case in batch.batch.cases if only is None or case.test_id == only]
+    concerns = sorted({case.concern_id for case in cases if case.concern_id is not None})
+    if only is not None:
+        own = named(concerns, _NAMED, MAX_ID_LENGTH)
+        return f"the test case {visible(only)} is not of --concern {visible(concern)}, but of {own}"
     what = f"the concerns there are {named(concerns, _NAMED, MAX_ID_LENGTH)}" if concerns else "there are none at all"
     return f"no test case of --concern {visible(concern)} in {_file_names(batches)}: {what}"
 

@@ -45,7 +45,7 @@ class Difference:
         how = "recomputed"
         if self.place.startswith("inputs["):
             if self.place.endswith(".name"):
-                how = "given – not the file that the report was made from"
+                how = "given instead"
             elif self.place.endswith(" sha256"):
                 how = "recomputed – the file has changed since"
         return f"{printable(self.place)}: {reported} in the report, {recomputed} {how}"

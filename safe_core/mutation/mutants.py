@@ -22,7 +22,7 @@ from safe_core.mutation.negations import negations_added, negations_removed
 from safe_core.mutation.opposites import opposites
 from safe_core.mutation.quantities import quantities
 from safe_core.outputs import Output
-from safe_core.policy import Rules
+from safe_core.policy import Criterion, Rules
 from safe_core.scoring import score
 
 MOST_MUTANTS: Final = 2_000
@@ -33,19 +33,23 @@ _ENDS_PHRASE: Final = word_set("and or but that which who although though while 
 _NO_END: Final = word_set("a an the of in on at to for from no not was were is are his her their")
 _LEAST_WORDS, _MOST_WORDS_ON = 3, 6
 _STOP: Final = re.compile(r"[.!?;]")
+_IN_NO_TEXT: Final = "\uffff"
 _IN_LISTS: Final[frozenset[MutantKind]] = frozenset(("normal_abnormal", "grade"))
 
 
 class Mutant(NamedTuple):
     """A perfect output that was altered in one place; it `survived` if it still passes.
 
-    `suggestion` is a phrase that would catch it, None where it is caught or none would.
+    `suggestion` is a phrase that would catch it, None where it is caught or none would, and `lists` are the criteria to
+    whose lists it would have to be added. `one_miss_passes` says of a survivor that no added term at all would catch it.
     """
 
     alteration: Alteration
     before: str
     survived: bool
     suggestion: str | None
+    lists: tuple[Criterion, ...] = ()
+    one_miss_passes: bool = False
 
 
 class MutatedCase:
@@ -74,7 +78,14 @@ class MutatedCase:
         for each in self.alterations:
             survived = self._passes(self._expected, each)
             suggestion = self.suggestion(each) if survived else None
-            yield Mutant(each, self._narrative[each.start : each.end], survived, suggestion)
+            yield Mutant(
+                each,
+                self._narrative[each.start : each.end],
+                survived,
+                suggestion,
+                () if suggestion is None else self._catching(suggestion, each),
+                survived and suggestion is None and not self._catching(_IN_NO_TEXT, each),
+            )
 
     def output(self, alteration: Alteration) -> Output:
         """Give the perfect output with one alteration of its narrative."""
@@ -83,22 +94,21 @@ class MutatedCase:
     def suggestion(self, alteration: Alteration) -> str | None:
         """Give a phrase of the narrative, a sentence at most, with which one of the lists would catch a mutant."""
         place = _Place.of(self._narrative, self._sentences, alteration)
-        if not any(self._catches(whole, alteration) for whole in place.wholes):
+        if not any(self._catching(whole, alteration) for whole in place.wholes):
             return None  # and so does no part of it
-        return next((phrase for phrase in place.phrases() if self._catches(phrase, alteration)), None)
+        return next((phrase for phrase in place.phrases() if self._catching(phrase, alteration)), None)
 
-    def _catches(self, phrase: str, alteration: Alteration) -> bool:
-        """Tell whether a phrase catches a mutant in one of the lists, which must not have it already."""
+    def _catching(self, phrase: str, alteration: Alteration) -> tuple[Criterion, ...]:
+        """Give the criteria in whose lists, which must not have it already, a phrase catches a mutant."""
         if not normalise(phrase):
-            return False
+            return ()
         asked = self._expected.expectations
-        longer = [
-            replace(asked, **{name: (*terms, phrase)})
-            for name, terms in (("must_find_signals", asked.must_find_signals),
-                                ("must_contain_phrases", asked.must_contain_phrases))
-            if normalise(phrase) not in map(normalise, terms)
-        ]  # fmt: skip
-        return any(not self._passes(prepare(each), alteration) for each in longer)
+        longer: dict[Criterion, Expectations] = {}
+        if normalise(phrase) not in map(normalise, asked.must_find_signals):
+            longer["CR"] = replace(asked, must_find_signals=(*asked.must_find_signals, phrase))
+        if normalise(phrase) not in map(normalise, asked.must_contain_phrases):
+            longer["AC"] = replace(asked, must_contain_phrases=(*asked.must_contain_phrases, phrase))
+        return tuple(name for name, each in longer.items() if not self._passes(prepare(each), alteration))
 
     def _passes(self, expected: PreparedExpectations, alteration: Alteration) -> bool:
         return score(expected, self.output(alteration), self._rules).label == "Pass"

@@ -122,7 +122,13 @@ def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsy
 
 
 WRONG = [
-    (["--test", "A-9", "-i", "run.json"], "there is no test case A-9 in "),
+    (["--test", "A-9", "-i", "run.json"], "there is no test case A-9 in the batches of cases; did you mean A-"),
+    (["--test", "a-1", "-i", "run.json"], "there is no test case a-1 in the batches of cases; did you mean A-1?"),
+    (
+        ["--test", "A-9", "-b", "asthma_1", "-i", "run.json"],
+        " in the batches of cases that match --batch asthma_1; did ",
+    ),
+    (["--test", "A-1", "-c", "S11", "-i", "run.json"], "the test case A-1 is not of --concern S11, but of K07"),
     (["--test", "A-1"], "nothing to explain was given: give --outputs, or --source"),
     (["--source", "t/0/1", "--test", "A-1"], "--source names one record by itself: leave --test and --outputs out"),
     (["--source", "t/0/1"], "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS is not set"),

@@ -150,6 +150,19 @@ DECISIONS: list[tuple[Gate, dict[str, Any], bool, str]] = [
         True,
         "pass rate 0.3333333333333333 (1 of 3 cases) is at least --min-pass-rate 0.3333",
     ),
+    # nor to none or all
+    (
+        Gate(0.9, "never"),
+        summary(9_996, 4, 0),
+        True,
+        "pass rate 0.9996 (9996 of 10000 cases) is at least --min-pass-rate 0.9",
+    ),
+    (
+        Gate(0.9, "never"),
+        summary(4, 9_996, 0),
+        False,
+        "pass rate 0.0004 (4 of 10000 cases) is below --min-pass-rate 0.9",
+    ),
     # the labels alone: fail looks at Fail, review at both
     (Gate(None, "fail"), summary(1, 2, 0), True, "no Fail among 3 cases (--fail-on fail)"),
     (Gate(None, "fail"), summary(8, 1, 1), False, "1 Fail among 10 cases (--fail-on fail)"),
@@ -191,7 +204,7 @@ DECISIONS_BY_BOUND: list[tuple[Gate, dict[str, Any], bool, str]] = [
         Gate(0.8, "never", 0.95),
         summary(46, 0, 4),
         True,
-        f"{AT_95} 46 of 50 cases to pass (in the report 46 pass, lower end of the interval 0.812)",
+        f"{AT_95} 46 of 50 cases to pass (in the report 46 pass, lower end of the interval 0.811)",
     ),
     # all that there are, and just enough
     (
@@ -266,6 +279,7 @@ def test_the_nearest_rate_above_is_not_reached_and_reads_so(counts: tuple[int, i
         assert not decision.passed
         shown, _, asked = decision.line.removeprefix("gate NOT passed: pass rate ").partition(" ")
         assert float(shown) < above == float(asked.split("--min-pass-rate ")[1])
+        assert float(shown) == pytest.approx(rate, abs=0.0005)
 
 
 @given(passes=st.integers(0, 10_000), per_ten_thousand=st.integers(0, 10_000))

@@ -107,6 +107,21 @@ def test_the_table_shows_each_survivor_and_what_would_catch_it(
     assert "1 test case skipped: no narrative to alter" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("signals", "narrative", "said"),
+    [
+        (["arm", "hurt", "the", "l"], "The left arm hurt. L.", "would catch it in must_contain_phrases: "),
+        (["boy"], "9-year-old boy.", "no phrase of its sentence would catch it: each is still in the altered text"),
+    ],
+)
+def test_the_table_says_which_list_wants_the_phrase_and_why_there_is_none(
+    signals: list[str], narrative: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_batch(tmp_path, "b1", a_case("T1", signals, patient_payload=narrative))
+    assert main(["mutate", "--test-dir", str(tmp_path)]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_lint_shows_the_same_counts_case_by_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_batch(tmp_path, "b1", a_case("T1", patient_payload=NARRATIVE), a_case("T2"))
     document = mutated(capsys, tmp_path)
@@ -128,7 +143,8 @@ def test_lint_shows_the_same_counts_case_by_case(tmp_path: Path, capsys: pytest.
     [
         (a_case("T1"), [], "has a narrative to alter"),
         (a_case("T1"), ["--batch", "c*"], "no batch matches --batch c* in"),
-        (a_case("T1"), ["--concern", "X"], "no test case of --concern X"),
+        (a_case("T1"), ["--concern", "X"], "no test case of --concern X in the batches of "),
+        (a_case("T1"), ["--concern", "X", "--batch", "b*"], " that match --batch b*\n"),
         (a_case("T1", [" "]), [], "T1: "),
     ],
 )

@@ -91,6 +91,8 @@ def test_no_batch_is_refused_naming_what_there_is(tmp_path: Path) -> None:
     assert refusal(tmp_path, pattern="astma_1").startswith("no batch matches --batch astma_1 in ")
     assert refusal(tmp_path, pattern="astma_*").endswith("batches there: asthma_1")
     assert "cannot be read (No such file or directory)" in refusal(tmp_path / "nowhere")
+    assert refusal(tmp_path / ("x" * 300)).endswith(": cannot be read (File name too long)")
+    assert refusal(tmp_path / "asthma_1.json").endswith("asthma_1.json: is a file, not a folder of batch files")
 
 
 def test_no_case_of_the_concern_is_refused_naming_the_concerns_there_are(tmp_path: Path) -> None:

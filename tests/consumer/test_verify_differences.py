@@ -202,10 +202,7 @@ ONE: list[tuple[str, Callable[[Report], object], str]] = [
     (
         "a file under another name",
         lambda r: r["inputs"][2].update(name="wards.json"),
-        (
-            'inputs[2].name: "wards.json" in the report, "S11_wards_3.json" given'
-            " – not the file that the report was made from"
-        ),
+        'inputs[2].name: "wards.json" in the report, "S11_wards_3.json" given instead',
     ),
     (
         "a missing field",

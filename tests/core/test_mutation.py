@@ -206,6 +206,22 @@ def test_no_suggestion_where_the_lists_forgive_one_more_miss() -> None:
     case = mutated("He fell and hurt the left arm.", words, words)
     [side] = [each for each in case.alterations if each.kind == "side"]
     assert case.suggestion(side) is None
+    [mutant] = [each for each in case.mutants() if each.alteration == side]
+    assert mutant.one_miss_passes
+
+
+def test_a_suggestion_goes_into_the_list_that_does_not_forgive_one_miss() -> None:
+    long, short = ["he", "fell", "hurt", "arm"], ["arm"]
+    for signals, phrases, lists in ((long, short, ("AC",)), (short, long, ("CR",)), (short, short, ("CR", "AC"))):
+        case = mutated("He fell and hurt the left arm.", signals, phrases)
+        [mutant] = [each for each in case.mutants() if each.alteration.kind == "side"]
+        assert (mutant.suggestion, mutant.lists, mutant.one_miss_passes) == ("the left arm", lists, False)
+
+
+def test_no_suggestion_where_the_altered_text_still_has_each_phrase() -> None:
+    case = mutated("9-year-old boy.", ["boy"], [])
+    [longer] = [each for each in case.mutants() if each.alteration.after == "19"]
+    assert (longer.survived, longer.suggestion, longer.one_miss_passes) == (True, None, False)
 
 
 def test_a_sentence_with_its_full_stop_may_catch_what_no_other_phrase_does() -> None:

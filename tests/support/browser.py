@@ -141,22 +141,20 @@ async def browser(folder: Path) -> AsyncIterator[Browser]:
         *("--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0"),
         *(f"--user-data-dir={folder}", "about:blank"),
     ]
-    # What a browser that is killed leaves in the folder for temporary files goes with this one, whose name is short: a
-    # socket is made in it.
-    left = tempfile.mkdtemp()
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": left}
-    )
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(START_SECONDS):
-            while not (line := (await process.stderr.readline()).decode()).startswith("DevTools listening on "):
-                assert line, "the browser ended while it started"
-        reading = asyncio.create_task(process.stderr.read())  # or it would wait for somebody to read
-        async with aiohttp.ClientSession() as client:
-            yield Browser(client, line.removeprefix("DevTools listening on ").strip())
-        reading.cancel()
-    finally:
-        process.kill()
-        await process.wait()
-        shutil.rmtree(left, ignore_errors=True)  # its children may still be ending
+    # What a browser that is killed leaves behind goes with this folder, whose name is short: a socket is made in it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as left:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": left}
+        )
+        try:
+            assert process.stderr is not None
+            async with asyncio.timeout(START_SECONDS):
+                while not (line := (await process.stderr.readline()).decode()).startswith("DevTools listening on "):
+                    assert line, "the browser ended while it started"
+            reading = asyncio.create_task(process.stderr.read())  # or it would wait for somebody to read
+            async with aiohttp.ClientSession() as client:
+                yield Browser(client, line.removeprefix("DevTools listening on ").strip())
+            reading.cancel()
+        finally:
+            process.kill()
+            await process.wait()

@@ -71,6 +71,7 @@ class SteadyFeeder:
                 "bootstrap.servers": bootstrap_servers,
                 "log_level": 0,
                 "enable.idempotence": True,
+                "max.in.flight.requests.per.connection": 1,  # as for the client of tests.support.outside
                 "linger.ms": 5,
                 "message.timeout.ms": 900_000,
                 # A leader that is gone, or that is none any more, is found out soon.

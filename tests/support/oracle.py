@@ -23,7 +23,7 @@ CRITERIA = ("CR", "AH", "AC")
 MAX_VALUE_BYTES = 1_048_576
 SCORED_RESERVE_BYTES = 16 * 1024
 MAX_DEPTH = 64
-MANY_TERMS = 1000
+MANY_TERMS, MOST_PARTS = 1_000, 5_000_000
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 BLANK = {"event_summary": {"must_contain_phrases": [""]}}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -422,8 +422,9 @@ def output_texts(output: Json) -> tuple[str, str, str]:
 def looked_up(text: str, terms: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the terms that stand in a text by the rule substring/1, and those that do not, each as often as listed."""
     read, wanted = text.lower().strip(), [term.lower().strip() for term in terms]
-    if len(wanted) > MANY_TERMS:  # thousands of terms, each looked for in a million letters, would take seconds
-        lengths = set(map(len, wanted))
+    lengths = set(map(len, wanted))
+    # Thousands of terms, each looked for in a million letters, would take seconds; all parts of many lengths, the memory.
+    if len(wanted) > MANY_TERMS and len(lengths) * len(read) < MOST_PARTS:
         parts = {length: {read[at : at + length] for at in range(len(read) - length + 1)} for length in lengths}
         stands = [term in parts[len(term)] for term in wanted]
     else:

@@ -162,10 +162,11 @@ class Worker:
             return self.get("/readyz")[0] == 200
         return False
 
-    def await_ready(self, *, within_seconds: float = READY_SECONDS) -> "Worker":
+    def await_ready(self, *, within_seconds: float = READY_SECONDS, every_seconds: float | None = None) -> "Worker":
         """Wait until /readyz says yes."""
+        what = f"{self.name} is ready"
         try:
-            wait_until(self.is_ready, within_seconds=within_seconds, what=f"{self.name} is ready")
+            wait_until(self.is_ready, within_seconds=within_seconds, what=what, every_seconds=every_seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.last_words()}") from None
         return self

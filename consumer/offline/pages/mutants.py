@@ -11,6 +11,7 @@ from consumer.offline.pages.explanation import signed
 from consumer.offline.pages.quotes import MarkedText, around
 from consumer.text import count_of, printable, quoted
 from safe_core.diagnosis import Passage
+from safe_core.expectations import PLACES
 from safe_core.mutation import Alteration, Mutant
 
 _INDENT: Final = Text(" " * 4)
@@ -33,10 +34,16 @@ def _mutant(narrative: str, mutant: Mutant, layout: Layout) -> Iterator[Line]:
     yield _INDENT + Text(f"{mutant.alteration.kind}{outcome}")
     yield from layout.hanging(_FURTHER, signed(_quoted(narrative, mutant.alteration), layout))
     if mutant.suggestion is not None:
-        yield from layout.hanging(_FURTHER, f"this phrase would catch it: {quoted(mutant.suggestion)}")
-    elif mutant.survived:
+        # Of two lists, a short one may miss a term where a long one passes with one miss.
+        only = "" if len(mutant.lists) > 1 else f" in {PLACES[mutant.lists[0]][1]}"
+        yield from layout.hanging(_FURTHER, f"this phrase would catch it{only}: {quoted(mutant.suggestion)}")
+    elif mutant.one_miss_passes:
         yield from layout.hanging(
             _FURTHER, "no single added phrase would catch it: the lists are so long that a case passes with one miss"
+        )
+    elif mutant.survived:
+        yield from layout.hanging(
+            _FURTHER, "no phrase of its sentence would catch it: each is still in the altered text, or required already"
         )
 
 
