@@ -41,7 +41,7 @@ class Mutant(NamedTuple):
     """A perfect output that was altered in one place; it `survived` if it still passes.
 
     `suggestion` is a phrase that would catch it, None where it is caught or none would, and `lists` are the criteria to
-    whose lists it would have to be added. `one_miss_passes` says of a survivor that no added term at all would catch it.
+    whose lists it would have to be added. `one_miss_passes`: it survives, and no added term at all would catch it.
     """
 
     alteration: Alteration

@@ -423,7 +423,7 @@ def looked_up(text: str, terms: tuple[str, ...]) -> tuple[tuple[str, ...], tuple
     """Return the terms that stand in a text by the rule substring/1, and those that do not, each as often as listed."""
     read, wanted = text.lower().strip(), [term.lower().strip() for term in terms]
     lengths = set(map(len, wanted))
-    # Thousands of terms, each looked for in a million letters, would take seconds; all parts of many lengths, the memory.
+    # Thousands of terms, each looked for in a million letters, take seconds; all parts of many lengths take the memory.
     if len(wanted) > MANY_TERMS and len(lengths) * len(read) < MOST_PARTS:
         parts = {length: {read[at : at + length] for at in range(len(read) - length + 1)} for length in lengths}
         stands = [term in parts[len(term)] for term in wanted]
