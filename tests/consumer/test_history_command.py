@@ -174,6 +174,20 @@ def test_what_else_changed_when_a_case_stopped_passing_is_said(
     assert main(["history", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("Stopped passing, and in which run (1)") + 1] == f"  {said}"
+    assert ("Scored by other rules than the run before (1)" in lines) == (fingerprint != "sha256:1")
+
+
+def test_the_rules_that_changed_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, bound in enumerate((0.8, 0.8, 0.5), 1):
+        path = report(tmp_path / f"{number}.json", {"T1": "Pass"})
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["scorer"]["fingerprint"] = f"sha256:{bound}"
+        document["configuration"] = {"thresholds": {"CR": {"pass": bound}}}
+        path.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["history", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("Scored by other rules than the run before (1)")
+    assert lines[at + 1] == "  run 3  thresholds.CR.pass 0.8 -> 0.5"
 
 
 def test_the_same_test_id_of_another_batch_is_another_case_unless_it_asks_for_the_same(

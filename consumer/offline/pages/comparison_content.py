@@ -66,7 +66,7 @@ def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
         if side.fingerprint is None:
             yield Sentence(f"The {which} report has no fingerprint, so it is not certain that the rules are the same.")
     if base.fingerprint != new.fingerprint and None not in (base.fingerprint, new.fingerprint):
-        differ = _differing_settings(base.configuration, new.configuration)
+        differ = differing_settings(base.configuration, new.configuration)
         how = f" ({a_few(differ, _NAMED)})" if differ else ""
         yield Sentence(
             f"The fingerprints differ, so the two reports used different rules{how}: base {{}}, new {{}}.",
@@ -77,7 +77,8 @@ def _unequal_rules(base: Side, new: Side) -> Iterator[Sentence]:
         yield Sentence("Strict AH is {} in the base report and {} in the new one.".format(*map(_ON_OR_OFF.get, strict)))
 
 
-def _differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differing_settings(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Give the settings in which two configurations differ, as "thresholds.CR.pass 0.8 -> 0.5"."""
     before, after = dict(settings_of(base)), dict(settings_of(new))
     names = dict.fromkeys([*before, *after])  # in their order, each once
     told = (

@@ -1,6 +1,7 @@
 """What `safe history` prints: the runs, the matrix of cases, what changed, and the noise of groups."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -8,17 +9,19 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from consumer.files.json_text import json_text
 from consumer.offline.destinations import Format
 from consumer.offline.history import CaseHistory, Group, History, Run, TermHistory
+from consumer.offline.pages.comparison_content import differing_settings
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.markdown_parts import literal, mark, table
 from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent
 from consumer.offline.pages.report_content import Table, confidentiality
-from consumer.text import count_of, printable
+from consumer.text import count_of, named, printable
 from safe_core import LABELS, Label
 
 LEGEND: Final = "P Pass, R Review, F Fail, . no answer; * from another narrative, not compared"
 
 _LETTERS: Final[dict[Label, str]] = {"Pass": "P", "Review": "R", "Fail": "F"}
 _LISTED: Final = 20
+_SETTINGS, _LONGEST_SETTING = 3, 60
 _WIDTH: Final = 80
 _LONGEST_NAME: Final = 36
 _CUT: Final = "..."
@@ -60,16 +63,25 @@ class Change(NamedTuple):
 
 
 def changes(history: History) -> Iterator[Change]:
-    """Give what never passed, what flips, what got lost when, and the terms that are found least."""
+    """Give whose rules changed, what never passed, what flips, what got lost when, and which terms are found least."""
     never = [(case.test_id, "") for case in history.cases if case.never_passed]
     flips = [(case.test_id, count_of(case.flips, "change")) for case in history.cases if case.flips]
     lost = [(case.test_id, ", ".join(_losses(history, case))) for case in history.cases if case.losses]
     terms = sorted(history.terms, key=lambda term: (term.times_found / (term.asked or 1), -term.asked))
     missed = [(term.term, _found(term)) for term in terms if term.times_found < term.asked]
+    yield Change("Scored by other rules than the run before", [*_new_rules(history)])
     yield Change("Never passed", never)
     yield Change("Changed between Pass and another label", flips)
     yield Change("Stopped passing, and in which run", lost)
     yield Change("Missed required terms, least found first (+ found, - missed, . neither)", missed)
+
+
+def _new_rules(history: History) -> Iterator[tuple[str, str]]:
+    """Give the runs whose rules are not those of the run before, with the settings that differ."""
+    for number, (before, run) in enumerate(pairwise(history.runs), 2):
+        if before.side.fingerprint != run.side.fingerprint:
+            differ = differing_settings(before.side.configuration, run.side.configuration)
+            yield f"run {number}", named(differ, _SETTINGS, _LONGEST_SETTING)
 
 
 def _losses(history: History, case: CaseHistory) -> Iterator[str]:
