@@ -162,7 +162,7 @@ def _metrics(run: ScoredRun, layout: Layout, room: int | None) -> list[Text]:
         status, reason = _status(mean, bounds["review"], bounds["pass"], used if criterion == "AH" else 0)
         share, total = report["pass_rates"][criterion], report["total_cases"]
         if report["vacuous"][criterion] == total:
-            reason = "(nothing to check)"
+            reason = f"({content.NOTHING_TO_CHECK})"
         rate = rate_of(share, total) if _has_intervals(layout) else percent(share)
         cells = criterion, score(mean, bounds["review"], bounds["pass"]), layout.shown(rate)
         lead, below = Text.assemble((status, _STATUS_STYLES[status]), " "), Text(" " * (len(status) + 1))
@@ -269,7 +269,7 @@ def _criteria(case: CaseLine, explanation: Explanation | None, layout: Layout) -
         if judged.missed:
             line.append(Segment(f"  below {judged.missed}", LABEL_STYLES[judged.label]))
         elif getattr(case.row.vacuous, judged.criterion):
-            line.append(Segment("  nothing to check"))
+            line.append(Segment(f"  {content.NOTHING_TO_CHECK}"))
         yield line
         for each in terms:
             if each.criterion == judged.criterion:

@@ -23,7 +23,7 @@ from consumer.offline.pages.markdown_parts import literal
 from consumer.offline.pages.miss_wording import KIND_LABELS, NOTHING_LIKE_IT, ExplainedTerm, explained_terms, reason
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, text_of
-from consumer.offline.pages.report_content import MISMATCH, about_output, counted, score_of
+from consumer.offline.pages.report_content import MISMATCH, NOTHING_TO_CHECK, about_output, counted, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 from safe_core import Criterion
@@ -64,7 +64,8 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
     scores = "  ".join(
         f"{each.criterion} {score_of(each)}{f' below {each.missed}' if each.missed else ''}" for each in case.judged
     )
-    about = f" ({nothing})" if (nothing := about_output(case)) else ""
+    nothing = about_output(case) or (NOTHING_TO_CHECK if all(case.row.vacuous) else None)
+    about = f" ({nothing})" if nothing else ""
     label = (case.label.upper(), LABEL_STYLES[case.label])
     yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
     yield from _judged_by_people(explanation, layout)

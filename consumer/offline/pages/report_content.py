@@ -276,6 +276,9 @@ def shortfalls(case: CaseLine) -> list[str]:
     return [f"{each.criterion} {score_of(each)} below {each.missed}" for each in case.judged if each.missed]
 
 
+NOTHING_TO_CHECK: Final = "nothing to check"
+
+
 def about_output(case: CaseLine) -> str | None:
     """Say that nothing was there to be scored, or something that was not about the case, if so."""
     if not case.answered:
@@ -288,7 +291,7 @@ def about_output(case: CaseLine) -> str | None:
 def counted(case: CaseLine, criterion: Criterion) -> str:
     """Say how many terms a score is made of."""
     if getattr(case.row.vacuous, criterion):
-        return "nothing to check"
+        return NOTHING_TO_CHECK
     details, total = case.row.details, getattr(case.row.terms, criterion)
     if criterion == "AH":
         return f"{len(details.ah_violations)} of {total} forbidden used"
