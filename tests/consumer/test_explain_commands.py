@@ -122,7 +122,7 @@ def test_several_cases_are_explained_in_the_order_asked_for_and_events_too(capsy
 
 
 def test_a_case_with_nothing_to_check_says_so_where_it_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    write_batch(Path("cases"), "empty", a_case("V-1", signals=[]))
+    write_batch(Path("cases"), "empty", a_case("V-1", signals=[], forbidden=[], phrases=[]))
     write_report(Path("run.json"), answer("V-1"))
     assert main(["explain", "--test", "V-1", "-i", "run.json", "-t", "cases"]) == 0
     assert capsys.readouterr().out.startswith("V-1  PASS (nothing to check)  CR 1.00  AH 1.00  AC 1.00\n")

@@ -383,7 +383,7 @@ async def test_other_hosts_origins_sites_and_tokens_are_refused(review: Review, 
 
 async def test_a_case_with_nothing_to_check_says_so(outputs: Path, client: aiohttp.ClientSession) -> None:
     cases = outputs.parent / "cases"
-    write_batch(cases, "b1", a_case("T1", []))
+    write_batch(cases, "b1", a_case("T1", [], [], []))
     review = Review(DEFAULT_POLICY, TriageRequest(cases, "b1"), open_all([outputs]))
     async with served(review, by="ann") as address, client.get(f"{address}case/0") as response:
         assert "Nothing to decide on: there is nothing to check." in await response.text()
