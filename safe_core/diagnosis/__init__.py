@@ -140,11 +140,7 @@ def _miss(
     unsaid, lacking, apart = _unsaid(evidence, items, is_contradicted=judgement.verdict == "output")
     finding = judgement.rewording or finding
     term, passage = evidence.term, finding.passage
-    found = passage and next(
-        text.text[passage.start : passage.end]
-        for text in texts
-        if (text.field, text.element) == (passage.field, passage.element)
-    )
+    found = "" if passage is None else _text_at(passage, texts)
     return Miss(
         criterion=criterion,
         term=term.text,
@@ -161,7 +157,20 @@ def _miss(
         in_other_words=judgement.rewording is not None,
         apart_words=apart,
         unsaid_words=unsaid,
+        is_swapped=judgement.is_swapped,
+        has_other_forms=found != "" and _has_other_forms(term, found),
     )
+
+
+def _text_at(passage: Passage, texts: list[Element]) -> str:
+    [element] = [each for each in texts if (each.field, each.element) == (passage.field, passage.element)]
+    return element.text[passage.start : passage.end]
+
+
+def _has_other_forms(term: Term, found: str) -> bool:
+    """Tell whether a passage lacks a word that tells something as the term has it: "2 pm" is "14:00"."""
+    text = normalise(found)
+    return any(normalise(term.text[item.start : item.end]) not in text for item in term.essential)
 
 
 def _absent_words(term: Term, finding: Finding) -> tuple[AbsentWord, ...]:

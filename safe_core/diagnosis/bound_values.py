@@ -31,6 +31,30 @@ def otherwise_bound(match: Match) -> tuple[Item, ...]:
     return tuple(item for item in term if item.key in differing)
 
 
+def handed_over(match: Match) -> tuple[Item, ...]:
+    """Give the values of a term whose words have another one in their own clauses: "lactate 6.8, potassium 4.2".
+
+    The passage alone would be "6.8, potassium".
+    """
+    expected, scales = _expected(match.term)
+    if not scales or len(match.window) == len(match.items):
+        return ()
+    found = _bound(_whole_clauses(match), scales)
+    differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
+    return tuple(item for item in match.term.items if item.key in differing)
+
+
+def _whole_clauses(match: Match) -> list[Item]:
+    """Give the clauses in which a passage stands."""
+    whole: list[Item] = []
+    start = 0
+    for clause in clauses(match.items):
+        if start <= match.last and match.first < start + len(clause):
+            whole += clause
+        start += len(clause)
+    return whole
+
+
 def otherwise_told(match: Match) -> tuple[Item, ...]:
     """Give the words of a term whose opposite is told of the rest: the "kept" of "statin kept, aspirin stopped"."""
     keys = {item.key for item in match.items if item.role == "content"}

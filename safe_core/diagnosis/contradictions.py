@@ -34,6 +34,7 @@ _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 _REQUESTS: Final = frozenset(map(stem, word_set("ask request arrange book order")))  # what was not may still be
 _LITTLE: Final = WEAK_WORDS.keys() - _REQUESTS  # they say of a thing only that there is one
+_KNOWN: Final = frozenset((stem("known"),))
 _NO_ADVERBS: Final = word_set("family belly anomaly supply reply jelly assembly")
 
 
@@ -105,7 +106,7 @@ class Contradictions:
         if mine and its and operator.lt(*mine.in_common(its)):
             return True  # "no tablets before the test" is "tablets only after the test"
         is_in_both = found.item.key in self._narrative.holding and told.item.key in self.said.holding
-        if is_in_both and common < _MUCH:
+        if is_in_both and common < _MUCH and not self._are_exchanged(found, told):
             return True
         around = found.around()
         keys = (found.item.key, f"number {found.item.value.amount}") if found.item.value else (found.item.key,)
@@ -117,6 +118,16 @@ class Contradictions:
         said = {told.item.key, *(item.key for item in found.sentence.items)}
         others = (at for at in self._rivals(self._values_told, found) if at.item.key not in said)
         return _most_shared(around, others) > common
+
+    def _are_exchanged(self, found: At, told: At) -> bool:
+        """Tell whether two values have taken each other's places: "lactate 4.2, potassium 6.8" the other way round."""
+        of_found = [at.around() for at in self._places(self._narrative, found.item.key)]
+        of_told = [at.around() for at in self._places(self.said, told.item.key)]
+        if any(shared(found.around(), around) for around in of_found):
+            return False
+        if any(shared(told.around(), around) for around in of_told):
+            return False
+        return any(shared(one, other) for one in of_found for other in of_told)
 
     def _turned(self, told: At, clause: Sequence[At]) -> At | None:
         """Find where the output claims what the narrative denies, or denies what it claims."""
@@ -343,8 +354,8 @@ def _is_within(found: At, clause: Sequence[At]) -> bool:
 
 
 def _is_denied_outright(at: At) -> bool:
-    """Tell whether there is nothing of a kind, whatever its place, time or degree: "denies breathlessness"."""
-    return at.item.role == "content" and not at.company() - _LITTLE
+    """Tell whether there is nothing of a kind, whatever its place, time or degree: "no known allergies"."""
+    return at.item.role == "content" and not at.company() - _LITTLE - _KNOWN
 
 
 def _says_little(item: Item) -> bool:

@@ -62,6 +62,8 @@ class Miss:
     in_other_words: bool = False  # the passage says all of the term, but only where both are read plainly
     unsaid_words: tuple[str, ...] = ()  # of the term, all that is not said with the rest of it
     apart_words: tuple[str, ...] = ()  # of the term, that the criterion's fields have, but not with the rest of it
+    is_swapped: bool = False  # contradicted by the words that the output has, which it says of something else
+    has_other_forms: bool = False  # the passage lacks a telling word of the term as it is written
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
+from safe_core.diagnosis.bound_values import handed_over, otherwise_bound, otherwise_told
 from safe_core.diagnosis.comparison import (
     CLAIMING,
     MOST_TRIED,
@@ -90,7 +90,9 @@ def rearranged(evidence: Evidence) -> Finding | None:
 
 
 def _tells_more(match: Match) -> bool:
-    return tells_two_things(match) or tells_otherwise(match) or bool(otherwise_bound(match) or otherwise_told(match))
+    if tells_two_things(match) or tells_otherwise(match):
+        return True
+    return bool(otherwise_bound(match) or otherwise_told(match) or handed_over(match))
 
 
 def value(evidence: Evidence) -> Finding | None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
-from safe_core.diagnosis.bound_values import otherwise_bound, otherwise_told
+from safe_core.diagnosis.bound_values import handed_over, otherwise_bound, otherwise_told
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
@@ -15,8 +15,9 @@ from safe_core.diagnosis.contradictions import Contradiction, Contradictions
 from safe_core.diagnosis.diagnosis_types import InNarrative, Kind, Passage, Verdict
 from safe_core.diagnosis.foreign_words import foreign_words
 from safe_core.diagnosis.miss_kind_rules import Evidence, Finding, decide
-from safe_core.diagnosis.passages import Match, Term, nearest
+from safe_core.diagnosis.passages import Match, Term, nearest, term_of
 from safe_core.diagnosis.plain_reading import plain_term, plainly
+from safe_core.diagnosis.same_words import is_same_word
 from safe_core.diagnosis.sentence_index import ROOT, Sentences
 from safe_core.diagnosis.synonym_passages import is_exact, is_paraphrased
 from safe_core.diagnosis.tokens import Item
@@ -44,11 +45,15 @@ _MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any ca
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a miss, and what contradicts the term or says it in other words where something does."""
+    """The verdict on a miss, and what contradicts the term or says it in other words where something does.
+
+    It `is_swapped` if what contradicts it has the words of the term, but of something else.
+    """
 
     verdict: Verdict
     contradicting: Finding | None = None
     rewording: Finding | None = None
+    is_swapped: bool = False
 
 
 class Judge:
@@ -162,8 +167,12 @@ class Judge:
                 return found
             is_read = contradictions.said is evidence.read
             matches = evidence.matches if is_read else nearest(evidence.term, contradictions.said, MOST_TRIED)
-            if swapped := self._swapped(matches):
-                return Judgement("output", Finding(swapped.passage, _bound_or_told_otherwise(swapped)))
+            term = _as_told(evidence.term, told)
+            whole = matches if term is evidence.term else nearest(term, contradictions.said, MOST_TRIED)
+            if swapped := self._swapped(whole):
+                crossed = _in_other_company(swapped)
+                own = (item for item in evidence.term.items if any(_is_told_as(item, other) for other in crossed))
+                return Judgement("output", Finding(swapped.passage, tuple(own)), is_swapped=True)
             if match := changed_certainty(told, matches, self._narrative):
                 certainties = tuple(item for item in evidence.term.items if item.role == "certainty")
                 return Judgement("output", Finding(match.passage, certainties or evidence.term.essential))
@@ -176,19 +185,19 @@ class Judge:
 
         A value that the narrative has from another source is for a person.
         """
-        own = {item.key: item for item in reversed(term.items)}
         for each in found:
             is_kept = not _is_rule(term.items) or _is_rule(each.instead.sentence.items)
-            if is_kept and (item := own.get(each.told.item.key)):
+            if is_kept and (item := next((item for item in term.items if _is_told_as(item, each.told.item)), None)):
                 instead = each.instead.spot
-                is_other = instead.item.key != item.key
+                is_denied = item.value is None and is_same_word(instead.item.folded, item.folded)  # in another form
+                is_other = instead.item.key != item.key and not is_denied
                 contradicting = Finding(instead.passage, (item,), instead if is_other else None)
                 yield Judgement("look") if self._is_disputed(each) else Judgement("output", contradicting)
 
     def _swapped(self, matches: Sequence[Match]) -> Match | None:
         """Find the passage that has all of a term, with its values at other words, if no place has them at these."""
         whole = [match for match in matches[:MOST_TRIED] if {item.key for item in match.absent} <= WEAK_WORDS.keys()]
-        if not whole or not all(map(_bound_or_told_otherwise, whole)) or self._narrative is None:
+        if self._narrative is None or not whole or not all(map(_in_other_company, whole)):
             return None
         told = nearest(whole[0].term, self._narrative, MOST_TRIED)
         return None if any(map(_bound_or_told_otherwise, told)) else whole[0]
@@ -203,6 +212,26 @@ class Judge:
             return False
         foreign = len(foreign_words(match, self._narrative))
         return foreign > 0 and lost <= _MOST_REPLACED * foreign
+
+
+def _is_told_as(item: Item, told: Item) -> bool:
+    """Tell whether a term asks for an item of the narrative, where its number may have a unit as well."""
+    mine, its = item.value, told.value
+    if item.key == told.key or mine is None or its is None:
+        return item.key == told.key
+    return mine.type == "number" and mine.amount == "" and its.amount == mine.canonical
+
+
+def _as_told(term: Term, told: Sequence[At]) -> Term:
+    """Give a term that stands in one sentence of the narrative with the units that its numbers have there."""
+    sentence, words = told[0].sentence, {at.item.key for at in told}
+    if words <= {item.key for item in term.items} or any(at.sentence is not sentence for at in told):
+        return term
+    return term_of(sentence.element.text[told[0].item.start : told[-1].item.end])
+
+
+def _in_other_company(match: Match) -> tuple[Item, ...]:
+    return _bound_or_told_otherwise(match) or handed_over(match)
 
 
 def _bound_or_told_otherwise(match: Match) -> tuple[Item, ...]:

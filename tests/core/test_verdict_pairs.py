@@ -513,6 +513,41 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "Dose was increased to 20 mg.": [
         ("Dose was increased to 20 mg", ("dose reduced to 20 mg",), "output"),
     ],
+    # values that have changed places, in one sentence and in two
+    "Lactate 4.2. Potassium 6.8.": [
+        ("potassium 6.8", ("Lactate 6.8, potassium 4.2.",), "output"),
+        ("potassium 6.8", ("Potassium 4.2. Lactate 6.8.",), "output"),
+        ("lactate 4.2", ("Potassium 6.8, the lactate was 4.2.",), "term"),
+        ("lactate 4.2", ("Potassium 6.8.",), "prompt"),
+    ],
+    "Lactate was 4.2 mmol/L and potassium was 6.8 mmol/L.": [
+        ("potassium was 6.8", ("Lactate was 6.8 mmol/L and potassium was 4.2 mmol/L.",), "output"),
+    ],
+    "Morphine 10 mg and ketamine 20 mg.": [
+        ("ketamine 20 mg", ("Morphine 20 mg and ketamine 10 mg.",), "output"),
+        ("ketamine 20 mg", ("Ketamine, 20 mg, with morphine 10 mg.",), "term"),
+    ],
+    "The GP gave amoxicillin on Monday. On Wednesday the rash appeared.": [
+        ("rash appeared on Wednesday", ("Rash appeared on Monday. Amoxicillin was given on Wednesday.",), "output"),
+        ("rash appeared on Wednesday", ("Amoxicillin on Monday, the rash on Wednesday.",), "term/look/prompt"),
+    ],
+    "Glucose was 2.3 mmol/L at 22:15 and 7.8 mmol/L at 22:45.": [
+        ("glucose was 2.3", ("glucose 7.8 mmol/L at 22:45",), "prompt/term"),
+    ],
+    # numbers without the unit that the narrative has
+    "Potassium 6.8 mmol/L. Weight 72 kg. Temperature 39.4 °C at noon, 38.1 °C at night.": [
+        ("potassium 6.8", ("Potassium 3.9 mmol/L.",), "output"),
+        ("potassium 6.8", ("Potassium was normal.",), "prompt"),
+        ("weight 72", ("Weight 27 kg.",), "output"),
+        ("temperature 39.4", ("temperature 36.4 °C at noon",), "output"),
+        ("temperature 39.4", ("temperature 38.1 °C at night",), "prompt/term"),
+    ],
+    # nothing known of a kind is nothing of it
+    "He is allergic to penicillin.": [
+        ("allergic to penicillin", ("No known allergies.",), "output"),
+        ("allergic to penicillin", ("No known allergies to latex.",), "prompt"),
+        ("allergic to penicillin", ("Allergies were not asked about.",), "prompt/look"),
+    ],
 }
 """A narrative → terms, the signals of an output, and the verdicts that are right, perhaps one of several."""
 

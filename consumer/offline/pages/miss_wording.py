@@ -39,6 +39,10 @@ _CONTRADICTIONS: Final = frozenset[Kind](("value", "polarity"))
 _NOT_WHOLE: Final = frozenset[Kind](("part", "other_field", "absent"))
 """The kinds that say that something is missing; a verdict compares words in any form, and may find all of it."""
 _IN_ANOTHER_FORM: Final = "All of it is there in another form, or in several places: shorten the term or split it."
+_IN_OTHER_FORMS: Final = (
+    "All of it is there, some in another form: use words that every correct output has, "
+    "but do not leave out a denial, a number or a name."
+)
 _IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whether it means the same."
 _SAID_OTHERWISE: Final = "in other words"
 """In the place of the kind, which compares the words as they are written."""
@@ -115,6 +119,8 @@ def _reason_of_wording(miss: Miss, verdict: Literal["term", "look"]) -> str:
         return _IN_ANOTHER_FORM
     if verdict == "look" and miss.kind not in _CONTRADICTIONS:
         return _IN_OTHER_WORDS
+    if miss.kind == "connectives" and miss.has_other_forms:
+        return _IN_OTHER_FORMS
     return KIND_ADVICE[miss.kind]
 
 
@@ -151,6 +157,8 @@ def _lacking(miss: Miss) -> str:
 
 def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:
     if miss.instead is None:
+        if miss.is_swapped:
+            return f"The output says {_listed(miss.missing_words)} of something else than the narrative does."
         return "The output and the narrative disagree: one denies what the other says, or is more sure of it."
     place = quotes.element_name(miss.instead)
     said = f'"{quotes.text_of(quoted.output, miss.instead)}"' if quoted else f"something else in {place}"
