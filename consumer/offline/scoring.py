@@ -298,7 +298,9 @@ class Scoring:
         """Say what is of interest only where all test cases of some batches are looked at."""
         if not self._selection.others:  # each of which may be judged by other overrides
             yield from self._remarks_on_overrides()
-        if not self._standing:
+        if not self._standing and self._failed:
+            yield f"no selected test case has an output: {count_of(len(self._failed), 'generation')} failed"
+        elif not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
         elif missing := len(self._selection.cases) - len(self._standing):
             yield without_output(missing, len(self._selection.cases))

@@ -38,6 +38,14 @@ def test_a_failed_generation_is_a_missing_output_named_with_its_error(capsys: py
     assert "safe: A-2: its generation failed, so it has no output: rate limit\\u001b[31m reached\n" in printed.err
 
 
+def test_where_all_generations_failed_the_file_is_not_doubted(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "A-1", "error": "timeout"}, {"test_id": "A-2", "error": "timeout"})
+    score()
+    told = capsys.readouterr().err
+    assert "safe: no selected test case has an output: 2 generations failed\n" in told
+    assert "right file" not in told
+
+
 def test_a_failed_generation_beside_an_answer_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     run({"test_id": "A-1"}, {"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "engine_output": None})
     score()
