@@ -91,6 +91,15 @@ def test_every_page_names_doubtful_hits(capsys: pytest.CaptureFixture[str]) -> N
     assert "The text denies it; neither the term nor the narrative does." in printed
 
 
+def test_of_a_case_without_a_narrative_nothing_is_said_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    untold = case("A", ["signs of sepsis"], [], patient_payload=None)
+    Path("cases/b.json").write_text(json.dumps({"test_cases": [untold]}))
+    explain("--all")
+    printed = capsys.readouterr().out
+    assert "The text denies it; the term does not." in printed
+    assert "narrative" not in printed
+
+
 def test_verify_recomputes_doubtful_hits_and_mismatches(capsys: pytest.CaptureFixture[str]) -> None:
     score("-f", "json", "-o", "report.json")
     verify = ["verify", "report.json", "-i", "run.json", "-t", "cases"]

@@ -209,6 +209,7 @@ DOUBTS: Final[Mapping[DoubtfulKind, str]] = {
     "negated": "The text denies it; neither the term nor the narrative does.",
     "other_value": "The value beside it is not the one in the narrative.",
 }
+_DENIED_UNTOLD: Final = "The text denies it; the term does not."
 USED, FOUND = "Forbidden terms that were used", "Required terms that were found"
 _HEADINGS: Final[Mapping[Verdict, str]] = {
     "term": "Missed: change the term (term)",
@@ -239,7 +240,8 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *
     ]
     used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
-    doubted = Group(DOUBTFUL, [_doubted(each, quoted) for each in doubtful])
+    is_told = explanation.narrative is not None
+    doubted = Group(DOUBTFUL, [_doubted(each, quoted, is_told=is_told) for each in doubtful])
     listed = (*groups, doubted, Group(USED, used), Group(FOUND, found))
     return [with_decisions(group, explanation.decisions, shows_text=shows_text) for group in listed if group.terms]
 
@@ -253,13 +255,13 @@ def with_decisions(group: Group, decisions: CaseDecisions, *, shows_text: bool) 
     return group._replace(terms=terms)
 
 
-def _doubted(hit: DoubtfulHit, quoted: Explanation | None) -> ExplainedTerm:
+def _doubted(hit: DoubtfulHit, quoted: Explanation | None, *, is_told: bool) -> ExplainedTerm:
     context = () if quoted is None else quotes.around(quotes.element_of(quoted.output, hit.passage), hit.passage)
     return ExplainedTerm(
         hit.criterion,
         hit.term,
         place=quotes.place_of(hit.passage),
-        advice=DOUBTS[hit.kind],
+        advice=_DENIED_UNTOLD if hit.kind == "negated" and not is_told else DOUBTS[hit.kind],
         found=context,
         is_doubtful=True,
     )
