@@ -19,7 +19,7 @@ from consumer.files.outputs import holds_outputs
 from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
-from safe_core import REPORT_TYPE, Label, id_problem
+from safe_core import REPORT_TYPE, Criterion, Label, id_problem
 
 _WRITES_ONE: Final = "safe score --output report.json writes a report"
 
@@ -101,6 +101,11 @@ class _Forbidden(Struct, frozen=True):
     AH: _Count | None = None
 
 
+class _Doubtful(Struct, frozen=True):
+    criterion: Criterion
+    term: str
+
+
 class StoredResult(Struct, frozen=True):
     """A case as a report judged it; None is what the report does not say, or does not know."""
 
@@ -111,9 +116,15 @@ class StoredResult(Struct, frozen=True):
     terms: _Forbidden | None = None
     batch_id: str | None = None
     input_matches: bool | None = None
+    doubtful: tuple[_Doubtful, ...] = ()
 
     def __post_init__(self) -> None:
         _check_ids(test_id=self.test_id, batch_id=self.batch_id)
+
+    def doubts(self, criterion: Criterion, terms: Sequence[str]) -> tuple[str, ...]:
+        """Give those of some terms that were found in doubt."""
+        doubted = {each.term for each in self.doubtful if each.criterion == criterion}
+        return tuple(term for term in terms if term in doubted)
 
     @property
     def forbidden(self) -> int | None:

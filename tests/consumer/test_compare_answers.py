@@ -17,7 +17,7 @@ from consumer.errors import ConfigurationError
 from consumer.offline.compare import Comparison, compare
 from consumer.offline.gate import ComparisonGate
 from consumer.offline.pages.comparison import comparison_html, comparison_markdown, console_lines
-from consumer.offline.pages.comparison_content import headline
+from consumer.offline.pages.comparison_content import headline, terms_of
 from consumer.text import natural_order
 from tests.consumer.test_compare import ALL, case, nasty, report
 from tests.consumer.test_html_page import OURS, Page
@@ -254,6 +254,23 @@ def test_the_mean_drop_is_that_of_the_judged_cases_and_positive_is_worse() -> No
     assert drop == 1 - 2 / 3
     assert compare(answered(new), answered(base)).mean_drop == -drop
     assert compare(answered(base), answered(base)).mean_drop == 0
+
+
+def test_terms_that_were_found_in_doubt_are_named() -> None:
+    base, new = answered([case("T-1", *ALL)]), answered([case("T-1", *HALF)])
+    change, *_ = compare(base, new).fell[0].terms
+    found, (missed, *_) = change.criterion, change.lost
+    base["results"][0]["doubtful"] = [
+        {"criterion": found, "term": missed, "kind": "negated"},
+        {"criterion": found, "term": "another", "kind": "negated"},
+    ]
+    told = dict(terms_of(compare(base, new).fell[0]))
+    assert missed in told[f"{found} newly missed"]
+    assert told[f"{found} doubtful in base"] == (missed,)
+    back = dict(terms_of(compare(new, base).rose[0]))
+    assert missed in back[f"{found} newly found"]
+    assert back[f"{found} doubtful in new"] == (missed,)
+    assert f"{found} doubtful in base" not in back
 
 
 # --- the exit ---------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def _lines(comparison: Comparison, case: Change | NotJudged) -> Iterator[str]:
         return
     yield ", ".join([f"  {content.labels(case, '->')}  {name}", *content.scores(case, "->")])
     for what, terms in content.terms_of(case):
-        yield from (f"    {what:17}  {quoted(term)}" for term in terms)
+        yield from (f"    {what:19}  {quoted(term)}" for term in terms)
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------

@@ -163,9 +163,16 @@ def term_totals(comparison: Comparison) -> str:
 
 
 def terms_of(case: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what happened to terms of a case, as "CR newly missed", and the terms."""
+    """Yield what happened to terms of a case, as "CR newly missed", and the terms; then which were found in doubt."""
     for criterion, lost, won in case.terms:
-        changes = ((_LOST[criterion], lost), (_WON[criterion], won))
+        # Of forbidden terms, those that are newly used are the ones that were found.
+        in_base, in_new = (won, lost) if criterion == "AH" else (lost, won)
+        changes = (
+            (_LOST[criterion], lost),
+            (_WON[criterion], won),
+            ("doubtful in base", case.before.doubts(criterion, in_base)),
+            ("doubtful in new", case.after.doubts(criterion, in_new)),
+        )
         yield from ((f"{criterion} {what}", terms) for what, terms in changes if terms)
 
 
