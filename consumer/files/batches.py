@@ -98,6 +98,8 @@ def read_document(path: Path) -> tuple[bytes, object]:
         raise InvalidBatch(f"cannot be read ({error.strerror})") from error
     if whole is None:
         raise InvalidBatch("changed while it was read" if path.exists() else "is not there any more")
+    if not whole[0].strip():
+        raise InvalidBatch("is empty")
     document = parse_document(whole[0])
     if isinstance(document, dict) and "test_cases" not in document and holds_outputs(document):
         raise InvalidBatch("holds outputs, not test cases")

@@ -178,6 +178,8 @@ def holds_outputs(document: object) -> bool:
 def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -> Iterator[Entry]:
     raw = file.read()
     note(raw)
+    if not raw.strip():
+        raise unusable(path, "is empty; check that the step that writes it has succeeded")
     document = _parsed(raw, path, "the file")
     results = document.get("raw_results")
     if not isinstance(results, list):

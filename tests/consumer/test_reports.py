@@ -111,7 +111,7 @@ def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
 GOOD = {"test_id": "A-1", "engine_output": ANSWER}
 UNUSABLE = [
     ("no JSON", "run.json", "{", "the file cannot be read: not valid JSON at line 1, column 2"),
-    ("an empty file", "run.json", "", "the file cannot be read: not valid JSON"),
+    ("an empty file", "run.json", "", "is empty; check that the step that writes it has succeeded"),
     ("not an object", "run.json", "[]", "the file is not a JSON object"),
     (
         "some other JSON",

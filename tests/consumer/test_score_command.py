@@ -113,6 +113,8 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("no folder of test cases", ["score", "-c", "K07", "-b", "*", "-i", "mixed.json"], {}, "no folder of test cases"),
     ("a missing file", safe_score(outputs="nowhere.json"), {}, "nowhere.json: cannot be read (No such file"),
     ("a missing folder", [*safe_score()[:-1], "nowhere"], {}, "nowhere: cannot be read (No such file"),
+    ("an empty file of outputs", safe_score(outputs="void.json"), {}, "void.json: is empty; check that the step that"),
+    ("an empty batch file", [*safe_score()[:-1], "hollow"], {}, "hollow/b.json: is empty"),
     ("a file for a folder", [*safe_score()[:-1], "mixed.json"], {}, "mixed.json: is a file, not a folder of batch"),
     ("a folder of outputs", [*safe_score()[:-1], "runs"], {}, "runs/run.json: holds outputs, not test cases"),
     ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),
@@ -168,6 +170,9 @@ def wrong(here: Path) -> None:
     spoil("key.json", '{"treshold": {}}')
     write_report(here / "empty.json")
     (here / "nothing").mkdir()
+    spoil("void.json", " \n")
+    (here / "hollow").mkdir()
+    spoil("hollow/b.json", "")
     (here / "runs").mkdir()
     write_report(here / "runs" / "run.json", answer("A-1"))
     write_report(here / "twice.json", answer("A-1"), answer("A-1"))
