@@ -1,6 +1,6 @@
 """Which value belongs to which word: "pain on the left, numbness on the right" is not the other way round."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise, product
 
@@ -37,11 +37,35 @@ def handed_over(match: Match) -> tuple[Item, ...]:
     The passage alone would be "6.8, potassium".
     """
     expected, scales = _expected(match.term)
-    if not scales or len(match.window) == len(match.items):
+    if not scales or len(match.window) == len(match.items) or _begins_with_value(match.items):
         return ()
     found = _bound(_whole_clauses(match), scales)
     differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
     return tuple(item for item in match.term.items if item.key in differing)
+
+
+def has_receiver(match: Match, narrative: Iterable[Sequence[Item]]) -> bool:
+    """Tell whether a value of a term that was handed over now belongs to a word that has another one in a narrative.
+
+    Without one, as in "on admission 72 kg, at discharge weight 68 kg", it only stands in another order.
+    """
+    expected, scales = _expected(match.term)
+    own = set[str]().union(*expected.values())
+    told: Bound = {}
+    for items in narrative:
+        for bond, keys in _bound(items, scales).items():
+            told.setdefault(bond, set()).update(keys)
+    found = _bound(_whole_clauses(match), scales)
+    return any(
+        bond not in expected and not keys.isdisjoint(own) and bond in told and told[bond].isdisjoint(keys)
+        for bond, keys in found.items()
+    )
+
+
+def _begins_with_value(items: Sequence[Item]) -> bool:
+    """Tell whether values stand before what they belong to: "14:00: morphine, 15:00: ketamine"."""
+    first = next((at for at, item in enumerate(items) if item.role in {"content", "value"}), 0)
+    return items[first].value is not None and first + 1 < len(items) and items[first + 1].pause
 
 
 def _whole_clauses(match: Match) -> list[Item]:

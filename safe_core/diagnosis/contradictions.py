@@ -34,7 +34,6 @@ _MUCH: Final = 6  # three words of the same clause
 _MOST_TOLD: Final = 64  # words of a term that are looked for
 _REQUESTS: Final = frozenset(map(stem, word_set("ask request arrange book order")))  # what was not may still be
 _LITTLE: Final = WEAK_WORDS.keys() - _REQUESTS  # they say of a thing only that there is one
-_KNOWN: Final = frozenset((stem("known"),))
 _NO_ADVERBS: Final = word_set("family belly anomaly supply reply jelly assembly")
 
 
@@ -120,14 +119,17 @@ class Contradictions:
         return _most_shared(around, others) > common
 
     def _are_exchanged(self, found: At, told: At) -> bool:
-        """Tell whether two values have taken each other's places: "lactate 4.2, potassium 6.8" the other way round."""
-        of_found = [at.around() for at in self._places(self._narrative, found.item.key)]
-        of_told = [at.around() for at in self._places(self.said, told.item.key)]
-        if any(shared(found.around(), around) for around in of_found):
+        """Tell whether two values have taken each other's places: "lactate 4.2, potassium 6.8" the other way round.
+
+        Their clauses tell nothing else than those of the narrative: a fall at 03:00 may be reviewed at 05:00.
+        """
+        of_found, of_told = self._places(self._narrative, found.item.key), self._places(self.said, told.item.key)
+        if any(shared(found.around(), at.around()) for at in of_found):
             return False
-        if any(shared(told.around(), around) for around in of_told):
+        if not _tells_no_more(found, told) or any(shared(told.around(), at.around()) for at in of_told):
             return False
-        return any(shared(one, other) for one in of_found for other in of_told)
+        pairs = ((mine, its) for mine in of_told for its in of_found)
+        return any(shared(mine.around(), its.around()) and _tells_no_more(mine, its) for mine, its in pairs)
 
     def _turned(self, told: At, clause: Sequence[At]) -> At | None:
         """Find where the output claims what the narrative denies, or denies what it claims."""
@@ -271,6 +273,11 @@ def _has_changed(found: At, told: At) -> bool:
     return any(not company.isdisjoint(opposites_of(key)) for key in told.company())
 
 
+def _tells_no_more(said: At, told: At) -> bool:
+    """Tell whether the clause of a value has no word of content that the clause of another one lacks."""
+    return said.company() - _LITTLE <= told.company()
+
+
 def _is_nearer(found: At, told: At, others: Sequence[At]) -> bool:
     """Tell whether a clause of the output is about what a clause of the narrative tells, and not about other ones."""
     its = found.clause()
@@ -354,8 +361,8 @@ def _is_within(found: At, clause: Sequence[At]) -> bool:
 
 
 def _is_denied_outright(at: At) -> bool:
-    """Tell whether there is nothing of a kind, whatever its place, time or degree: "no known allergies"."""
-    return at.item.role == "content" and not at.company() - _LITTLE - _KNOWN
+    """Tell whether there is nothing of a kind, whatever its place, time or degree: "denies breathlessness"."""
+    return at.item.role == "content" and not at.company() - _LITTLE
 
 
 def _says_little(item: Item) -> bool:

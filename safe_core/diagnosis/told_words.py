@@ -88,6 +88,10 @@ class At(NamedTuple):
         near = (*self._outwards(-1), *self._outwards(1))
         return [item for item, counts in near if counts == _SAME_CLAUSE]
 
+    def whole_clause(self) -> list[Item]:
+        """Give all items of the clause but this one, no further away than _NEAR."""
+        return [*self._clause(-1), *self._clause(1)]
+
     def clause(self) -> Around:
         """Give the words of the clause alone; "164 on …" is the creatinine of "88 in June and 164 on …", too."""
         near = (*self._outwards(-1, _PARTING_CLAUSES), *self._outwards(1, _PARTING_CLAUSES))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from safe_core.diagnosis.accounts import are_two_accounts, has_other_account
-from safe_core.diagnosis.bound_values import handed_over, otherwise_bound, otherwise_told
+from safe_core.diagnosis.bound_values import handed_over, has_receiver, otherwise_bound, otherwise_told
 from safe_core.diagnosis.certainty_changes import changed_certainty
 from safe_core.diagnosis.changed_meaning import may_mean_otherwise
 from safe_core.diagnosis.comparison import MOST_TRIED
@@ -24,6 +24,7 @@ from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.told_words import At, told_words
 from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
 from safe_core.diagnosis.wordings import Wording, wording
+from safe_core.diagnosis.words import word_set
 
 BY_KIND: Final[Mapping[Kind, Verdict]] = {
     "form": "term",
@@ -39,6 +40,9 @@ BY_KIND: Final[Mapping[Kind, Verdict]] = {
 """The verdict on a miss of each kind where neither the narrative nor another field decides."""
 _SAYS_IT: Final = frozenset(kind for kind, verdict in BY_KIND.items() if verdict == "term")
 _RULES: Final = frozenset(("should", "ought"))
+_PLAIN_WORDS: Final = word_set("a an the of at in on and with is are was were had has")
+_RANGES: Final = frozenset(("and", "to", "or"))
+_ABOUT_SIGNS: Final = ("<", ">", "~", "≈", "≤", "≥", "±")
 _DIGIT: Final = re.compile(r"\d")
 _MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any case
 
@@ -187,17 +191,39 @@ class Judge:
         """
         for each in found:
             is_kept = not _is_rule(term.items) or _is_rule(each.instead.sentence.items)
-            if is_kept and (item := next((item for item in term.items if _is_told_as(item, each.told.item)), None)):
+            item = next((item for item in term.items if _is_told_as(item, each.told.item)), None)
+            if is_kept and item and (item.key == each.told.item.key or self._stands_for(each.instead, each.told)):
                 instead = each.instead.spot
                 is_denied = item.value is None and is_same_word(instead.item.folded, item.folded)  # in another form
                 is_other = instead.item.key != item.key and not is_denied
                 contradicting = Finding(instead.passage, (item,), instead if is_other else None)
                 yield Judgement("look") if self._is_disputed(each) else Judgement("output", contradicting)
 
+    def _stands_for(self, found: At, told: At) -> bool:
+        """Tell whether a number is given as the narrative gives its own: no limit, change, sum, estimate or other unit.
+
+        The narrative has it nowhere.
+        """
+        if self._narrative is None or found.item.key in self._narrative.holding:
+            return False
+        before = found.sentence.items[: found.at]
+        if len(before) > 1 and before[-1].folded in _RANGES and before[-2].value:
+            return False
+        known = {item.key for item in told.sentence.items}
+        if found.company().isdisjoint(told.company()) or any(
+            item.key not in known and item.folded not in _PLAIN_WORDS for item in found.whole_clause()
+        ):
+            return False
+        text = found.sentence.element.text[: found.item.start].rstrip()
+        return not text.endswith(_ABOUT_SIGNS) and _unit_as_written(found) == _unit_as_written(told)
+
     def _swapped(self, matches: Sequence[Match]) -> Match | None:
         """Find the passage that has all of a term, with its values at other words, if no place has them at these."""
         whole = [match for match in matches[:MOST_TRIED] if {item.key for item in match.absent} <= WEAK_WORDS.keys()]
         if self._narrative is None or not whole or not all(map(_in_other_company, whole)):
+            return None
+        narrative = (sentence.items for sentence in self._narrative.sentences)
+        if not _bound_or_told_otherwise(whole[0]) and not has_receiver(whole[0], narrative):
             return None
         told = nearest(whole[0].term, self._narrative, MOST_TRIED)
         return None if any(map(_bound_or_told_otherwise, told)) else whole[0]
@@ -220,6 +246,11 @@ def _is_told_as(item: Item, told: Item) -> bool:
     if item.key == told.key or mine is None or its is None:
         return item.key == told.key
     return mine.type == "number" and mine.amount == "" and its.amount == mine.canonical
+
+
+def _unit_as_written(at: At) -> str:
+    written = at.sentence.element.text[at.item.start : at.item.end].casefold()
+    return "".join(character for character in written if character.isalpha() or character in "%/°")
 
 
 def _as_told(term: Term, told: Sequence[At]) -> Term:

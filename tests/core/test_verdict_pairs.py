@@ -542,11 +542,27 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
         ("temperature 39.4", ("temperature 36.4 °C at noon",), "output"),
         ("temperature 39.4", ("temperature 38.1 °C at night",), "prompt/term"),
     ],
-    # nothing known of a kind is nothing of it
-    "He is allergic to penicillin.": [
-        ("allergic to penicillin", ("No known allergies.",), "output"),
-        ("allergic to penicillin", ("No known allergies to latex.",), "prompt"),
-        ("allergic to penicillin", ("Allergies were not asked about.",), "prompt/look"),
+    # values before what they belong to, other events, and numbers that are limits, changes, sums or in another unit
+    "Morphine was given at 14:00. Ketamine was given at 15:00. The surgeon arrived at 16:00.": [
+        ("morphine was given at 14:00", ("14:00: morphine given, 15:00: ketamine given.",), "term"),
+        ("ketamine was given at 15:00", ("At 15:00, ketamine was given and at 16:00 the surgeon arrived.",), "term"),
+    ],
+    "Weight 72 kg on admission, 68 kg at discharge.": [
+        ("weight 72 kg on admission", ("On admission 72 kg, at discharge weight 68 kg.",), "term"),
+        ("weight 72", ("Weight fell 4 kg to 68 kg.", "Weight 159 lb at admission."), "prompt"),
+        ("weight 72", ("Weight 68 kg.",), "prompt"),
+    ],
+    "The patient fell at 03:00. The doctor came at 05:00. The scan was done at 08:00.": [
+        ("fell at 03:00", ("The fall was assessed at 05:00. The doctor was called after 03:00.",), "term/look/prompt"),
+        ("scan at 08:00", ("Scan requested at 05:00. Doctor got the result after 08:00.",), "term/look/prompt"),
+    ],
+    "Glucose 22 mmol/L, ketones 5.1 mmol/L. Metformin 500 mg twice daily. Urea 22 mmol/L.": [
+        ("ketones 5.1", ("Glucose > 11 mmol/L, ketones > 3 mmol/L: DKA.",), "prompt/look"),
+        ("glucose 22", ("Glucose between 20 and 25 mmol/L.",), "prompt/look"),
+        ("glucose 22", ("Start 10% glucose when glucose is below 14 mmol/L.",), "prompt/look"),
+        ("metformin 500", ("Metformin 1000 mg a day in two doses.",), "prompt/look"),
+        ("urea 22", ("Urea three times normal (7 mmol/L).",), "prompt/look"),
+        ("ketones 5.1", ("Ketones 1.5 mmol/L, glucose 22 mmol/L.",), "output"),
     ],
 }
 """A narrative → terms, the signals of an output, and the verdicts that are right, perhaps one of several."""
