@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache, partial
 
 import typer
 
@@ -18,9 +19,13 @@ from consumer.exit_codes import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, 
 __all__ = ["app", "dead_letter_commands", "kafka_commands", "main", "offline_commands", "reference_commands"]
 
 
+_command = cache(partial(typer.main.get_command, app))
+"""Makes the commands, once for all calls in a process."""
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
-    command = typer.main.get_command(app)
+    command = _command()
     words = list(sys.argv[1:] if args is None else args)
     _prepare_output()
     try:
