@@ -9,9 +9,10 @@ BIN    := $(VENV)/bin
 UV     := .cache/uv/bin/uv
 DIST   ?= dist
 CODE   := safe_core consumer tests bench docs
-# Files of tests that are run at once: more than there are cores, since the tests with a broker wait more than they work.
+# Files of tests that are run at once: more than there are cores, since the tests with a broker wait; with three for each
+# core, everything took longer.
 CORES  := $(shell nproc 2>/dev/null || echo 2)
-JOBS   ?= $(shell echo $$((3 * $(CORES) + 1)))
+JOBS   ?= $(shell echo $$((2 * $(CORES) + 1)))
 PARALLEL = --dist loadfile --no-loadscope-reorder
 # Tests start hundreds of processes: each would compile everything again.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
