@@ -37,7 +37,7 @@ def handed_over(match: Match) -> tuple[Item, ...]:
     The passage alone would be "6.8, potassium".
     """
     expected, scales = _expected(match.term)
-    if not scales or len(match.window) == len(match.items) or _begins_with_value(match.items):
+    if not scales or len(match.window) == len(match.items):
         return ()
     found = _bound(_whole_clauses(match), scales)
     differing = {key for bond, keys in expected.items() if keys.isdisjoint(found.get(bond, keys)) for key in keys}
@@ -60,12 +60,6 @@ def has_receiver(match: Match, narrative: Iterable[Sequence[Item]]) -> bool:
         bond not in expected and not keys.isdisjoint(own) and bond in told and told[bond].isdisjoint(keys)
         for bond, keys in found.items()
     )
-
-
-def _begins_with_value(items: Sequence[Item]) -> bool:
-    """Tell whether values stand before what they belong to: "14:00: morphine, 15:00: ketamine"."""
-    first = next((at for at, item in enumerate(items) if item.role in {"content", "value"}), 0)
-    return items[first].value is not None and first + 1 < len(items) and items[first + 1].pause
 
 
 def _whole_clauses(match: Match) -> list[Item]:

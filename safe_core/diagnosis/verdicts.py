@@ -41,7 +41,6 @@ BY_KIND: Final[Mapping[Kind, Verdict]] = {
 _SAYS_IT: Final = frozenset(kind for kind, verdict in BY_KIND.items() if verdict == "term")
 _RULES: Final = frozenset(("should", "ought"))
 _PLAIN_WORDS: Final = word_set("a an the of at in on and with is are was were had has")
-_RANGES: Final = frozenset(("and", "to", "or"))
 _ABOUT_SIGNS: Final = ("<", ">", "~", "≈", "≤", "≥", "±")
 _DIGIT: Final = re.compile(r"\d")
 _MOST_REPLACED: Final = 2  # words of a term for each foreign one, and in any case
@@ -205,9 +204,6 @@ class Judge:
         The narrative has it nowhere.
         """
         if self._narrative is None or found.item.key in self._narrative.holding:
-            return False
-        before = found.sentence.items[: found.at]
-        if len(before) > 1 and before[-1].folded in _RANGES and before[-2].value:
             return False
         known = {item.key for item in told.sentence.items}
         if found.company().isdisjoint(told.company()) or any(

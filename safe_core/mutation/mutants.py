@@ -83,8 +83,8 @@ class MutatedCase:
                 self._narrative[each.start : each.end],
                 survived,
                 suggestion,
-                () if suggestion is None else self._catching(suggestion, each),
-                survived and suggestion is None and not self._catching(_IN_NO_TEXT, each),
+                lists=() if suggestion is None else self._catching(suggestion, each),
+                one_miss_passes=survived and suggestion is None and not self._catching(_IN_NO_TEXT, each),
             )
 
     def output(self, alteration: Alteration) -> Output:

@@ -217,6 +217,47 @@ FELL = "presented to the emergency room after she slipped on the stairs"
 
 
 @pytest.mark.parametrize(
+    ("narrative", "term", "summary", "said"),
+    [
+        (
+            "Lactate 4.2. Potassium 6.8.",
+            "potassium 6.8",
+            "Lactate 6.8, potassium 4.2.",
+            'The output says "6.8" of something else than the narrative does.',
+        ),
+        (
+            "He has pain in the leg.",
+            "pain in the leg",
+            "The leg is not painful.",
+            "The output and the narrative disagree: one denies what the other says, or is more sure of it.",
+        ),
+        (
+            "Surgery at 14:00.",
+            "surgery at 14:00",
+            "Surgery at 2 pm.",
+            (
+                "All of it is there, some in another form: use words that every correct output has, "
+                "but do not leave out a denial, a number or a name."
+            ),
+        ),
+        (
+            "The arm was swollen.",
+            "the arm was swollen",
+            "Arm swollen.",
+            "All its content words are there: shorten the term to these words.",
+        ),
+    ],
+)
+def test_the_reason_says_what_happened_to_the_words_of_the_term(
+    narrative: str, term: str, summary: str, said: str
+) -> None:
+    output = Output((), summary)
+    diagnosis = diagnose(Expectations((), (), (term,)), output, narrative)
+    [miss] = diagnosis.misses
+    assert reason(miss, Explanation(diagnosis, output, narrative)) == said
+
+
+@pytest.mark.parametrize(
     ("term", "summary", "missing", "said"),
     [
         (

@@ -559,6 +559,8 @@ CLAIMS: dict[str, list[tuple[str, tuple[str, ...], str]]] = {
     "Glucose 22 mmol/L, ketones 5.1 mmol/L. Metformin 500 mg twice daily. Urea 22 mmol/L.": [
         ("ketones 5.1", ("Glucose > 11 mmol/L, ketones > 3 mmol/L: DKA.",), "prompt/look"),
         ("glucose 22", ("Glucose between 20 and 25 mmol/L.",), "prompt/look"),
+        ("glucose 22", ("Glucose ~20 mmol/L.",), "prompt/look"),
+        ("glucose 22", ("Glucose ≥ 20 mmol/L.",), "prompt/look"),
         ("glucose 22", ("Start 10% glucose when glucose is below 14 mmol/L.",), "prompt/look"),
         ("metformin 500", ("Metformin 1000 mg a day in two doses.",), "prompt/look"),
         ("urea 22", ("Urea three times normal (7 mmol/L).",), "prompt/look"),

@@ -157,7 +157,7 @@ def _lacking(miss: Miss) -> str:
 
 def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:
     if miss.instead is None:
-        if miss.is_swapped:
+        if miss.is_swapped and miss.missing_words:
             return f"The output says {_listed(miss.missing_words)} of something else than the narrative does."
         return "The output and the narrative disagree: one denies what the other says, or is more sure of it."
     place = quotes.element_name(miss.instead)
