@@ -4,7 +4,7 @@ from consumer.errors import SafeError
 from consumer.text import is_utf8
 from consumer.wire.record import KafkaHeaders
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the values in `scored` and `state`; a reader takes its own and the one before."""
 
 RESULT_TYPE = "safe:v0:result"

@@ -342,7 +342,7 @@ async def test_a_transaction_holds_the_rows_that_won_the_batchs_row_and_the_prog
     assert json.loads(rows[b"S11/B"] or b"")["last_scored_at"] == NOW
     assert json.loads(rows[PROGRESS_KEY] or b"") == {
         "group": GROUP,
-        "schema": 1,
+        "schema": SCHEMA,
         "partitions": 8,
         "next_offset": 6,
         "topic_id": None,
@@ -654,7 +654,7 @@ async def test_a_record_of_another_group_is_skipped_and_counted(site: Site) -> N
 
 
 def newer(record: Fetched) -> Fetched:
-    return replace(record, headers=[("safe.schema", b"2"), ("safe.group", GROUP.encode())])
+    return replace(record, headers=[("safe.schema", str(SCHEMA + 1).encode()), ("safe.group", GROUP.encode())])
 
 
 async def test_a_record_of_a_newer_safe_makes_the_partition_wait_after_what_came_before_it(site: Site) -> None:

@@ -173,7 +173,7 @@ def test_a_key_that_is_not_utf_8_is_undecodable() -> None:
 
 
 def test_our_own_records_name_schema_and_group() -> None:
-    assert list(own_headers("safe-v0")) == [("safe.schema", b"1"), ("safe.group", b"safe-v0")]
+    assert list(own_headers("safe-v0")) == [("safe.schema", str(SCHEMA).encode()), ("safe.group", b"safe-v0")]
     assert group_of(own_headers("safe-v0")) == "safe-v0"
     assert group_of(()) is None
     assert group_of([("safe.group", None)]) is None
@@ -391,7 +391,7 @@ def test_a_progress_row_comes_back() -> None:
     assert ProgressRow.decode(PROGRESS_ROW.encode()) == PROGRESS_ROW
     assert json.loads(PROGRESS_ROW.encode()) == {
         "group": "safe-v0",
-        "schema": 1,
+        "schema": SCHEMA,
         "partitions": 8,
         "next_offset": 18,
         "topic_id": "b2c1f3a0-0000-4000-8000-000000000001",
@@ -401,7 +401,7 @@ def test_a_progress_row_comes_back() -> None:
 
 def test_a_progress_row_of_an_older_safe_lacks_what_it_did_not_know() -> None:
     older = b'{"group":"safe-v0","schema":1,"partitions":8,"next_offset":18}'
-    assert ProgressRow.decode(older) == ProgressRow("safe-v0", SCHEMA, 8, 18, None, None)
+    assert ProgressRow.decode(older) == ProgressRow("safe-v0", 1, 8, 18, None, None)
 
 
 @pytest.mark.parametrize("member", ["stage", "cases"])

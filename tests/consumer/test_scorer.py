@@ -27,6 +27,7 @@ from consumer.kafka.writer import Outgoing
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics
+from consumer.wire.headers import SCHEMA
 from consumer.wire.input_event import InputRules
 from consumer.wire.scored_record import ScoredBy, decode_scored, row_of
 from consumer.worker import scorer as scorer_module
@@ -248,7 +249,7 @@ async def test_a_scored_case_goes_to_the_partition_of_its_batch(site: Site) -> N
     assert written.topic == "scored"
     assert written.partition == partition_for("A%2FB/B", 8)
     assert written.key == b"A%2FB/B/T"
-    assert written.headers == {"safe.schema": b"1", "safe.group": b"safe-v0"}
+    assert written.headers == {"safe.schema": str(SCHEMA).encode(), "safe.group": b"safe-v0"}
     scored = decode_scored(written.value)
     assert (scored.concern_id, scored.batch_id, scored.result.test_id, scored.expected_cases) == ("A/B", "B", "T", 5)
     assert row_of(scored).version == (NOW - 40, 6, 41)
