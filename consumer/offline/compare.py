@@ -16,6 +16,7 @@ from consumer.offline.scored_run import RANKS
 from consumer.offline.stored_report import StoredResult, StoredResults, checked_summary, part_of
 from consumer.text import count_of, natural_order, printable
 from safe_core import CRITERIA, LABELS, Criterion, Label, Scores
+from safe_core.decimals import compare_decimals
 from safe_core.exact import exact_mean, units
 from safe_core.significance import mcnemar, sign_test
 
@@ -84,8 +85,13 @@ class Change:
     @property
     def direction(self) -> int:
         """Whether it got better (above 0) or worse (below 0): by label, and within one label by composite."""
-        before, after = self.before.scores.composite, self.after.scores.composite
-        return self.step or (after > before) - (after < before)
+        return self.step or compare_decimals(self.after.scores.composite, self.before.scores.composite)
+
+    @property
+    def has_other_scores(self) -> bool:
+        """Whether a score or the composite is another number, as a decimal."""
+        before, after = self.before.scores, self.after.scores
+        return any(compare_decimals(getattr(before, name), getattr(after, name)) for name in Scores._fields)
 
     @property
     def batch_id(self) -> str | None:
@@ -236,7 +242,7 @@ class Comparison:
     def moved(self) -> list[Change]:
         """The cases with the same label but other scores, or other terms behind the same scores."""
         still = (case for case in self.cases if case.step == 0)
-        return [case for case in still if case.before.scores != case.after.scores or case.terms]
+        return [case for case in still if case.has_other_scores or case.terms]
 
     @property
     def lost(self) -> list[NotJudged]:

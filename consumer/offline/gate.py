@@ -14,6 +14,7 @@ from consumer.offline.stored_report import violations_of
 from consumer.text import count_of, printable, visible
 from safe_core import CRITERIA, Scores
 from safe_core.ceiling import Ceiling, InvalidCeiling
+from safe_core.decimals import compare_decimals
 from safe_core.intervals import cases_needed, passes_needed, wilson
 
 FailOn = Literal["fail", "review", "never"]
@@ -107,7 +108,7 @@ class Condition:
         found = kind.read(place, field, self._value(report, place, field))
         if not kind.names:
             return found <= self.bound, f"{_counted(kind.said, found)}, {self.option} allows {self.bound}"
-        holds = found >= self.bound
+        holds = compare_decimals(found, self.bound) >= 0
         how = "is at least" if holds else "is below"
         shown = _as_compared(found, self.bound)
         return holds, f"{kind.said.format(name=self.name)} {shown} {how} {self.option} {self.name}={self.bound}"
@@ -245,7 +246,7 @@ class Gate:
         if self.confidence is not None:
             return self._by_bound(summary["pass"], summary["total_cases"], self.min_pass_rate, self.confidence)
         rate = summary["overall_pass_rate"]
-        passed = rate >= self.min_pass_rate
+        passed = compare_decimals(rate, self.min_pass_rate) >= 0
         how = "is at least" if passed else "is below"
         cases = f"{summary['pass']} of {count_of(summary['total_cases'], 'case')}"
         shown = _as_compared(rate, self.min_pass_rate)
@@ -276,7 +277,7 @@ class Gate:
         except InvalidCeiling:
             yield "the report's ceiling cannot be read"
             return
-        if found.pass_rate < self.min_pass_rate:
+        if compare_decimals(found.pass_rate, self.min_pass_rate) < 0:
             yield f"--min-pass-rate {self.min_pass_rate} is out of reach: {found.sentence}; see safe lint"
 
 
@@ -307,7 +308,7 @@ def _as_compared(number: float, bound: float, *, at_least: bool = False) -> floa
     0.7999 is not 0.8, and 0.9999 is not 1. What is proven `at_least` is cut off there: 0.8116 does not prove 0.812.
     """
     rounded = math.floor(number * 1_000) / 1_000 if at_least else round(number, 3)
-    stands_alike = (rounded > bound, rounded < bound) == (number > bound, number < bound)
+    stands_alike = compare_decimals(rounded, bound) == compare_decimals(number, bound)
     return rounded if 0 < rounded < 1 and stands_alike else number
 
 
@@ -387,10 +388,11 @@ class ComparisonGate:
 
 
 def _drop_rule(drop: float, most: float) -> tuple[bool, str]:
-    holds = drop <= most
+    holds = compare_decimals(drop, most) <= 0
     limit = f"--fail-on-score-drop {most}"
-    if drop > 0:
+    direction = compare_decimals(drop, 0)
+    if direction > 0:
         how = "is not more" if holds else "is more"
         return holds, f"the mean composite dropped by {_as_compared(drop, most)}, which {how} than {limit}"
-    moved = f"rose by {_as_compared(-drop, 0)}" if drop < 0 else "is the same"
+    moved = f"rose by {_as_compared(-drop, 0)}" if direction < 0 else "is the same"
     return holds, f"the mean composite {moved} ({limit})"

@@ -273,6 +273,13 @@ def test_terms_that_were_found_in_doubt_are_named() -> None:
     assert f"{found} doubtful in base" not in back
 
 
+def test_a_composite_that_only_binary_arithmetic_makes_lower_is_the_same() -> None:
+    base, new = answered([case("T-1", *ALL)]), answered([case("T-1", *ALL)])
+    base["results"][0]["scores"]["composite"], new["results"][0]["scores"]["composite"] = 0.7, 0.6999999999999998
+    comparison = compare(base, new)
+    assert (comparison.document()["worse"], comparison.moved) == ([], [])
+
+
 # --- the exit ---------------------------------------------------------------------------------------------------------
 
 BETTER = answered([case("T-1", *ALL), case("T-2", *ALL), case("T-3", *ALL)])
@@ -309,6 +316,15 @@ GATES: list[tuple[ComparisonGate, bool, str]] = [
 def test_a_gate_says_what_it_did_not_allow(gate: ComparisonGate, passed: bool, line: str) -> None:
     decision = gate.decide(compare(BETTER, WORSE))
     assert (decision.passed, decision.line) == (passed, f"gate {'passed' if passed else 'NOT passed'}: {line}")
+
+
+def test_a_drop_that_only_binary_arithmetic_makes_more_than_allowed_passes() -> None:
+    base, new = answered([case("T-1", *ALL)]), answered([case("T-1", *ALL)])
+    base["results"][0]["scores"]["composite"], new["results"][0]["scores"]["composite"] = 0.8, 0.7
+    comparison = compare(base, new)
+    assert comparison.mean_drop > 0.1
+    assert ComparisonGate(max_drop=0.1).decide(comparison).passed
+    assert not ComparisonGate(max_drop=0.0999).decide(comparison).passed
 
 
 def test_a_rise_and_no_change_are_no_drop() -> None:

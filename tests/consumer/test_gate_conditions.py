@@ -105,6 +105,21 @@ def test_a_number_that_another_tool_has_rewritten_counts() -> None:
     assert only("--min-mean", "CR=1").decide(report(mean_scores={"CR": 1})).passed
 
 
+SHARES = [
+    ("--min-mean", {"mean_scores": {"composite": 0.6999999999999998}}, "composite=0.7"),
+    ("--min-pass-rate-of", {"pass_rates": {"CR": 0.6999999999999998}}, "CR=0.7"),
+]
+
+
+@pytest.mark.parametrize(("option", "numbers", "bound"), SHARES)
+def test_a_number_that_only_binary_arithmetic_puts_below_its_bound_passes(
+    option: str, numbers: dict[str, Any], bound: str
+) -> None:
+    decision = only(option, bound).decide(report(**numbers))
+    assert decision.passed
+    assert " 0.7 is at least " in decision.line
+
+
 # --- several ----------------------------------------------------------------------------------------------------------
 
 

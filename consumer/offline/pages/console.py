@@ -17,10 +17,11 @@ from rich.text import Text
 
 from consumer.offline.pages import report_content as content
 from consumer.offline.pages.console_layout import BOLD, GREEN, LABEL_STYLES, RED, YELLOW, Layout, Line, section
-from consumer.offline.pages.numbers import BRACKETS, pass_rate, percent, rate_of, score
+from consumer.offline.pages.numbers import BRACKETS, mean_score, pass_rate, percent, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import count_of, printable, quoted
 from safe_core import CRITERIA, LABELS, UNKNOWN_ARCHETYPE
+from safe_core.decimals import compare_decimals
 
 _STYLES_OF_WORDS: Final = {label.upper(): style for label, style in LABEL_STYLES.items()}
 _STATUS_STYLES: Final = {"OK": GREEN, "WARN": YELLOW, "FAIL": RED}
@@ -164,7 +165,7 @@ def _metrics(run: ScoredRun, layout: Layout, room: int | None) -> list[Text]:
         if report["vacuous"][criterion] == total:
             reason = f"({content.NOTHING_TO_CHECK})"
         rate = rate_of(share, total) if _has_intervals(layout) else percent(share)
-        cells = criterion, score(mean, bounds["review"], bounds["pass"]), layout.shown(rate)
+        cells = criterion, mean_score(mean, bounds["review"], bounds["pass"]), layout.shown(rate)
         lead, below = Text.assemble((status, _STATUS_STYLES[status]), " "), Text(" " * (len(status) + 1))
         taken = _metric_row(cells, lead, layout).cell_len
         first, *others = layout.within(Text(reason), None if room is None else room - taken)
@@ -176,13 +177,13 @@ def _metrics(run: ScoredRun, layout: Layout, room: int | None) -> list[Text]:
 def _status(mean: float, review: float, pass_: float, violations: int) -> tuple[str, str]:
     """Judge a mean by the default thresholds; a forbidden term is a warning however high the mean is."""
     used = [f"{count_of(violations, 'violation')} across batch"] if violations else []
-    if mean < review:
-        reasons = [f"mean {score(mean, review, pass_)} below review {review}", *used]
+    if compare_decimals(mean, review) < 0:
+        reasons = [f"mean {mean_score(mean, review, pass_)} below review {review}", *used]
         return "FAIL", f"({', '.join(reasons)})"
     if used:
         return "WARN", f"({used[0]})"
-    if mean < pass_:
-        return "WARN", f"(mean {score(mean, review, pass_)} below pass {pass_})"
+    if compare_decimals(mean, pass_) < 0:
+        return "WARN", f"(mean {mean_score(mean, review, pass_)} below pass {pass_})"
     return "OK", ""
 
 

@@ -4,6 +4,7 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import Final
 
+from safe_core.decimals import compare_decimals
 from safe_core.intervals import wilson
 
 CONFIDENCE: Final = 0.95
@@ -34,6 +35,11 @@ def score(value: float, *bounds: float) -> str:
     if any(value < bound <= float(text) for bound in (*bounds, 1.0)):
         return str(Decimal(repr(value)).quantize(_TWO_PLACES, ROUND_FLOOR))
     return text
+
+
+def mean_score(value: float, *bounds: float) -> str:
+    """The same for a mean, which has reached a bound if it is the same decimal."""
+    return score(value, *(bound for bound in bounds if compare_decimals(value, bound) < 0))
 
 
 def pass_rate(passes: int, cases: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer.offline.pages.miss_wording import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
-from consumer.offline.pages.numbers import rate_of, score
+from consumer.offline.pages.numbers import mean_score, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
 from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
@@ -42,7 +42,7 @@ def criteria(report: Mapping[str, Any]) -> Table:
     for criterion, name in CRITERION_NAMES.items():
         review, pass_ = thresholds[criterion]["review"], thresholds[criterion]["pass"]
         rate = rate_of(report["pass_rates"][criterion], report["total_cases"])
-        rows.append((name, score(means[criterion], review, pass_), rate, str(review), str(pass_)))
+        rows.append((name, mean_score(means[criterion], review, pass_), rate, str(review), str(pass_)))
     rows.append(("composite", score(means["composite"]), "", "", ""))
     return Table("Criteria", ("Criterion", "Mean", "Pass rate", "Fails below", "Passes from"), rows, texts=1)
 
