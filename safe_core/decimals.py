@@ -1,7 +1,7 @@
 """Comparing computed numbers as the decimals that people mean (contract.md, "Gate").
 
-Binary arithmetic misses most decimals by a little: the mean of three scores of 0.7 is 0.6999999999999998, and a fall from
-0.8 to 0.7 is 0.10000000000000009. No person who typed 0.7 or 0.1 means that difference.
+Binary arithmetic misses most decimals by a little: the mean of three scores of 0.7 is 0.6999999999999998, and a drop
+from 0.8 to 0.7 is 0.10000000000000009. A person who types 0.7 or 0.1 does not mean that difference.
 """
 
 from typing import Final
@@ -10,7 +10,8 @@ _SAME: Final = 5e-13
 """Numbers from -1 to 1 that are nearer than this are the same decimal.
 
 Scores, rates and their means come from whole counts in a few operations, so they are off by less than 1e-14. Different
-fractions are further apart: by 1 / (q * 10**d), where q is the denominator of the one and d are the digits of the other.
+numbers are further apart: by 1 / (q * 10**d) or more, where q is the denominator of the computed one, and d is how many
+decimal places a person typed.
 """
 
 
