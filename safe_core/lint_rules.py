@@ -17,7 +17,7 @@ from safe_core.matching_rule import normalise, which_occur
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion
 from safe_core.scripts import is_letter_of_spaced_word
-from safe_core.testcases import BadTestCase, TestCase, parse_batch
+from safe_core.testcases import CONTRACT_CASE, BadTestCase, TestCase, parse_batch
 
 # --- findings ---------------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,11 @@ def written_cases(document: object) -> list[WrittenCase]:
 def findings(cases: Iterable[WrittenCase]) -> Iterator[Finding]:
     """Find what is wrong in test cases of one batch file, case by case."""
     first: dict[str, WrittenCase] = {}
-    for case in cases:
+    contract, others = _of_either_kind(cases)
+    if contract:
+        count = f"{len(contract)} of {len(contract) + len(others)} test cases cannot be scored"
+        yield contract[0].finding("invalid_case", f"{count}: {CONTRACT_CASE}")
+    for case in others:
         for check in _CASE_CHECKS:
             yield from check(case)
         lists = {criterion: listed_terms(case, criterion) for criterion in CRITERIA}
@@ -124,6 +128,15 @@ def findings(cases: Iterable[WrittenCase]) -> Iterator[Finding]:
         test_id = case.read.test_id
         if test_id is not None and first.setdefault(test_id, case) is not case:
             yield _twice(first[test_id], case)
+
+
+def _of_either_kind(cases: Iterable[WrittenCase]) -> tuple[list[WrittenCase], list[WrittenCase]]:
+    """Give the contract cases, whose keys are other ones, and the others."""
+    kinds: tuple[list[WrittenCase], list[WrittenCase]] = [], []
+    for case in cases:
+        is_contract = isinstance(case.read, BadTestCase) and case.read.problem == CONTRACT_CASE
+        kinds[0 if is_contract else 1].append(case)
+    return kinds
 
 
 def listed_terms(case: WrittenCase, criterion: Criterion) -> list[ListedTerm]:

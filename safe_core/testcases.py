@@ -12,12 +12,19 @@ from safe_core.policy import UNKNOWN_ARCHETYPE
 PLANS = ("batch_plan", "batch_strategy")
 """Where the plan of a batch may stand, in the order in which its scenarios are asked."""
 
+CONTRACT_CASE = "no expectations, but expected_signals: a contract case of factory-cli, which SAFE v0 does not score"
+"""The problem of a test case of factory-cli's other kind."""
+
 _BRACKETED = re.compile(r"\[\s*([^\[\]]*[^\[\]\s])\s*\]")
 _FIRST_WORD = re.compile(r"\s*(\S+?)[,.:;]*(?:\s|$)")
 
 
 class InvalidBatch(ValueError):
     """A document that is no batch file at all."""
+
+
+class NoBatch(InvalidBatch):
+    """A JSON object that holds no test cases at all: it is about something else."""
 
 
 class _InvalidTestCase(ValueError):
@@ -64,10 +71,20 @@ def parse_batch(document: object) -> Batch:
         raise InvalidBatch("not an object")
     cases = document.get("test_cases")
     if not isinstance(cases, list):
-        raise InvalidBatch("test_cases is not a list" if "test_cases" in document else "test_cases is missing")
+        raise InvalidBatch("test_cases is not a list") if "test_cases" in document else _without_test_cases(document)
     plans = [plan for name in PLANS if (plan := _scenarios(document.get(name)))]
     shared: dict[Expectations, Expectations] = {}  # equal ones are held once, for they may be very many
     return Batch(tuple(_read(case, position, plans, shared) for position, case in enumerate(cases)))
+
+
+def _without_test_cases(document: Mapping[object, object]) -> InvalidBatch:
+    """Tell a file about something else from one whose test cases would be lost if it were taken for such a file."""
+    if "expectations" in document:
+        return InvalidBatch("is a single test case; a batch file has a list named test_cases")
+    lists = (member for member in document.values() if isinstance(member, list))
+    if any(isinstance(each, Mapping) and "expectations" in each for members in lists for each in members):
+        return InvalidBatch("test_cases is missing, and another key holds test cases: rename that key to test_cases")
+    return NoBatch("test_cases is missing")
 
 
 def known_archetype(name: str | None) -> str | None:
@@ -107,10 +124,17 @@ def _read(
 ) -> TestCase | BadTestCase:
     if not isinstance(case, Mapping):
         return BadTestCase(None, position, "is not an object")
+    if _is_contract_case(case):
+        return BadTestCase(_good_id(case, "test_id"), position, CONTRACT_CASE, _good_id(case, "concern_id"))
     try:
         return _test_case(case, [scenarios[position] for scenarios in plans if position < len(scenarios)], shared)
     except (_InvalidTestCase, InvalidExpectations) as error:
         return BadTestCase(_good_id(case, "test_id"), position, str(error), _good_id(case, "concern_id"))
+
+
+def _is_contract_case(case: Mapping[object, object]) -> bool:
+    signals = case.get("expected_signals") if case.get("expectations") is None else None
+    return isinstance(signals, list) and any(isinstance(each, Mapping) and "signal_id" in each for each in signals)
 
 
 def _test_case(

@@ -81,6 +81,14 @@ def case_or_poison(row: Row, where: str) -> TestCase | Poison:
             return row
 
 
+def cases_at(where: str, positions: Sequence[int]) -> str:
+    """Name one test case of a file, or say how many have the same problem: the rest of the sentence fits both."""
+    if len(positions) == 1:
+        return f"{where}, test_cases[{positions[0]}]"
+    places = named((f"[{position}]" for position in positions), 10)
+    return f"{where}, each of {len(positions)} test cases (test_cases{places})"
+
+
 def compact(row: Row, shared: dict[Expectations, Expectations], concern_id: str | None = None) -> Row:
     """The same row, its expectations taken from `shared` if equal ones are there: they repeat, and so do ids.
 

@@ -37,7 +37,7 @@ from consumer.case_sources.source import Answer, ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Transient
 from consumer.text import count_of, named, visible
-from safe_core import Expectations, InvalidBatch, TestCase, parse_batch
+from safe_core import Expectations, InvalidBatch, NoBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
 DECISIONS_NAME = "safe.decisions.json"
@@ -158,6 +158,7 @@ def read_whole(path: str, most_bytes: int = LARGEST_FILE_BYTES) -> tuple[bytes, 
 class BatchFile:
     """A batch file as it was last read; `rows`, `cases` and `unusable` are of its last good version.
 
+    A file that never held test cases and is about something else (contract.md, "Batch files") is `beside` the others.
     `signature` is None for a file that the next scan reads again even if it looks the same. `content` is a hash of its
     bytes, `modified_at` is in seconds since 1970. Of its `cases`, `unusable` cannot be used; `cases` is None if no
     version was ever good.
@@ -170,10 +171,11 @@ class BatchFile:
     cases: int | None = None
     unusable: int = 0
     problem: str | None = None
+    beside: bool = False
 
     def is_being_written(self, now: float) -> bool:
         """Tell whether it does not parse, but changed so recently that it soon may."""
-        return self.problem is not None and abs(now - self.modified_at) < WRITING_SECONDS
+        return self.problem is not None and not self.beside and abs(now - self.modified_at) < WRITING_SECONDS
 
 
 _NO_FILE = BatchFile()
@@ -184,7 +186,8 @@ class FolderIndex:
     """All test cases of a folder; it is never changed but replaced by the next one.
 
     `holders` are names of files. `shared` has each of the expectations once, however many test cases are equal.
-    `bad_files` names, in order, the files that cannot be used as they are now.
+    `bad_files` names, in order, the files that cannot be used as they are now, and `beside` those that are about
+    something else.
     """
 
     files: Mapping[str, BatchFile] = field(default_factory=dict)
@@ -192,6 +195,12 @@ class FolderIndex:
     holders: Holders = field(default_factory=dict)
     shared: dict[Expectations, Expectations] = field(default_factory=dict)
     bad_files: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+    @property
+    def batches(self) -> int:
+        """How many batch files there are, whether they can be used or not."""
+        return len(self.files) - len(self.beside)
 
     def find(self, key: ExpectationsKey, now: float) -> TestCase | Poison:
         """Find a test case (contract.md, "Look-up"); raises Transient while its file is being written."""
@@ -221,7 +230,7 @@ class FolderIndex:
         if writing:
             raise Transient(f"{named(writing)} is being written")
         unread = f", and {len(bad)} more cannot be read: {named(bad)}" if bad else ""
-        read = f"{count_of(len(self.files) - len(bad), 'file')} read"
+        read = f"{count_of(self.batches - len(bad), 'file')} read"
         return poison("expectations_not_found", f"no batch file contains it ({read}){unread}")
 
     def expected_cases(self, batch_id: str) -> int | None:
@@ -254,8 +263,10 @@ class FolderIndex:
         for name in changed:
             move(holders, name, self.files.get(name, _NO_FILE).rows.keys(), files.get(name, _NO_FILE).rows.keys())
         shared = without_unused(self.shared, holders, (file.rows for file in files.values()))
-        bad = tuple(sorted(name for name, file in files.items() if file.problem is not None))
-        return FolderIndex(files, listing.ignored, holders, shared, bad)
+        problems = sorted(name for name, file in files.items() if file.problem is not None)
+        beside = tuple(name for name in problems if files[name].beside)
+        bad = tuple(name for name in problems if not files[name].beside)
+        return FolderIndex(files, listing.ignored, holders, shared, bad, beside)
 
     def _still_there(self, listing: Listing) -> dict[str, ListedFile]:
         """The listed files, and those that it missed because they were replaced while the folder was being read."""
@@ -270,13 +281,14 @@ class FolderIndex:
         known = replace(self.files.get(name, _NO_FILE), modified_at=listed.signature.modified_ns / 1e9)
         if listed.signature.size > LARGEST_FILE_BYTES:
             problem = f"is larger than {LARGEST_FILE_BYTES // 2**20} MiB"
-            return replace(known, signature=listed.signature, content=None, problem=problem)
+            return replace(known, signature=listed.signature, content=None, problem=problem, beside=False)
         try:
             found = read_whole(listed.path)
         except PermissionError:
-            return replace(known, signature=None, content=None, problem="may not be read")
+            return replace(known, signature=None, content=None, problem="may not be read", beside=False)
         if found is None:
-            return replace(known, signature=None, modified_at=wall(), content=None, problem="changed while it was read")
+            problem = "changed while it was read"
+            return replace(known, signature=None, modified_at=wall(), content=None, problem=problem, beside=False)
         raw, signature = found
         at, content = signature.modified_ns / 1e9, _hash(raw)
         is_settled = abs(wall() - at) >= SETTLED_SECONDS
@@ -286,7 +298,9 @@ class FolderIndex:
         try:
             batch = parse_batch(parse_in_pieces(raw))
         except InvalidBatch as error:
-            return replace(known, content=content, problem=str(error))
+            # One that had test cases has lost them: that is for a person to look at.
+            is_beside = isinstance(error, NoBatch) and known.cases is None
+            return replace(known, content=content, problem=str(error), beside=is_beside)
         rows = {test_id: compact(row, self.shared) for test_id, row in rows_of(batch).items()}
         cases = len(rows) + nameless_count(batch)
         usable = sum(isinstance(row, TestCase) for row in rows.values())
@@ -342,7 +356,7 @@ class FolderSource(IndexedSource):
             raise ConfigurationError(
                 f"{self._doubt}: set SAFE_V0_EXPECTATIONS to a folder of batch files (<batch_id>.json)"
             )
-        if not self._index.files:
+        if not self._index.batches:
             _log.warning("the expectations folder holds no batch file", folder=visible(str(self._path)))
 
     def trouble(self) -> str | None:
@@ -399,10 +413,12 @@ class FolderSource(IndexedSource):
                 _log.warning(
                     "a batch file cannot be used", file=visible(name), why=problem[0], until_it_is_repaired=kept
                 )
+        if index.beside != before.beside:
+            _log.info("files without test_cases are left out", files=len(index.beside), named=named(index.beside, 10))
         if index.holders is not before.holders:
             self._known.clear()
             _log_unusable(before, index)
-            _log.info("batch files were read", files=len(index.files), test_ids=len(index.holders))
+            _log.info("batch files were read", files=index.batches, test_ids=len(index.holders))
         if self._doubt is not None:
             self._doubt = None
             _log.info("the expectations folder is back", folder=visible(str(self._path)))

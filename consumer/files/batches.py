@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
 from consumer.case_sources.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
 from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
@@ -15,8 +16,10 @@ from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry, holds_outputs, is_own_report, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
 from consumer.text import named, visible
-from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, TestCase, narrative_of, parse_batch
+from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, NoBatch, TestCase, narrative_of, parse_batch
 from safe_core.testcases import PLANS
+
+_BESIDE_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,23 @@ class LoadedBatch:
     repeated_keys: Sequence[RepeatedKey] = ()
 
 
-class Batches:
-    """Some batches of a test-dir, in the order of their files' names, and who holds which test_id."""
+class HoldsNoTestCases(ConfigurationError):
+    """A file of JSON beside the batches that is about something else: an error only if it was asked for by name."""
 
-    def __init__(self, batches: Iterable[LoadedBatch]) -> None:
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{visible(str(path))}: {why}")
+        self.why = why
+
+
+class Batches:
+    """Some batches of a test-dir, in the order of their files' names, and who holds which test_id.
+
+    `beside` are the names of files that were looked at but hold no test cases.
+    """
+
+    def __init__(self, batches: Iterable[LoadedBatch], beside: Sequence[str] = ()) -> None:
         self.all = tuple(batches)
+        self.beside = tuple(beside)
         self._holders: dict[str, tuple[LoadedBatch, ...]] = {}
         for batch in self.all:
             for test_id in batch.rows:
@@ -67,8 +82,44 @@ class Batches:
 
 
 def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
-    """Load the batches of a folder whose names match a glob; raises ConfigurationError naming what cannot be used."""
-    return Batches(load_batch(test_dir, name) for name in chosen(pattern, batch_names(test_dir)))
+    """Load the batches of a folder whose names match a glob; raises ConfigurationError naming what cannot be used.
+
+    A file that a wildcard matches, but that holds no test cases, is left out (contract.md, "Batch files").
+    """
+    loaded: list[LoadedBatch] = []
+    beside: dict[str, str] = {}
+    for name in chosen(pattern, batch_names(test_dir)):
+        try:
+            loaded.append(load_batch(test_dir, name))
+        except HoldsNoTestCases as error:
+            if not has_wildcard(pattern):
+                raise
+            beside[name + SUFFIX] = error.why
+    if beside and not loaded:
+        raise only_beside(test_dir, pattern, beside)
+    return Batches(loaded, [*beside])
+
+
+def only_beside(test_dir: Path, pattern: str, beside: Mapping[str, str]) -> ConfigurationError:
+    """The error for a pattern that only files without test cases match; `beside` says why of each name."""
+    if len(beside) == 1:
+        ((name, why),) = beside.items()
+        return unusable(test_dir / name, why)
+    files = f"{visible(str(test_dir))} has no batch files (<batch_id>.json) that match --batch {visible(pattern)}"
+    return ConfigurationError(f"{files}: {beside_line([*beside])}")
+
+
+def beside_lines(beside: Sequence[str]) -> Iterator[str]:
+    """Say which files are left out, if any are."""
+    return (beside_line(names) for names in ([beside] if beside else []))
+
+
+def beside_line(names: Sequence[str]) -> str:
+    """Say which files hold no test cases."""
+    listed = named(names, _BESIDE_NAMED, MAX_ID_LENGTH)
+    if len(names) == 1:
+        return f"{listed} is left out: it has no test_cases, so it is not a batch file"
+    return f"{len(names)} files are left out: they have no test_cases, so they are not batch files: {listed}"
 
 
 def batch_names(test_dir: Path) -> list[str]:
@@ -84,8 +135,11 @@ def load_batch(test_dir: Path, name: str) -> LoadedBatch:
     """Load one batch of a folder; raises ConfigurationError naming what cannot be used."""
     path = test_dir / (name + SUFFIX)
     with readable(path):
-        raw, document = read_document(path)
-        batch = parse_batch(document)
+        try:
+            raw, document = read_document(path)
+            batch = parse_batch(document)
+        except NoBatch as error:
+            raise HoldsNoTestCases(path, str(error)) from error
     digest, repeated = hashlib.sha256(raw).hexdigest(), repeated_keys(raw, document)
     return LoadedBatch(name, path, digest, _batch_index(document), batch, rows_of(batch), repeated)
 
@@ -102,7 +156,7 @@ def read_document(path: Path) -> tuple[bytes, object]:
         raise InvalidBatch("is empty")
     document = parse_document(whole[0])
     if isinstance(document, dict) and "test_cases" not in document and holds_outputs(document):
-        raise InvalidBatch("holds outputs, not test cases")
+        raise NoBatch("holds outputs, not test cases")
     return whole[0], document
 
 

@@ -13,13 +13,21 @@ from typing import NamedTuple
 import orjson
 from rich.console import Console
 
-from consumer.case_sources.cases import ConflictingCases, Row, rows_of
+from consumer.case_sources.cases import ConflictingCases, Row, cases_at, rows_of
 from consumer.case_sources.folder import SUFFIX
 from consumer.case_sources.topic import Table
 from consumer.case_sources.topic_index import RECORD_BYTES, InvalidKey, record_key
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
-from consumer.files.batches import batch_names, chosen, no_batch, read_document
+from consumer.files.batches import (
+    batch_names,
+    beside_lines,
+    chosen,
+    has_wildcard,
+    no_batch,
+    only_beside,
+    read_document,
+)
 from consumer.files.repeated_keys import repeated_keys, repeated_keys_lines
 from consumer.kafka import transactional_ids
 from consumer.kafka.connection import Connection
@@ -32,7 +40,7 @@ from consumer.terminal import message_console, print_message, progress_bar
 from consumer.text import count_of, named, visible
 from consumer.wire.keys import case_key
 from consumer.wire.times import now_ms
-from safe_core import BadTestCase, InvalidBatch, TestCase, id_problem, parse_batch
+from safe_core import BadTestCase, InvalidBatch, NoBatch, TestCase, id_problem, parse_batch
 
 _NAMED = 10
 _LONGEST_PLACE = 500
@@ -92,9 +100,19 @@ def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False
         raise no_batch(folder, pattern, in_folder)
     problems: list[str] = []
     remarks: list[str] = []
-    batches = {
-        name: list(_planned_cases(folder, name, problems, remarks, with_narrative=with_narrative)) for name in names
-    }
+    beside: dict[str, str] = {}
+    batches: dict[str, Sequence[PlannedCase]] = {}
+    for name in names:
+        try:
+            batches[name] = [*_planned_cases(folder, name, problems, remarks, with_narrative=with_narrative)]
+        except NoBatch as error:
+            if has_wildcard(pattern):
+                beside[name + SUFFIX] = str(error)
+            else:
+                problems.append(f"{visible(str(folder / (name + SUFFIX)))}: {error}")
+    if beside and not batches:
+        raise only_beside(folder, pattern, beside)
+    remarks.extend(beside_lines([*beside]))
     if problems:
         more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         raise ConfigurationError(f"nothing was published. {'; '.join(problems[:_NAMED])}{more}")
@@ -104,7 +122,10 @@ def plan_cases(folder: Path, pattern: str = "*", *, with_narrative: bool = False
 def _planned_cases(
     folder: Path, name: str, problems: list[str], remarks: list[str], *, with_narrative: bool
 ) -> Iterator[PlannedCase]:
-    """Give the record of each distinct test case of a batch; what is wrong with others is added to `problems`."""
+    """Give the record of each distinct test case of a batch; what is wrong with others is added to `problems`.
+
+    Raises NoBatch.
+    """
     where = visible(str(folder / (name + SUFFIX)))
     if problem := id_problem(name):
         problems.append(f"{where}: the batch's name {problem}")
@@ -112,17 +133,20 @@ def _planned_cases(
     try:
         raw, document = read_document(folder / (name + SUFFIX))
         batch = parse_batch(document)
+    except NoBatch:
+        raise
     except InvalidBatch as error:
         problems.append(f"{where}: {error}")
         return
     remarks.extend(repeated_keys_lines([(folder / (name + SUFFIX), repeated_keys(raw, document))]))
     rows = rows_of(batch)
     planned: set[str] = set()
+    bad: dict[str, list[int]] = {}
     entries = document["test_cases"] if isinstance(document, dict) and with_narrative else None
     for position, case in enumerate(batch.cases):
         place = f"{where}, test_cases[{position}]"
         if problem := _problem(position, case, rows):
-            problems.append(place + problem)
+            bad.setdefault(problem, []).append(position)
         elif isinstance(case, TestCase) and case.concern_id is not None and case.test_id not in planned:
             planned.add(case.test_id)
             try:
@@ -131,6 +155,7 @@ def _planned_cases(
                 problems.append(f"{place} cannot be written as JSON")
             else:
                 yield PlannedCase(case_key(case.concern_id, name, case.test_id).encode(), value, place)
+    problems.extend(cases_at(where, positions) + problem for problem, positions in bad.items())
 
 
 def _problem(position: int, case: TestCase | BadTestCase, rows: Mapping[str, Row]) -> str | None:

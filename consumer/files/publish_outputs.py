@@ -21,6 +21,7 @@ from consumer.files.batches import (
     Batches,
     LoadedBatch,
     batch_names,
+    beside_lines,
     differ,
     has_wildcard,
     load_batches,
@@ -151,12 +152,16 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class EventsPlan:
-    """All that is to be sent, checked: iterating makes the events one by one; `count` is how many there are."""
+    """All that is to be sent, checked: iterating makes the events one by one; `count` is how many there are.
+
+    `beside` are the names of files that hold no test cases.
+    """
 
     files: tuple[PlannedFile, ...]
     count: int
     whole_output: bool
     max_value_bytes: int
+    beside: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[OutgoingEvent]:
         for planned in self.files:
@@ -220,7 +225,8 @@ def plan_events(
             for (path, reason), ids in refusals.items()
         ]
         raise ConfigurationError("nothing was published. " + "; ".join(sentences))
-    unchecked = EventsPlan(planned, 0, whole_output, max_value_bytes)
+    beside = () if target.batches is None else target.batches.beside
+    unchecked = EventsPlan(planned, 0, whole_output, max_value_bytes, beside)
     return replace(unchecked, count=sum(1 for _event in unchecked))
 
 
@@ -307,6 +313,8 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
     Raises Fatal if the broker fails, or ConfigurationError if a file has changed since it was planned.
     """
     console = message_console()
+    for line in beside_lines(planned.beside):
+        console.print(f"safe: {line}")
     if passed_over := [each for file in planned.files for each in file.passed_over]:
         console.print(f"safe: {passed_over_line(passed_over)}")
     if failed := [test_id for file in planned.files for test_id in file.failed]:

@@ -16,7 +16,7 @@ from consumer.case_sources.source import ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
-from consumer.files.batches import Batches, all_narratives_of, batch_names, load_batch, usable_batches
+from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all, readable
 from consumer.offline.decisions import Decisions
 from consumer.offline.narratives import with_digest
@@ -26,7 +26,7 @@ from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import (
     ANY_CONCERN,
     Selection,
-    chosen_names,
+    chosen_batches,
     select_batches,
     select_each_concern,
     selections,
@@ -126,8 +126,7 @@ def _selections(request: ExplainRequest) -> list[Selection]:
     """Select what is asked for, concern by concern: the cases that are named, or all in the batches."""
     if not request.test_ids:
         return selections(request.test_dir, request.batch, request.concern)
-    names = chosen_names(request.test_dir, request.batch)
-    batches = Batches(load_batch(request.test_dir, name) for name in names)
+    batches = chosen_batches(request.test_dir, request.batch)
     test_ids = dict.fromkeys(request.test_ids)
     return [selection for test_id in test_ids for selection in _of_one(test_id, batches, request)]
 
@@ -142,7 +141,7 @@ def _of_one(test_id: str, batches: Batches, request: ExplainRequest) -> list[Sel
     rows = [batch.rows[test_id] for batch in holders]
     if all(isinstance(row, TestCase) and row.concern_id is None for row in rows):
         raise ConfigurationError(f"the test case {visible(test_id)} names no concern; give --concern")
-    return select_each_concern(request.test_dir, batches.all, only=test_id)
+    return select_each_concern(request.test_dir, batches, only=test_id)
 
 
 def _unknown(test_id: str, batches: Batches, request: ExplainRequest) -> str:

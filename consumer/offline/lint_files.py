@@ -16,7 +16,15 @@ from consumer.case_sources.folder import SUFFIX, list_folder
 from consumer.case_sources.source import ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from consumer.files.batches import Batches, chosen, load_batch, no_batch, read_document
+from consumer.files.batches import (
+    Batches,
+    chosen,
+    has_wildcard,
+    load_batch,
+    no_batch,
+    only_beside,
+    read_document,
+)
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import is_own_report, open_all, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
@@ -29,6 +37,7 @@ from safe_core import (
     Criterion,
     Expectations,
     InvalidBatch,
+    NoBatch,
     Output,
     Policy,
     PreparedExpectations,
@@ -115,6 +124,7 @@ class Lint:
     `cases` counts them as they stand in the files; the ceiling, those that can be scored, and each once. `answers`
     counts the outputs that answer one of them, None where no outputs were given. Findings that the baseline knows are
     listed, but neither counted nor a reason to fail; `gone` counts those of the baseline that are there no more.
+    `beside` are the names of files that hold no test cases.
     """
 
     ceiling: Ceiling
@@ -124,6 +134,7 @@ class Lint:
     answers: int | None
     gone: int = 0
     mutation: Sequence[CaseMutants] | None = None
+    beside: Sequence[str] = ()
 
     @property
     def new(self) -> list[Located]:
@@ -246,7 +257,8 @@ class LintRequest:
 def lint_batches(policy: Policy, request: LintRequest) -> Lint:
     """Look at the batches that were asked for; raises ConfigurationError where nothing can be."""
     baseline = None if request.baseline is None else _read_baseline(request.baseline)
-    files = _files(request)
+    beside: list[str] = []
+    files = _files(request, beside)
     for file in files:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
@@ -257,12 +269,13 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
     narrated = [*_narrated(files, policy, request.concern)]
     mutation = [*_mutants(narrated)] if request.mutate else None
     reachable = ceiling(case for _, _, case in narrated)
-    lint = Lint(reachable, len(counts), sum(counts), located, answers, mutation=mutation)
+    lint = Lint(reachable, len(counts), sum(counts), located, answers, mutation=mutation, beside=beside)
     return lint if baseline is None else _compared(lint, baseline)
 
 
-def _files(request: LintRequest) -> list[_LintedFile]:
-    read = [file for path in request.paths for file in _files_of(path, request)]
+def _files(request: LintRequest, beside: list[str]) -> list[_LintedFile]:
+    """Read the batch files; the names of those that hold no test cases are added to `beside`."""
+    read = [file for path in request.paths for file in _files_of(path, request, beside)]
     files = [*{os.path.realpath(file.path): file for file in read}.values()]
     if request.concern is not None and not any(file.cases or file.found for file in files):
         places = named([str(path) for path in request.paths])
@@ -270,7 +283,7 @@ def _files(request: LintRequest) -> list[_LintedFile]:
     return files
 
 
-def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
+def _files_of(path: Path, request: LintRequest, beside: list[str]) -> list[_LintedFile]:
     concern, batch = request.concern, request.batch
     test_dir = path if path.is_dir() else path.parent
     with readable(path):
@@ -283,25 +296,40 @@ def _files_of(path: Path, request: LintRequest) -> list[_LintedFile]:
         if not names:
             raise unusable(path, "is not a batch file (<batch_id>.json)")
     files_chosen = [name + SUFFIX for name in chosen(batch, names)]
-    read = (
-        _unreadable(test_dir / name, listing.ignored[name])
-        if name in listing.ignored
-        else _file(test_dir / name, Path(listing.files[name].path), concern)
-        for name in files_chosen
-    )
-    files = [file for file in read if file is not None]
+    is_named = test_dir is not path or not has_wildcard(batch)
+    found_beside: dict[str, str] = {}
+    files: list[_LintedFile] = []
+    for name in files_chosen:
+        try:
+            file = (
+                _unreadable(test_dir / name, listing.ignored[name])
+                if name in listing.ignored
+                else _file(test_dir / name, Path(listing.files[name].path), concern)
+            )
+        except NoBatch as error:
+            if is_named:
+                files.append(_unreadable(test_dir / name, str(error)))
+            else:
+                found_beside[name] = str(error)
+        else:
+            files += [] if file is None else [file]
+    if found_beside and not files:
+        raise only_beside(test_dir, batch, found_beside)
+    beside += found_beside
     if not files:
         raise no_batch(test_dir, batch, [name for name in names if name + SUFFIX not in files_chosen])
     return files
 
 
 def _file(path: Path, target: Path, concern: str | None) -> _LintedFile | None:
-    """Read a batch file; None for a report that SAFE wrote into the folder."""
+    """Read a batch file; None for a report that SAFE wrote into the folder. Raises NoBatch."""
     if is_own_report(target):
         return None
     try:
         raw, document = read_document(target)
         cases = written_cases(document)
+    except NoBatch:
+        raise
     except InvalidBatch as error:
         return _unreadable(path, str(error))
     asked = [case for case in cases if concern is None or is_of_concern(concern, case.read)]

@@ -1,7 +1,7 @@
 """`safe mutate`: which dangerous errors the expectations of test cases would let through."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from consumer.case_sources.cases import case_or_poison
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from consumer.files.batches import LoadedBatch, batch_names, load_batches, narratives_of, no_batch
+from consumer.files.batches import LoadedBatch, beside_lines, narratives_of
+from consumer.offline.selection import chosen_batches
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
 from safe_core import Expectations, Policy, TestCase, is_of_concern, judged_by, prepare
@@ -55,10 +56,14 @@ class MutatedTest:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """What came of it, in the order of the cases; `without_narrative` counts the cases that have none."""
+    """What came of it, in the order of the cases; `without_narrative` counts the cases that have none.
+
+    `beside` are the names of files that hold no test cases.
+    """
 
     tests: Sequence[MutatedTest]
     without_narrative: int
+    beside: Sequence[str] = ()
 
     @property
     def mutants(self) -> list[Mutant]:
@@ -92,6 +97,7 @@ class Mutation:
 
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell."""
+        yield from beside_lines(self.beside)
         if self.without_narrative:
             cases = count_of(self.without_narrative, "test case")
             yield f"{cases} skipped: no narrative to alter"
@@ -101,7 +107,8 @@ class Mutation:
 
 def mutate(policy: Policy, test_dir: Path, batch: str, concern: str | None, bar: Bar = NO_BAR) -> Mutation:
     """Alter each narrative in each dangerous place and score it; raises ConfigurationError."""
-    tests = _narrated_tests(policy, test_dir, batch, concern)
+    batches = chosen_batches(test_dir, batch)
+    tests = _narrated_tests(policy, test_dir, batch, batches.all, concern)
     told = [test for test in tests if test.case.narrative is not None]
     if not told:
         raise ConfigurationError(f"no selected test case in {visible(str(test_dir))} has a narrative to alter")
@@ -109,14 +116,13 @@ def mutate(policy: Policy, test_dir: Path, batch: str, concern: str | None, bar:
     for test in told:
         mutated.append(MutatedTest(test, [*MutatedCase(test.case).mutants()]))
         bar(1)
-    return Mutation(mutated, len(tests) - len(told))
+    return Mutation(mutated, len(tests) - len(told), batches.beside)
 
 
-def _narrated_tests(policy: Policy, test_dir: Path, pattern: str, concern: str | None) -> list[NarratedTest]:
+def _narrated_tests(
+    policy: Policy, test_dir: Path, pattern: str, batches: Iterable[LoadedBatch], concern: str | None
+) -> list[NarratedTest]:
     """Select test cases, each once, with a narrative if any of its batches tells one."""
-    batches = load_batches(test_dir, pattern).all
-    if not batches:
-        raise no_batch(test_dir, pattern, batch_names(test_dir))
     held: dict[tuple[str, Expectations], NarratedTest] = {}
     for batch in batches:
         narratives = narratives_of(batch)

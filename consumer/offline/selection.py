@@ -6,16 +6,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
-from consumer.case_sources.cases import Row, as_one, case_or_poison, rows_of
+from consumer.case_sources.cases import Row, as_one, case_or_poison, cases_at, rows_of
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.batches import (
     Batches,
     LoadedBatch,
     batch_names,
+    beside_lines,
     chosen,
     differ,
     load_batch,
+    load_batches,
     no_batch,
     usable_batches,
 )
@@ -103,7 +105,7 @@ class Selection:
 
 def select(test_dir: Path, concern: str, pattern: str) -> Selection:
     """Select by `--concern`, whatever its case, and `--batch`, a glob over file names; raises ConfigurationError."""
-    return select_batches(test_dir, concern, chosen_names(test_dir, pattern))
+    return _of_concern(test_dir, concern, chosen_batches(test_dir, pattern))
 
 
 def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: str | None = None) -> Selection:
@@ -111,18 +113,21 @@ def select_batches(test_dir: Path, concern: str, names: Iterable[str], *, only: 
 
     Raises ConfigurationError naming each that is unusable.
     """
+    return _of_concern(test_dir, concern, Batches(_load(test_dir, names)), only=only)
+
+
+def _of_concern(test_dir: Path, concern: str, batches: Batches, *, only: str | None = None) -> Selection:
     problem = id_problem(concern)
     if problem is not None:
         raise ConfigurationError(f"--concern {problem}")
-    loaded = _load(test_dir, names)
     rows = {
         batch.name: _rows([case for case in batch.batch.cases if is_of_concern(concern, case)], only)
-        for batch in loaded
+        for batch in batches.all
     }
     if not any(rows.values()):
-        raise ConfigurationError(_nothing_selected(loaded, concern, only))
-    _refuse(_problems(loaded, rows))
-    return _selected(test_dir, concern, loaded, rows, only=only)
+        raise ConfigurationError(_nothing_selected(batches.all, concern, only))
+    _refuse(_problems(batches.all, rows))
+    return _selected(test_dir, concern, batches, rows, only=only)
 
 
 def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Selection]:
@@ -130,18 +135,17 @@ def selections(test_dir: Path, pattern: str, concern: str | None) -> list[Select
 
     Raises ConfigurationError.
     """
-    names = chosen_names(test_dir, pattern)
-    if concern is not None:
-        return [select_batches(test_dir, concern, names)]
-    return select_each_concern(test_dir, _load(test_dir, names))
+    batches = chosen_batches(test_dir, pattern)
+    return [_of_concern(test_dir, concern, batches)] if concern is not None else select_each_concern(test_dir, batches)
 
 
-def select_each_concern(test_dir: Path, batches: Sequence[LoadedBatch], *, only: str | None = None) -> list[Selection]:
+def select_each_concern(test_dir: Path, chosen: Batches, *, only: str | None = None) -> list[Selection]:
     """Select every test case once, or one of them, concern by concern.
 
     One that names no concern is of the concern under which another batch has it, else of the only one that there is;
     where there are several, those without one come last, by themselves. Raises ConfigurationError.
     """
+    batches = chosen.all
     if not any(batch.batch.cases for batch in batches):
         raise ConfigurationError(f"there are no test cases in {_file_names(batches)}")
     groups = _by_concern(batches)
@@ -153,17 +157,19 @@ def select_each_concern(test_dir: Path, batches: Sequence[LoadedBatch], *, only:
     together: list[Selection] = []
     for concern, each in rows.items():
         if any(each.values()):
-            together.append(_selected(test_dir, concern, batches, each, only=only, together=together))
+            together.append(_selected(test_dir, concern, chosen, each, only=only, together=together))
     return together
 
 
-def chosen_names(test_dir: Path, pattern: str) -> list[str]:
-    """Give the names of the batches that match `--batch`; raises ConfigurationError if none does."""
+def chosen_batches(test_dir: Path, pattern: str) -> Batches:
+    """Load the batches that match `--batch`; raises ConfigurationError if none does, or one cannot be used."""
     names = batch_names(test_dir)
-    selected = chosen(pattern, names)
-    if not selected:
+    matching = chosen(pattern, names)
+    if not matching:
         raise no_batch(test_dir, pattern, names)
-    return selected
+    for name in matching:
+        _check_name(name, test_dir)
+    return load_batches(test_dir, pattern)
 
 
 _Cases = dict[str, list[TestCase | BadTestCase]]
@@ -191,18 +197,21 @@ def _by_concern(batches: Iterable[LoadedBatch]) -> dict[str | None, _Cases]:
 def _selected(
     test_dir: Path,
     concern: str | None,
-    loaded: Iterable[LoadedBatch],
+    loaded: Batches,
     rows: _Rows,
     *,
     only: str | None,
     together: Sequence[Selection] = (),
 ) -> Selection:
-    batches = tuple(batch for batch in loaded if rows[batch.name])
+    batches = tuple(batch for batch in loaded.all if rows[batch.name])
     for batch in batches:
         _check_name(batch.name, test_dir)
     cases = _merged(batches, rows)
     twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
-    remarks = [*repeated_keys_lines((batch.path, batch.repeated_keys) for batch in (() if together else loaded))]
+    remarks: list[str] = []
+    if not together:  # the first one tells for all
+        remarks += repeated_keys_lines((batch.path, batch.repeated_keys) for batch in loaded.all)
+        remarks += beside_lines(loaded.beside)
     if twice and only is None:
         remarks.append(_counted_once(twice))
     return Selection(
@@ -246,10 +255,21 @@ def _rows(cases: Sequence[TestCase | BadTestCase], only: str | None) -> list[tup
 
 
 def _problems(batches: Iterable[LoadedBatch], rows: _Rows) -> Iterator[str]:
-    """Name each test case whose expectations cannot be scored against, and why (contract.md, "Batch files")."""
+    """Name each test case whose expectations cannot be scored against, and why (contract.md, "Batch files").
+
+    Those of one file that have the same problem are named together.
+    """
     for batch in batches:
+        where = visible(str(batch.path))
+        alike: dict[str, list[int]] = {}
+        for _, row in rows[batch.name]:
+            if isinstance(row, BadTestCase):
+                alike.setdefault(row.problem, []).append(row.position)
+        yield from (f"{cases_at(where, at)}: {problem}" for problem, at in alike.items() if len(at) > 1)
         for test_id, row in rows[batch.name]:
-            judged = case_or_poison(row, visible(str(batch.path)))
+            if isinstance(row, BadTestCase) and len(alike[row.problem]) > 1:
+                continue
+            judged = case_or_poison(row, where)
             if isinstance(judged, Poison):
                 yield f"{'' if test_id is None else visible(test_id) + ': '}{judged.detail}"
 

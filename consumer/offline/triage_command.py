@@ -7,7 +7,7 @@ from pathlib import Path
 from consumer.case_sources.folder import SUFFIX
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_OK
-from consumer.files.batches import LoadedBatch, batch_names, chosen, load_batch, usable_batches
+from consumer.files.batches import LoadedBatch, batch_names, load_batches, usable_batches
 from consumer.files.outputs import OutputFile, open_outputs, output_files
 from consumer.files.term_edits import EditedCase, Replacement, edited
 from consumer.offline.destinations import Destination, Format, give, one_format
@@ -114,7 +114,7 @@ def _batches(
     test_dir: Path, pattern: str, changed: Iterable[EditedCase], outputs: Sequence[OutputFile]
 ) -> Iterator[LoadedBatch]:
     names = batch_names(test_dir)
-    selected = [load_batch(test_dir, name) for name in chosen(pattern, names)]
+    selected = load_batches(test_dir, pattern).all
     yield from selected
     others = usable_batches(test_dir, sorted(set(names) - {batch.name for batch in selected}))
     keys = set(changed)

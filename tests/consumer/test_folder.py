@@ -556,11 +556,15 @@ async def test_every_answer_follows_the_rule_of_the_contract(tmp_path: Path, see
 UNPARSABLE = [
     (b"", "not valid JSON (line 1, column 1)"),
     (b'{"test_cases": [\n{"test_id": "A-', "not valid JSON (line 2, column 13)"),
-    (b"\xef\xbb\xbf{}", "test_cases is missing"),
+    (b'\xef\xbb\xbf{"test_cases": 7}', "test_cases is not a list"),
     (b'{"test_cases": "\xff"}', "not UTF-8"),
     (b"[" * 100_000, "not JSON that can be read"),
     (b"[]", "not an object"),
-    (b"{}", "test_cases is missing"),
+    (
+        b'{"testCases": [{"expectations": {}}]}',
+        "test_cases is missing, and another key holds test cases: rename that key to test_cases",
+    ),
+    (b'{"test_id": "A-1", "expectations": {}}', "is a single test case; a batch file has a list named test_cases"),
 ]
 
 

@@ -158,14 +158,14 @@ def test_a_folder_that_is_not_there_is_unusable(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_a_finding_beside_the_others(tmp_path: Path) -> None:
     write_batch(tmp_path, "b1", narrated("T1"))
     (tmp_path / "b2.json").write_bytes(b'{"test_cases": "\xff"}')
-    (tmp_path / "b3.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "b3.json").write_text('{"test_cases": 7}', encoding="utf-8")
     (tmp_path / "b4.json").symlink_to(tmp_path / "gone.json")
     os.mkfifo(tmp_path / "b5.json")
     (tmp_path / "report.json").write_text('{"report_type": "SAFE_v0"}', encoding="utf-8")  # ours, no batch file
     found = lint(tmp_path)
     assert [(each.file.name, each.finding.sentence) for each in found.findings] == [
         ("b2.json", "not UTF-8"),
-        ("b3.json", "test_cases is missing"),
+        ("b3.json", "test_cases is not a list"),
         ("b4.json", "is a link to nothing"),
         ("b5.json", "is not a regular file"),
     ]

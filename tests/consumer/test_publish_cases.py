@@ -150,7 +150,7 @@ def test_what_is_sent_is_read_as_the_test_case_of_the_file(cases: list[Any]) -> 
 REFUSED: list[tuple[object, str]] = [
     (b"{", "b.json: not valid JSON (line 1, column 2)"),
     (b"[]", "b.json: not an object"),
-    (b"{}", "b.json: test_cases is missing"),
+    (b'{"test_cases": {}}', "b.json: test_cases is not a list"),
     ([a_case("A-1"), a_case("A-2", [" "])], "b.json, test_cases[1]: signal_generation.must_find_signals[0] is blank"),
     ([{"concern_id": "K07"}], "b.json, test_cases[0]: test_id is missing"),
     (
@@ -176,9 +176,10 @@ def test_what_could_not_be_scored_is_refused_with_its_file_and_place(
         plan_cases(tmp_path)
 
 
-def test_every_file_and_place_at_fault_is_named_up_to_ten(tmp_path: Path) -> None:
+def test_every_problem_is_named_up_to_ten(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"{")
-    write_batch(tmp_path, "b", *(a_case(f"A-{number}", [" "]) for number in range(20)))
+    blank = ([*["x"] * number, " "] for number in range(20))  # each in another place, so that no two are told as one
+    write_batch(tmp_path, "b", *(a_case(f"A-{number}", terms) for number, terms in enumerate(blank)))
 
     with pytest.raises(ConfigurationError) as refused:
         plan_cases(tmp_path)
@@ -187,6 +188,16 @@ def test_every_file_and_place_at_fault_is_named_up_to_ten(tmp_path: Path) -> Non
     assert "test_cases[8]" in str(refused.value)
     assert "test_cases[9]" not in str(refused.value)
     assert str(refused.value).endswith("; and 11 more")
+
+
+def test_test_cases_with_the_same_problem_are_told_together(tmp_path: Path) -> None:
+    write_batch(tmp_path, "b", a_case("A-0"), *(a_case(f"A-{number}", concern_id=None) for number in range(2)))
+
+    with pytest.raises(ConfigurationError) as refused:
+        plan_cases(tmp_path)
+
+    each = "b.json, each of 2 test cases (test_cases[1], [2]) has no concern_id, which is part of the key of its record"
+    assert str(refused.value).endswith(each)
 
 
 def test_what_json_cannot_hold_is_refused_where_it_would_be_sent(tmp_path: Path) -> None:
