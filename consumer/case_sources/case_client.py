@@ -21,12 +21,20 @@ import structlog
 import yarl
 
 from consumer import __version__
-from consumer.case_sources.cases import parse_document, poison
+from consumer.case_sources.cases import (
+    ConflictingCases,
+    agreed,
+    as_one,
+    expect_the_same,
+    parse_document,
+    poison,
+    undecided,
+)
 from consumer.case_sources.http_outages import SERVICE, Outage, failure, refusal
 from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from safe_core import BadTestCase, InvalidBatch, parse_batch, prepare
+from safe_core import BadTestCase, InvalidBatch, TestCase, parse_batch, prepare
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """More than a test case of 10 000 terms needs; a longer answer is not read to its end."""
@@ -114,10 +122,14 @@ def _proxy(origin: yarl.URL) -> str | None:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
+Said = Answer | ConflictingCases
+"""What the service says about a key; from test cases that differ, each output chooses: settled() does that."""
+
+
 class Reply(NamedTuple):
     """What the service says about a key, and the ETag by which it can be asked whether that has changed."""
 
-    answer: Answer
+    answer: Said
     etag: str | None = None
 
 
@@ -208,7 +220,7 @@ class CaseClient:
         path = f"{self._base}/test-cases/{_segment(key.test_id)}?batch_id={_segment(key.batch_id)}"
         return yarl.URL(path, encoded=True)
 
-    def _read(self, body: bytes, key: ExpectationsKey) -> Answer:
+    def _read(self, body: bytes, key: ExpectationsKey) -> Said:
         """Read a whole answer; raises Outage where it is no JSON object."""
         try:
             document = parse_document(body)
@@ -216,11 +228,28 @@ class CaseClient:
             raise Outage("answers with something that is not JSON") from None
         if not isinstance(document, dict):
             raise Outage("answers with JSON that is not an object")
-        (case,) = parse_batch({"test_cases": [document]}).cases
-        if isinstance(case, BadTestCase):
-            return poison("expectations_invalid", f"the test case of {SERVICE}: {case.problem}")
-        if case.test_id != key.test_id:
-            return Poison("expectations_invalid", f"{SERVICE} answers with another test case")
+        entries = document.get("test_cases")
+        several = entries if isinstance(entries, list) and entries and "test_id" not in document else [document]
+        cases: list[TestCase] = []
+        for case in parse_batch({"test_cases": several}).cases:
+            if isinstance(case, BadTestCase):
+                return poison("expectations_invalid", f"the test case of {SERVICE}: {case.problem}")
+            if case.test_id != key.test_id:
+                return Poison("expectations_invalid", f"{SERVICE} answers with another test case")
+            cases.append(case)
+        return self._found(as_one(cases)) if expect_the_same(cases) else ConflictingCases(tuple(cases))
+
+    def settled(self, answer: Said, key: ExpectationsKey) -> Answer:
+        """The answer for an output, whose narrative may have to choose between test cases."""
+        if not isinstance(answer, ConflictingCases):
+            return answer
+        case = agreed(answer.cases, key.narrative)
+        if case is None:
+            detail = f"{SERVICE} has {len(answer.cases)} test cases, with different expectations"
+            return poison("expectations_ambiguous", f"{detail}; {undecided(key.narrative)}")
+        return self._found(case)
+
+    def _found(self, case: TestCase) -> FoundExpectations:
         # The service says nothing about batches.
         return FoundExpectations.of(case, self._prepare(case.expectations), None, in_batch=False)
 

@@ -25,10 +25,21 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ConflictingCases:
-    """A test_id that one batch file holds twice with different expectations, at these positions of `test_cases`."""
+    """Test cases under one test_id of one batch, with different expectations.
 
-    first: int
-    second: int
+    `positions` are those of the first two that differ in a batch file's `test_cases`; None in records of a topic.
+    """
+
+    cases: tuple[TestCase, ...]
+    positions: tuple[int, int] | None = None
+
+    @property
+    def problem(self) -> str:
+        """The end of a sentence about the batch."""
+        if self.positions is None:
+            return ": several records of the batch contain this test case, with different expectations"
+        first, second = self.positions
+        return f" contains it twice, with different expectations: test_cases[{first}] and [{second}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,13 @@ def rows_of(batch: Batch) -> dict[str, Row]:
         if isinstance(case, BadTestCase):
             rows[case.test_id] = case
         elif isinstance(row, TestCase):
-            same = row.expectations == case.expectations
-            rows[case.test_id] = as_one([row, case]) if same else ConflictingCases(first, position)
+            rows[case.test_id] = (
+                as_one([row, case])
+                if expect_the_same([row, case])
+                else ConflictingCases((row, case), (first, position))
+            )
+        elif isinstance(row, ConflictingCases):
+            rows[case.test_id] = replace(row, cases=(*row.cases, case))
     return rows
 
 
@@ -67,14 +83,13 @@ def nameless_count(batch: Batch) -> int:
     return sum(case.test_id is None for case in batch.cases)
 
 
-def case_or_poison(row: Row, where: str) -> TestCase | Poison:
-    """The test case, or why it cannot be scored; `where` names the batch."""
+def case_or_poison(row: Row, where: str, narrative: str | None = None) -> TestCase | Poison:
+    """The test case, or why it cannot be scored; `where` names the batch, `narrative` is the output's."""
     match row:
         case BadTestCase():
             return poison("expectations_invalid", f"{where}, test_cases[{row.position}]: {row.problem}")
         case ConflictingCases():
-            places = f"test_cases[{row.first}] and [{row.second}]"
-            return poison("expectations_ambiguous", f"{where} contains it twice, with different expectations: {places}")
+            return agreed(row.cases, narrative) or poison("expectations_ambiguous", where + row.problem)
         case UnusableRecords():
             return poison(row.reason, f"{where}: {row.problem}")
         case TestCase():
@@ -94,8 +109,12 @@ def compact(row: Row, shared: dict[Expectations, Expectations], concern_id: str 
 
     `concern_id` is that of a test case that names none.
     """
-    if not isinstance(row, TestCase):
-        return row
+    if isinstance(row, ConflictingCases):
+        return replace(row, cases=tuple(_compact(case, shared, concern_id) for case in row.cases))
+    return _compact(row, shared, concern_id) if isinstance(row, TestCase) else row
+
+
+def _compact(row: TestCase, shared: dict[Expectations, Expectations], concern_id: str | None) -> TestCase:
     concern_id = concern_id if row.concern_id is None else row.concern_id
     return TestCase(
         row.test_id,
@@ -128,6 +147,11 @@ Holders = dict[str, str | tuple[str, ...]]
 """test_id → the name of the file or batch that holds it, or their names in order."""
 
 
+def cases_in(row: Row) -> tuple[TestCase, ...]:
+    """The test cases that a batch has under a test_id, as far as they can be used."""
+    return (row,) if isinstance(row, TestCase) else row.cases if isinstance(row, ConflictingCases) else ()
+
+
 def expect_the_same(cases: Sequence[TestCase]) -> bool:
     """Tell whether it makes no difference which of several test cases an output is scored against."""
     return all(case.expectations == cases[0].expectations for case in cases)
@@ -139,21 +163,39 @@ def as_one(cases: Sequence[TestCase]) -> TestCase:
     return cases[0] if narratives == cases[0].narratives else replace(cases[0], narratives=narratives)
 
 
-def among(verdicts: Iterable[tuple[str, TestCase | Poison]], holders: str) -> TestCase | Poison:
-    """The one answer of several holders, each with its name: that of the first where all expect the same.
+def agreed(cases: Sequence[TestCase], narrative: str | None) -> TestCase | None:
+    """The test case that an output answers, of several under its test_id (contract.md, "Look-up").
+
+    All of them are one if they expect the same. Otherwise the output's narrative decides: those that tell it are the
+    output's own, if they expect the same. None where that settles nothing; `narrative` is a digest, None if not known.
+    """
+    own = cases if expect_the_same(cases) else [case for case in cases if narrative in case.narratives]
+    return as_one(own) if own and expect_the_same(own) else None
+
+
+def undecided(narrative: str | None) -> str:
+    """Say why an output's narrative does not decide."""
+    return f"the output's narrative {'is not known (input_digest)' if narrative is None else 'does not decide either'}"
+
+
+def among(rows: Iterable[tuple[str, Row]], holders: str, narrative: str | None) -> TestCase | Poison:
+    """The one answer of several holders, each with its name, to an output of that narrative.
 
     `holders` says in the plural what they are.
     """
-    cases: dict[str, TestCase] = {}
-    for name, answer in verdicts:
-        if isinstance(answer, Poison):
-            return answer
-        cases[name] = answer
-    held = list(cases.values())
-    if expect_the_same(held):
-        return as_one(held)
-    detail = f"{len(held)} {holders} contain it, with different expectations: {named(cases)}"
-    return poison("expectations_ambiguous", detail)
+    known = dict(rows)
+    verdicts = {name: case_or_poison(row, named([name])) for name, row in known.items()}
+    poisons = [answer for answer in verdicts.values() if isinstance(answer, Poison)]
+    unusable = [answer for answer in poisons if answer.reason != "expectations_ambiguous"]
+    if unusable:
+        return unusable[0]
+    case = agreed([case for row in known.values() for case in cases_in(row)], narrative)
+    if case is not None:
+        return case
+    if poisons:
+        return poisons[0]
+    detail = f"{len(known)} {holders} contain it, with different expectations: {named(known)}"
+    return poison("expectations_ambiguous", f"{detail}; {undecided(narrative)}")
 
 
 def move(holders: Holders, name: str, before: Set[str], after: Set[str]) -> None:

@@ -208,7 +208,7 @@ class FolderIndex:
         row = own.rows.get(key.test_id)
         if row is not None:
             # Without the file's name, which is the batch_id of the input.
-            return case_or_poison(row, "the batch's own file")
+            return case_or_poison(row, "the batch's own file", key.narrative)
         if own.is_being_written(now):
             raise Transient("the batch's own file is being written")
         if own.cases is None and own.problem is not None:
@@ -216,10 +216,8 @@ class FolderIndex:
         names = self.holders.get(key.test_id)
         if names is None:
             return self._not_found(key.batch_id + SUFFIX, now)
-        verdicts = (
-            (name, case_or_poison(self.files[name].rows[key.test_id], named([name]))) for name in names_of(names)
-        )
-        return among(verdicts, "batch files")
+        rows = ((name, self.files[name].rows[key.test_id]) for name in names_of(names))
+        return among(rows, "batch files", key.narrative)
 
     def _own(self, batch_id: str) -> BatchFile:
         return self.files.get(batch_id + SUFFIX, _NO_FILE)

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from consumer.case_sources.case_client import Reply
-from consumer.case_sources.source import Answer, ExpectationsKey
+from consumer.case_sources.case_client import Reply, Said
+from consumer.case_sources.source import ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 
 
@@ -27,9 +27,9 @@ class AnswerCache:
 
     def fresh(
         self, keys: Sequence[ExpectationsKey], now: float
-    ) -> tuple[dict[ExpectationsKey, Answer], list[ExpectationsKey]]:
+    ) -> tuple[dict[ExpectationsKey, Said], list[ExpectationsKey]]:
         """Give the answers that may be used, and the keys for which there is none."""
-        answers: dict[ExpectationsKey, Answer] = {}
+        answers: dict[ExpectationsKey, Said] = {}
         missed = []
         for key in keys:  # only look-ups in a dict: a slice has thousands of keys
             cached = self._found.get(key)
@@ -68,6 +68,6 @@ class AnswerCache:
                 cached.fresh_until = max(cached.fresh_until, until)
 
 
-def unraised(answer: Answer) -> Answer:
+def unraised(answer: Said) -> Said:
     """The answer; of a Poison a copy: each time that one and the same is raised, its traceback gets longer."""
     return Poison(answer.reason, answer.detail) if isinstance(answer, Poison) else answer

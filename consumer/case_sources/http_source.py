@@ -16,17 +16,16 @@ from typing_extensions import override
 
 from consumer.backoff import Backoff
 from consumer.case_sources.base import LOOK_AGAIN_IN_TROUBLE_SECONDS, LOOK_AGAIN_SECONDS, CountingSource, cancel
-from consumer.case_sources.case_client import CaseClient, HttpOptions
+from consumer.case_sources.case_client import CaseClient, HttpOptions, Said
 from consumer.case_sources.http_breaker import Breaker
 from consumer.case_sources.http_cache import AnswerCache, unraised
 from consumer.case_sources.http_outages import Outage
-from consumer.case_sources.source import Answer, ExpectationsKey
-from consumer.dead_letter_reasons import Poison
+from consumer.case_sources.source import Answer, ExpectationsKey, FoundExpectations
 from consumer.errors import Transient
 from consumer.loop_budget import Turns
 
 REFUSED_SECONDS = 2.0
-"""How long it is remembered that a key has no test case, or none that can be used."""
+"""How long it is remembered that a key has no test case, none that can be used, or several that differ."""
 TRIES_IN_A_DEADLINE = 2
 """A request gets its share of the deadline, so that one that hangs leaves time for another."""
 LOOKUPS_PER_REQUEST = 4
@@ -38,7 +37,7 @@ FAILURES_TO_REPORT = 5
 LEAST_SHARE_OF_THE_DEADLINE = 0.1
 """A try is not begun if less than this share of the deadline is left."""
 
-Outcome = Answer | Transient
+Outcome = Said | Transient
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expectations")
 
@@ -120,10 +119,15 @@ class HttpSource(CountingSource):
 
     @override
     async def _find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, Answer]:
-        answers, missed = self._cache.fresh(keys, self._clock())
-        return answers | await self._fetched(missed) if missed else answers
+        # The service is not told any narrative: what it says is kept for the outputs of all of them.
+        asked = {key: key if key.narrative is None else ExpectationsKey(key.batch_id, key.test_id) for key in keys}
+        said, missed = self._cache.fresh(list(asked.values()), self._clock())
+        if missed:
+            said |= await self._fetched(missed)
+        settled = self._client.settled
+        return {key: settled(said[plain], key) for key, plain in asked.items()}
 
-    async def _fetched(self, keys: Iterable[ExpectationsKey]) -> dict[ExpectationsKey, Answer]:
+    async def _fetched(self, keys: Iterable[ExpectationsKey]) -> dict[ExpectationsKey, Said]:
         lookups: dict[ExpectationsKey, Lookup] = {}
         try:
             turns = Turns()
@@ -184,7 +188,7 @@ class HttpSource(CountingSource):
     def _last_try_at(self, lookup: Lookup) -> float:
         return lookup.deadline - self._options.timeout_seconds * LEAST_SHARE_OF_THE_DEADLINE
 
-    async def _try(self, lookup: Lookup) -> Answer:
+    async def _try(self, lookup: Lookup) -> Said:
         async with self._requests:
             if not lookup.waiting:
                 raise Outage("was not asked: no output is waiting for it any more", is_lasting=True)
@@ -201,7 +205,7 @@ class HttpSource(CountingSource):
                         return await self._request(lookup)
             return await self._request(lookup)
 
-    async def _request(self, lookup: Lookup) -> Answer:
+    async def _request(self, lookup: Lookup) -> Said:
         key, now = lookup.key, self._clock()
         if now >= self._last_try_at(lookup):  # it has waited too long for its turn
             raise self._left_alone()
@@ -217,8 +221,8 @@ class HttpSource(CountingSource):
             del self._asked_at[key]
             now = self._heard_at = self._clock()
         self._note_success()
-        is_refusal = isinstance(reply.answer, Poison)
-        until = now + REFUSED_SECONDS if is_refusal else max(self._fresh_until, now + self._options.cache_seconds)
+        is_found = isinstance(reply.answer, FoundExpectations)
+        until = max(self._fresh_until, now + self._options.cache_seconds) if is_found else now + REFUSED_SECONDS
         self._cache.keep(key, reply, until)
         return reply.answer
 

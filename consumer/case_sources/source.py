@@ -9,10 +9,14 @@ from safe_core import PreparedExpectations, TestCase
 
 
 class ExpectationsKey(NamedTuple):
-    """How a test case is asked for (contract.md, "Look-up")."""
+    """How a test case is asked for (contract.md, "Look-up").
+
+    `narrative` is the digest of the output's, None if it is not known: it decides where test cases differ.
+    """
 
     batch_id: str
     test_id: str
+    narrative: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

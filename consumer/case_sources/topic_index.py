@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from consumer.case_sources.cases import (
+    ConflictingCases,
     Holders,
     Row,
     UnusableRecords,
     among,
     as_one,
     case_or_poison,
+    cases_in,
     compact,
     expect_the_same,
     move,
@@ -170,7 +172,7 @@ class TopicIndex:
         """Find a test case (contract.md, "Look-up")."""
         row = self._row(key.batch_id, key.test_id)
         if row is not None:
-            return case_or_poison(row, "the batch's own record")
+            return case_or_poison(row, "the batch's own record", key.narrative)
         names = self._holders.get(key.test_id)
         if names is None:
             unread = f", and {count_of(len(self._problems), 'record')} cannot be used" if self._problems else ""
@@ -179,14 +181,14 @@ class TopicIndex:
         # In the order that their files would have in a folder.
         in_order = sorted(names_of(names), key=lambda name: name + ".json")
         rows = ((name, self._row(name, key.test_id)) for name in in_order)
-        return among(((name, case_or_poison(row, named([name]))) for name, row in rows if row is not None), "batches")
+        return among(((name, row) for name, row in rows if row is not None), "batches", key.narrative)
 
     def _row(self, batch_id: str, test_id: str) -> Row | None:
         """What all records of a batch together say about a test_id, None where they do not hold it.
 
         Equal test cases are one, the first; anything unusable takes precedence.
         """
-        rows = []
+        rows: list[Row] = []
         parts = self._parts(batch_id)
         for part in (parts[origin] for origin in sorted(parts)):
             if part.problem is not None:
@@ -195,15 +197,14 @@ class TopicIndex:
                 )
             if test_id in part.rows:
                 rows.append(part.rows[test_id])
-        cases = [row for row in rows if isinstance(row, TestCase)]
-        if len(cases) < len(rows):
-            return next(row for row in rows if not isinstance(row, TestCase))
-        if not expect_the_same(cases):
-            return UnusableRecords(
-                "expectations_ambiguous",
-                "several records of the batch contain this test case, with different expectations",
-            )
-        return as_one(cases) if cases else None
+        cases: list[TestCase] = []
+        for row in rows:
+            if isinstance(row, BadTestCase | UnusableRecords):
+                return row
+            cases += cases_in(row)
+        if len(rows) < 2:
+            return rows[0] if rows else None
+        return as_one(cases) if expect_the_same(cases) else ConflictingCases(tuple(cases))
 
     def expected_cases(self, batch_id: str) -> int | None:
         """How many test cases the batch of that name has, None if there is none or it cannot be read."""

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from consumer.case_sources.cases import ConflictingCases, Row, expect_the_same, parse_document, rows_of
+from consumer.case_sources.cases import ConflictingCases, Row, cases_in, expect_the_same, parse_document, rows_of
 from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry, holds_outputs, is_own_report, readable, unusable
@@ -72,13 +72,21 @@ class Batches:
     def answered_by(self, entry: Entry) -> tuple[LoadedBatch, ...]:
         """The holders whose case an entry answers (contract.md, "Answers").
 
-        A batch_id, if the entry has one, decides by "Look-up"; else a batch_index that is some holder's.
+        A batch_id, if the entry has one, decides by "Look-up"; else a batch_index that is some holder's. Where the
+        holders differ, the entry's narrative decides, if it can.
         """
         holders = self.holders(entry.test_id)
         own = tuple(batch for batch in holders if batch.name == entry.batch_id)
-        if own or entry.batch_index is None:
-            return own or holders
-        return tuple(batch for batch in holders if batch.batch_index == entry.batch_index) or holders
+        if not own and entry.batch_index is not None:
+            own = tuple(batch for batch in holders if batch.batch_index == entry.batch_index)
+        return own or self._of_its_narrative(holders, entry)
+
+    def _of_its_narrative(self, holders: tuple[LoadedBatch, ...], entry: Entry) -> tuple[LoadedBatch, ...]:
+        rows = [(batch, batch.rows[entry.test_id]) for batch in holders]
+        if entry.narrative is None or not differ(row for _, row in rows):
+            return holders
+        told = tuple(batch for batch, row in rows if any(entry.narrative in case.narratives for case in cases_in(row)))
+        return told or holders
 
 
 def load_batches(test_dir: Path, pattern: str = "*") -> Batches:

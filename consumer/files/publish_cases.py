@@ -163,8 +163,9 @@ def _problem(position: int, case: TestCase | BadTestCase, rows: Mapping[str, Row
     if isinstance(case, BadTestCase):
         return f": {case.problem}"
     row = rows[case.test_id]
-    if isinstance(row, ConflictingCases):
-        return f" has the test_id of [{row.first}] but different expectations" if position == row.second else None
+    if isinstance(row, ConflictingCases) and row.positions is not None:
+        first, second = row.positions
+        return f" has the test_id of [{first}] but different expectations" if position == second else None
     return " has no concern_id, which is part of the key of its record" if case.concern_id is None else None
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import orjson
 from rich.console import Console
 
-from consumer.case_sources.cases import as_one
+from consumer.case_sources.cases import agreed, cases_in
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_OK
@@ -22,7 +22,6 @@ from consumer.files.batches import (
     LoadedBatch,
     batch_names,
     beside_lines,
-    differ,
     has_wildcard,
     load_batches,
     no_batch,
@@ -89,8 +88,8 @@ class TargetBatches:
 
     def narratives(self, entry: Entry) -> tuple[str, ...]:
         """The digests of the narratives that the case of an entry tells, in all batches that may hold it."""
-        cases = [row for batch in self.cases(entry) if isinstance(row := batch.rows[entry.test_id], TestCase)]
-        return as_one(cases).narratives if cases else ()
+        case = _agreed(self.cases(entry), entry)
+        return () if case is None else case.narratives
 
     def batch_ids(self, entry: Entry) -> tuple[str, ...]:
         """The batches an entry may be sent to, in order; several only where they expect the same."""
@@ -101,19 +100,26 @@ class TargetBatches:
         """Why an entry cannot be sent, as the end of a sentence about its test_id."""
         if self.batches is None:
             return None if self.batch_ids(entry) else "without a batch (give --batch or --test-dir)"
-        rows = [batch.rows[entry.test_id] for batch in self.cases(entry)]
-        if not rows:
+        batches = self.cases(entry)
+        if not batches:
             return "in no batch that --batch and --test-dir select"
-        if any(isinstance(row, BadTestCase) for row in rows):
+        if any(isinstance(batch.rows[entry.test_id], BadTestCase) for batch in batches):
             return "with a test case that is invalid"
-        return "in several batches with different expectations (choose with --batch)" if differ(rows) else None
+        if _agreed(batches, entry) is None:
+            return "in several batches with different expectations (choose with --batch)"
+        return None
 
     def has_concern(self, entry: Entry, batch_id: str) -> bool:
         """Tell whether the scorer finds a concern for an entry that is sent to a batch, as far as that is known."""
         if entry.concern_id is not None or self.batches is None:
             return True
-        row = self.batches.answered_by(_as_sent(entry, batch_id))[0].rows[entry.test_id]
-        return isinstance(row, TestCase) and row.concern_id is not None
+        case = _agreed(self.batches.answered_by(_as_sent(entry, batch_id)), entry)
+        return case is not None and case.concern_id is not None
+
+
+def _agreed(batches: Iterable[LoadedBatch], entry: Entry) -> TestCase | None:
+    """The test case that the scorer finds for an entry in some batches (contract.md, "Look-up")."""
+    return agreed([case for batch in batches for case in cases_in(batch.rows[entry.test_id])], entry.narrative)
 
 
 def _as_sent(entry: Entry, batch_id: str) -> Entry:

@@ -186,7 +186,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         listing = list_folder(test_dir)
     index = FolderIndex().followed_by(listing, time.time)
     try:
-        found = index.find(ExpectationsKey(event.batch_id, event.test_id), time.time())
+        found = index.find(ExpectationsKey(event.batch_id, event.test_id, event.narrative), time.time())
     except Transient as error:
         raise ConfigurationError(f"{visible(str(test_dir))}: {error}") from error
     if isinstance(found, Poison):

@@ -91,7 +91,7 @@ class ScorerPartition:
         self._now_ms = now_ms
         self._scored_by = ScoredBy(settings.version, settings.policy.fingerprint)
         self._headers = own_headers(settings.group)
-        self._missing_since: dict[tuple[str, str], float] = {}
+        self._missing_since: dict[tuple[str, str, str | None], float] = {}
         self._most_records = _ALL
         self._hidden = asyncio.Event()
         self._watch = self._trial_watch = DeadLetterWatch(settings.dead_letter_limits)
@@ -172,7 +172,10 @@ class ScorerPartition:
 
     async def _find(self, events: Sequence[_Decoded]) -> list[_Answer]:
         """Look up a slice; after a failure the next one is smaller, so that a slow source lets some pass."""
-        asked = [(event.batch_id, event.test_id) if isinstance(event, InputEvent) else None for event in events]
+        asked = [
+            (event.batch_id, event.test_id, event.narrative) if isinstance(event, InputEvent) else None
+            for event in events
+        ]
         keys = [ExpectationsKey(*key) for key in set(asked) if key is not None]
         try:
             found = await self._look_up(keys) if keys else {}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from safe_core import digest_of_narrative
 from tests.support.cases import encoded, event_stream, make_batches, write_batches
 from tests.support.checker import DLQ, Run, compare_replay, dead_letter_source, quoted, result_source
 from tests.support.oracle import Dead, Scored, latest, summary_of
@@ -33,14 +34,21 @@ def expectations(*, find: object = (), forbid: object = (), contain: object = ()
     }
 
 
-def entry(test_id: str, wanted: Json, concern_id: str | None = "X/1%") -> Json:
-    """A test case with as little as scoring needs."""
-    return {"test_id": test_id, "expectations": wanted} | ({"concern_id": concern_id} if concern_id else {})
+def entry(test_id: str, wanted: Json, concern_id: str | None = "X/1%", told: str | None = None) -> Json:
+    """A test case with as little as scoring needs, and the narrative that it tells, if any."""
+    named = {"concern_id": concern_id, "patient_payload": told}
+    return {"test_id": test_id, "expectations": wanted} | {name: text for name, text in named.items() if text}
 
 
 SPECIAL: dict[str, list[Json]] = {
-    "twin_a": [entry("SAME", expectations(find=["pain"])), entry("DIFFERENT", expectations(find=["pain"]))],
-    "twin_b": [entry("SAME", expectations(find=["pain"])), entry("DIFFERENT", expectations(find=["fever"]))],
+    "twin_a": [
+        entry("SAME", expectations(find=["pain"])),
+        entry("DIFFERENT", expectations(find=["pain"]), told="A pain."),
+    ],
+    "twin_b": [
+        entry("SAME", expectations(find=["pain"])),
+        entry("DIFFERENT", expectations(find=["fever"]), told="Heat."),
+    ],
     "odd_lists": [
         entry("NOTHING", {}),
         entry("NULLS", {"signal_generation": None, "event_summary": {"must_contain_phrases": None}}),
@@ -92,6 +100,12 @@ ACCEPTED: dict[str, Outgoing] = {
     "a concern in another spelling": Outgoing(encoded(event(concern_id=CASE.concern_id.lower()))),
     "slashes and per cent signs in ids": Outgoing(encoded(event("SAME", "a/b%2F c", concern_id="c/%d"))),
     "a test_id that other batches hold alike": Outgoing(encoded(event("SAME", "unheard_of"))),
+    "a test_id that batches hold differently, one of them with the output's narrative": Outgoing(
+        encoded(event("DIFFERENT", "other", output={"summary": "Fever, no pain.", "raw_input": " Heat."}))
+    ),
+    "a test_id that batches hold differently, one of them with the narrative of the event's digest": Outgoing(
+        encoded(event("DIFFERENT", "other", input_digest=digest_of_narrative("A pain.")))
+    ),
     "no lists at all": Outgoing(encoded(event("NOTHING", "odd_lists"))),
     "null lists": Outgoing(encoded(event("NULLS", "odd_lists"))),
     "repeated and odd terms": Outgoing(

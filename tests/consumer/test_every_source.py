@@ -17,7 +17,7 @@ from consumer.case_sources.topic import TopicSource
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import Transient
 from consumer.wire.keys import case_key
-from safe_core import Expectations
+from safe_core import Expectations, digest_of_narrative
 from tests.support.case_files import a_case, write_batch
 from tests.support.case_service import CaseService
 from tests.support.cases import make_batches, write_batches
@@ -147,19 +147,23 @@ async def started(store: Store) -> AsyncIterator[ExpectationsSource]:
         await source.stop()
 
 
-async def asked(source: ExpectationsSource, batch_id: str, test_id: str) -> FoundExpectations | Poison:
-    key = ExpectationsKey(batch_id, test_id)
+async def asked(
+    source: ExpectationsSource, batch_id: str, test_id: str, narrative: str | None = None
+) -> FoundExpectations | Poison:
+    key = ExpectationsKey(batch_id, test_id, narrative)
     return (await source.find([key]))[key]
 
 
-async def found(source: ExpectationsSource, batch_id: str, test_id: str) -> FoundExpectations:
-    answer = await asked(source, batch_id, test_id)
+async def found(
+    source: ExpectationsSource, batch_id: str, test_id: str, narrative: str | None = None
+) -> FoundExpectations:
+    answer = await asked(source, batch_id, test_id, narrative)
     assert isinstance(answer, FoundExpectations), answer
     return answer
 
 
-async def refused(source: ExpectationsSource, batch_id: str, test_id: str) -> Poison:
-    answer = await asked(source, batch_id, test_id)
+async def refused(source: ExpectationsSource, batch_id: str, test_id: str, narrative: str | None = None) -> Poison:
+    answer = await asked(source, batch_id, test_id, narrative)
     assert isinstance(answer, Poison), answer
     return answer
 
@@ -226,9 +230,73 @@ async def test_where_holders_differ_nobody_guesses(store: Store) -> None:
     async with started(store) as source:
         poison = await refused(source, "nightly", "A-1")
         own = await found(source, "asthma_2", "A-1")
-    # A service decides by itself, and has no other word for it than 404.
-    assert poison.reason == ("expectations_ambiguous" if store.counts_batches else "expectations_not_found")
+        assert source.requests["ambiguous"] == 1
+    assert poison.reason == "expectations_ambiguous"
+    assert poison.detail.endswith("; the output's narrative is not known (input_digest)")
     assert own.prepared.expectations.must_find_signals == ("stridor",)
+
+
+HER, HIS, NOBODYS = (digest_of_narrative(text) for text in ("She wheezes.", "He wheezes.", "They wheeze."))
+
+
+async def test_where_holders_differ_the_narrative_of_the_output_decides(store: Store) -> None:
+    store.write("asthma_1", a_case("A-1", patient_payload="She  wheezes."))
+    store.write("asthma_2", a_case("A-1", ["stridor"], patient_payload="He wheezes.", archetype="His"))
+    store.write("asthma_3", a_case("A-1", ["stridor"], patient_payload_digest=HIS))
+    async with started(store) as source:
+        hers, his = await found(source, "nightly", "A-1", HER), await found(source, "nightly", "A-1", HIS)
+        keys = [ExpectationsKey("nightly", "A-1", narrative) for narrative in (HER, HIS, NOBODYS, None)]
+        together = await source.find(keys)
+        own = await found(source, "asthma_1", "A-1", HIS)
+    assert hers.prepared.expectations.must_find_signals == ("wheeze",)
+    assert (his.prepared.expectations.must_find_signals, his.archetype) == (("stridor",), "His")
+    assert (hers.narratives, his.narratives, his.in_batch) == ((HER,), (HIS,), False)
+    said = [answer.reason if isinstance(answer, Poison) else answer.narratives for answer in together.values()]
+    assert said == [(HER,), (HIS,), "expectations_ambiguous", "expectations_ambiguous"]
+    assert own.narratives == (HER,), "the batch that the output names decides first, and the mismatch is told"
+
+
+@pytest.mark.real_cases
+async def test_real_outputs_of_two_sets_with_the_same_ids_each_find_their_own_test_case(
+    store: Store, real_cases: Path
+) -> None:
+    """The last ten of these outputs answer other scenarios under test_ids that the batches use as well."""
+    entries = json.loads((real_cases / "outputs_refinery_v9.json").read_bytes())["raw_results"]
+    for file in (real_cases / "testcases").glob("*.json"):
+        store.write(file.stem, *json.loads(file.read_bytes())["test_cases"])
+    told = {entry["test_id"]: entry["engine_output"]["raw_input"] for entry in entries[12:]}
+    store.write("others", *(a_case(test_id, patient_payload=narrative) for test_id, narrative in told.items()))
+    narratives = [digest_of_narrative(entry["engine_output"]["raw_input"]) for entry in entries]
+    keys = [
+        ExpectationsKey("nightly", entry["test_id"], narrative)
+        for entry, narrative in zip(entries, narratives, strict=True)
+    ]
+    async with started(store) as source:
+        answers = await source.find(keys)
+    found = [answer for key in keys if isinstance(answer := answers[key], FoundExpectations)]
+    assert [answer.narratives for answer in found] == [(narrative,) for narrative in narratives]
+    is_of_others = [answer.prepared.expectations.must_find_signals == ("wheeze",) for answer in found]
+    assert is_of_others == [False] * 12 + [True] * 10
+
+
+async def test_a_narrative_that_holders_tell_who_differ_decides_nothing(store: Store) -> None:
+    store.write("asthma_1", a_case("A-1", patient_payload="She wheezes."))
+    store.write("asthma_2", a_case("A-1", ["stridor"], patient_payload="She wheezes."))
+    async with started(store) as source:
+        poison = await refused(source, "nightly", "A-1", HER)
+    assert poison.reason == "expectations_ambiguous"
+    assert poison.detail.endswith("; the output's narrative does not decide either")
+
+
+async def test_a_holder_that_comes_to_tell_the_narrative_is_found_at_once(store: Store) -> None:
+    store.write("asthma_1", a_case("A-1", patient_payload="She wheezes."))
+    async with started(store) as source:
+        await found(source, "nightly", "A-1", HER)
+        store.write("asthma_2", a_case("A-1", ["stridor"], patient_payload="He wheezes."))
+        async with asyncio.timeout(ANSWERED_SECONDS):
+            while (answer := await found(source, "nightly", "A-1", HIS)).narratives != (HIS,):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+    assert answer.prepared.expectations.must_find_signals == ("stridor",)
 
 
 STRANGE = (

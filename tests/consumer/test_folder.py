@@ -28,7 +28,7 @@ from consumer.case_sources.folder import (
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Transient
-from safe_core import Expectations
+from safe_core import Expectations, digest_of_narrative
 
 LONG_AGO = 1_700_000_000.0
 
@@ -425,6 +425,20 @@ async def test_nothing_is_called_unknown_before_the_folder_was_looked_at_once_mo
     written(tmp_path, "b.json", [case("A-2", "x")])
 
     assert signals(await found(source, "a", "A-2")) == ("x",)
+
+
+async def test_what_a_file_holds_twice_differently_is_decided_by_the_narrative(tmp_path: Path) -> None:
+    told = {"patient_payload": "He wheezes."}
+    written(tmp_path, "a.json", [case("A-1", "x"), case("A-1", "y") | told, case("A-1", "z"), case("A-1", "y")])
+    written(tmp_path, "b.json", [case("A-1", "w")])
+    source = await started(tmp_path)
+    for batch in ("a", "nightly"):
+        keys = [ExpectationsKey(batch, "A-1", digest_of_narrative(text)) for text in ("He wheezes.", "She wheezes.")]
+        his, hers = (await source.find(keys)).values()
+        assert isinstance(his, FoundExpectations)
+        assert signals(his) == ("y",)
+        assert isinstance(hers, Poison)
+        assert hers.reason == "expectations_ambiguous"
 
 
 async def test_an_invalid_or_ambiguous_case_is_mended_without_waiting(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ from structlog.testing import capture_logs
 
 from consumer.case_sources.case_client import MAX_BODY_BYTES, HttpOptions
 from consumer.case_sources.http_breaker import Breaker
-from consumer.case_sources.http_source import HttpSource
+from consumer.case_sources.http_source import REFUSED_SECONDS, HttpSource
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, SafeError, Transient
+from safe_core import digest_of_narrative
 from tests.support.case_service import MODES, Asked, CaseService, Mode, response
 from tests.support.cases import make_batches, write_batches
 
@@ -174,6 +175,11 @@ async def serving(
     """A server with these replies and a source that asks it."""
     async with Wire(*replies).listening() as wire, source_at(wire.url, clock, **changes) as source:
         yield wire, source
+
+
+def several(*cases: object) -> bytes:
+    """The answer of a service that has several test cases, which differ."""
+    return response(200, json.dumps({"test_cases": cases}).encode(), JSON)
 
 
 async def asked(source: HttpSource, test_id: str = "T-1") -> FoundExpectations | Poison:
@@ -1241,6 +1247,44 @@ async def recovered(
             clock.now += 5.0
             with suppress(Transient):
                 return await source.find(wanted)
+
+
+SEVERAL = [
+    # they need not differ
+    ([{"signals": ("x",)}, {"signals": ("x",)}], None),
+    ([{"signals": ("x",)}, {"test_id": "T-2"}], "expectations_invalid"),
+    ([{"signals": ("x",)}, {"signals": (" ",)}], "expectations_invalid"),
+    ([{"signals": ("x",)}, {"signals": ("y",)}], "expectations_ambiguous"),
+]
+
+
+@pytest.mark.parametrize(("differing", "reason"), SEVERAL)
+async def test_a_service_may_answer_with_all_test_cases_where_they_differ(
+    differing: list[dict[str, Any]], reason: str | None
+) -> None:
+    cases = [case(each.get("test_id", "T-1"), *each.get("signals", ("x",))) for each in differing]
+    async with serving(several(*cases)) as (_, source):
+        answer = await asked(source)
+    assert (answer.reason if isinstance(answer, Poison) else None) == reason
+
+
+async def test_the_outputs_of_all_narratives_share_one_request_and_its_answer_is_soon_asked_for_again() -> None:
+    clock = Clock()
+    his, hers = (f"{who} wheezes." for who in ("He", "She"))
+    both = [case("T-1", "x", patient_payload=his), case("T-1", "y", patient_payload=hers)]
+    keys = [ExpectationsKey("asthma_1", "T-1", digest_of_narrative(text)) for text in (his, hers, "They wheeze.")]
+    async with serving(several(*both), clock=clock) as (wire, source):
+        for _ in range(2):
+            answers = await source.find(keys)
+            signals = [
+                answer.prepared.expectations.must_find_signals if isinstance(answer, FoundExpectations) else None
+                for answer in answers.values()
+            ]
+            assert signals == [("x",), ("y",), None]
+        assert len(wire.asked) == 1
+        clock.now += REFUSED_SECONDS + 1
+        await source.find(keys)
+        assert len(wire.asked) == 2
 
 
 HARMLESS: dict[Mode, set[str]] = {"normal": {"found"}, "other_test_id": {"invalid"}, "flapping": {"found"}}

@@ -23,6 +23,7 @@ from consumer.files.publish_outputs import OutgoingEvent, TargetBatches, plan_ev
 from consumer.kafka.publisher import EventPublisher
 from consumer.settings import Settings
 from consumer.wire.keys import event_key
+from tests.support.case_files import a_case, write_batch
 
 ANSWER = {"signals": ["wheeze"], "summary": "Wheeze on arrival.", "followup_questions": ["When was salbutamol given?"]}
 PATIENT = "An eight-year-old girl arrived by ambulance."
@@ -176,6 +177,18 @@ def test_a_batch_named_for_all_serves_only_events_without_one(tmp_path: Path, ca
     )
 
     assert keys(planned(path, batch="nightly", test_dir=cases)) == ["golden_2/A-3", "nightly/A-2"]
+
+
+def test_where_batches_differ_an_output_goes_to_the_one_that_tells_its_narrative(tmp_path: Path) -> None:
+    hers, his = ({"raw_input": f"{who} wheezes."} for who in ("She", "He"))
+    cases = write_batch(tmp_path / "cases", "asthma_1", a_case("A-2", patient_payload="She wheezes.")).parent
+    write_batch(cases, "asthma_2", a_case("A-2", ["stridor"], patient_payload="He wheezes."))
+    both = [result("A-2", engine_output={**ANSWER, **narrative}) for narrative in (his, hers)]
+
+    assert keys(planned(report(tmp_path, *both), test_dir=cases)) == ["asthma_2/A-2", "asthma_1/A-2"]
+    assert keys(planned(report(tmp_path, *both[:1]), batch="nightly", test_dir=cases)) == ["nightly/A-2"]
+    with pytest.raises(ConfigurationError, match=r"1 test_id in several batches with different expectations"):
+        planned(report(tmp_path, result("A-2", engine_output={**ANSWER, "raw_input": "They wheeze."})), test_dir=cases)
 
 
 def test_events_that_name_their_batch_need_no_test_cases(tmp_path: Path) -> None:

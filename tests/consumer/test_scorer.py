@@ -35,7 +35,7 @@ from consumer.worker import scoring_memory
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
-from safe_core import Expectations, JudgedBy, Policy, judged_by, prepare
+from safe_core import Expectations, JudgedBy, Policy, digest_of_narrative, judged_by, prepare
 from tests.support.case_files import a_case, write_batch, write_events
 from tests.support.marker import Marker
 
@@ -304,6 +304,16 @@ async def test_a_slice_asks_for_each_test_case_once_and_all_at_once(site: Site) 
     await site.score(event(0), event(1), event(2, test_id="U"), Fetched(b"{", 3))
     (asked,) = site.source.asked
     assert Counter(asked) == {ExpectationsKey("B", "T"): 1, ExpectationsKey("B", "U"): 1}
+
+
+OTHERS = "sha256:" + 64 * "0"
+
+
+async def test_a_test_case_is_asked_for_with_the_narrative_of_the_output(site: Site) -> None:
+    await site.score(event(0), event(1, input_digest=OTHERS), event(2, output=output("fever") | {"raw_input": "Text."}))
+    (asked,) = site.source.asked
+    narratives = {None, OTHERS, digest_of_narrative("Text.")}
+    assert set(asked) == {ExpectationsKey("B", "T", narrative) for narrative in narratives}
 
 
 async def test_a_slice_without_an_event_asks_for_nothing(site: Site) -> None:

@@ -25,6 +25,7 @@ from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.kafka.connection import Connection
 from consumer.kafka.table_reader import TableReader
 from consumer.wire.keys import batch_key, case_key
+from safe_core import digest_of_narrative
 from tests.support.case_files import a_case
 from tests.support.tables import SUITE, InMemoryTopic, Log, StoredRecord
 
@@ -289,6 +290,24 @@ async def test_what_a_batch_holds_twice_is_one_case_or_no_guess(
         else:
             assert isinstance(from_elsewhere, FoundExpectations)
             assert (answer.archetype, answer.expected_cases, from_elsewhere.archetype) == (said, expected, said)
+
+
+async def test_what_records_of_a_batch_say_differently_is_decided_by_the_narrative() -> None:
+    topic = InMemoryTopic()
+    topic.put("K08/b/A-1", value(a_case("A-1", ["x"], patient_payload="He wheezes.")))
+    topic.put(
+        "K07/b", value({"test_cases": [a_case("A-1", ["y"], patient_payload="She wheezes."), a_case("A-1", ["z"])]})
+    )
+    async with following(topic) as source:
+        for batch in ("b", "nightly"):
+            keys = [
+                ExpectationsKey(batch, "A-1", digest_of_narrative(text)) for text in ("He wheezes.", "They wheeze.")
+            ]
+            his, theirs = (await source.find(keys)).values()
+            assert isinstance(his, FoundExpectations)
+            assert signals(his) == ("x",)
+            assert isinstance(theirs, Poison)
+            assert theirs.reason == "expectations_ambiguous"
 
 
 async def test_one_key_in_two_partitions_is_two_records() -> None:

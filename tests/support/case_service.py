@@ -59,23 +59,22 @@ class Kept:
 
 
 class Shelf:
-    """All test cases of a folder by (batch_id, test_id), and by test_id where all who hold it expect the same."""
+    """All test cases of a folder by (batch_id, test_id), and by test_id: all of them where their holders differ."""
 
     def __init__(self, folder: Path) -> None:
         self._own: dict[tuple[str, str], Kept] = {}
-        self._any: dict[str, Kept | None] = {}
-        expected: dict[str, Json] = {}
+        self._any: dict[str, Kept] = {}
+        held: dict[str, list[Json]] = {}
         for file in sorted(folder.glob("*.json")):
             for case in _cases(json.loads(file.read_bytes())):
-                test_id = case["test_id"]
-                kept = _kept(case)
-                self._own.setdefault((file.stem, test_id), kept)
-                self._any.setdefault(test_id, kept)
-                if expected.setdefault(test_id, _terms(case)) != _terms(case):
-                    self._any[test_id] = None
+                self._own.setdefault((file.stem, case["test_id"]), _kept(case))
+                held.setdefault(case["test_id"], []).append(case)
+        for test_id, cases in held.items():
+            differ = any(_terms(case) != _terms(cases[0]) for case in cases)
+            self._any[test_id] = _kept({"test_cases": cases} if differ else cases[0])
 
     def find(self, batch_id: str, test_id: str) -> Kept | None:
-        """Return what is answered; None where the answer is 404, as it is for a test_id that is ambiguous."""
+        """Return what is answered; None where the answer is 404."""
         return self._own.get((batch_id, test_id)) or self._any.get(test_id)
 
 

@@ -81,15 +81,20 @@ class CaseBook:
         batch = self._batches.get(batch_id)
         return None if batch is None or not self._counted else len(batch)
 
-    def find(self, batch_id: str, test_id: str) -> tuple[Case, bool] | str:
-        """Return the case and whether the batch of that name holds it, or the reason of the dead letter."""
+    def find(self, batch_id: str, test_id: str, narrative: str | None = None) -> tuple[Case, bool] | str:
+        """Return the case and whether the batch of that name holds it, or the reason of the dead letter.
+
+        `narrative` is the digest of the output's.
+        """
         own = self._batches.get(batch_id, {}).get(test_id)
         if own is not None:
             return own, True
         holders = [batch[test_id] for batch in self._batches.values() if test_id in batch]
         if not holders:
             return "expectations_not_found"
-        if any(other.terms != holders[0].terms for other in holders):
+        if len({holder.terms for holder in holders}) > 1:
+            holders = [holder for holder in holders if narrative in holder.narratives]
+        if len({holder.terms for holder in holders}) != 1:
             return "expectations_ambiguous"
         return replace(holders[0], narratives=frozenset().union(*(holder.narratives for holder in holders))), False
 
@@ -254,7 +259,9 @@ class Oracle:
 
     def _scored(self, record: Record, event: Json, value: bytes) -> Scored:
         event_time = check_event(event, record.timestamp)
-        answer = self.book.find(event["batch_id"], event["test_id"])
+        output = event["output"] or {}
+        read = narrative_digest(output.get("raw_input")) or event.get("input_digest")
+        answer = self.book.find(event["batch_id"], event["test_id"], read)
         if isinstance(answer, str):
             raise RejectedError(answer)
         case, in_batch = answer
@@ -265,8 +272,6 @@ class Oracle:
             raise RejectedError("invalid_event")
         if sum(len(term.encode()) for terms in case.terms for term in terms) > MAX_VALUE_BYTES - SCORED_RESERVE_BYTES:
             raise RejectedError("result_too_large")
-        output = event["output"] or {}
-        read = narrative_digest(output.get("raw_input")) or event.get("input_digest")
         texts = output_texts(output)
         looked = [looked_up(text, terms) for text, terms in zip(texts, case.terms, strict=True)]
         found, missing = (tuple(each) for each in zip(*looked, strict=True))
