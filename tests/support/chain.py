@@ -80,7 +80,7 @@ class _Cases:
 
     async def find(self, keys: Sequence[ExpectationsKey]) -> Mapping[ExpectationsKey, FoundExpectations | Poison]:
         none = Poison("expectations_not_found", "no batch holds it")
-        return {key: self._found.get(key, none) for key in keys}
+        return {key: self._found.get(ExpectationsKey(key.batch_id, key.test_id), none) for key in keys}
 
     def trouble(self) -> str | None:
         return None
