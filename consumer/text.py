@@ -1,6 +1,7 @@
 """Names and texts from outside, made safe for a terminal, a log or a header."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
@@ -45,6 +46,11 @@ def is_utf8(name: str) -> bool:
 
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def composed(name: str) -> str:
+    """Give a name in the one Unicode form in which equal letters are equal: file systems write "é" as one or as two."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def named(names: Iterable[str], most: int = _NAMED, longest: int = _LONGEST_NAME) -> str:

@@ -29,7 +29,7 @@ class Output:
         if document is None:
             return cls()
         if not isinstance(document, (dict, Mapping)):  # dict first: that is asked more quickly
-            raise InvalidOutput("output is not an object")
+            raise InvalidOutput(f"output is {not_an_object(document)}")
         summary = document.get("summary")
         return cls(
             _texts("signals", document.get("signals")),
@@ -39,13 +39,25 @@ class Output:
 
     @property
     def is_empty(self) -> bool:
-        """No element of any field holds a character; white space is not empty (contract.md, "Nothing to check")."""
-        return not (self.summary or any(self.signals) or any(self.followup_questions))
+        """No element of any field holds more than white space (contract.md, "Nothing to check")."""
+        return all(map(_is_blank, (self.summary, *self.signals, *self.followup_questions)))
 
     @property
     def asks_questions(self) -> bool:
-        """Some follow-up question holds a character; otherwise AH has nothing to check."""
-        return any(self.followup_questions)
+        """Some follow-up question holds more than white space; otherwise AH has nothing to check."""
+        return not all(map(_is_blank, self.followup_questions))
+
+
+def not_an_object(value: object, wanted: str = "an object") -> str:
+    """Say so of a value that should be one, and whether it was encoded twice: JSON in a string."""
+    text = value.strip() if isinstance(value, str) else ""
+    if text[:1] == "{" and text[-1:] == "}":
+        return f"not {wanted}, but a string that looks like one: it was encoded as JSON twice"
+    return f"not {wanted}"
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()  # as strip() would make it empty, without making a copy
 
 
 def _texts(field: str, texts: object) -> tuple[Any, ...]:

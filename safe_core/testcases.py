@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from safe_core.expectations import Expectations, InvalidExpectations
 from safe_core.ids import id_problem
 from safe_core.narrative_digests import InvalidDigest, digest_of_narrative, stated_digest
+from safe_core.outputs import not_an_object
 from safe_core.policy import UNKNOWN_ARCHETYPE
 
 PLANS = ("batch_plan", "batch_strategy")
@@ -68,7 +69,7 @@ class Batch:
 def parse_batch(document: object) -> Batch:
     """Read a batch file; one bad test case does not spoil the others. Raises InvalidBatch."""
     if not isinstance(document, Mapping):
-        raise InvalidBatch("not an object")
+        raise InvalidBatch(not_an_object(document))
     cases = document.get("test_cases")
     if not isinstance(cases, list):
         raise InvalidBatch("test_cases is not a list") if "test_cases" in document else _without_test_cases(document)
@@ -123,7 +124,7 @@ def _read(
     case: object, position: int, plans: list[list[object]], shared: dict[Expectations, Expectations]
 ) -> TestCase | BadTestCase:
     if not isinstance(case, Mapping):
-        return BadTestCase(None, position, "is not an object")
+        return BadTestCase(None, position, f"is {not_an_object(case)}")
     if _is_contract_case(case):
         return BadTestCase(_good_id(case, "test_id"), position, CONTRACT_CASE, _good_id(case, "concern_id"))
     try:

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from consumer.dead_letter_reasons import Poison, Reason
 from consumer.text import named
+from consumer.wire.other_formats import other_format
 from safe_core import BadTestCase, Batch, Expectations, InvalidBatch, TestCase
 
 _DETAIL_BYTES = 512
@@ -224,9 +225,11 @@ def parse_document(raw: bytes) -> object:
     try:
         return _json(raw)
     except json.JSONDecodeError as error:
-        raise InvalidBatch(f"not valid JSON (line {error.lineno}, column {error.colno})") from error
+        raise InvalidBatch(
+            other_format(raw) or f"not valid JSON (line {error.lineno}, column {error.colno})"
+        ) from error
     except UnicodeDecodeError as error:
-        raise InvalidBatch("not UTF-8") from error
+        raise InvalidBatch(other_format(raw) or "not UTF-8") from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, a list 10,000 deep
         raise InvalidBatch("not JSON that can be read") from error
 

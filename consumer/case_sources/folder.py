@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from consumer.case_sources.cases import (
 from consumer.case_sources.source import Answer, ExpectationsKey
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError, Transient
-from consumer.text import count_of, named, visible
+from consumer.text import composed, count_of, named, visible
 from safe_core import Expectations, InvalidBatch, NoBatch, TestCase, parse_batch
 
 SUFFIX = ".json"
@@ -187,7 +187,7 @@ class FolderIndex:
 
     `holders` are names of files. `shared` has each of the expectations once, however many test cases are equal.
     `bad_files` names, in order, the files that cannot be used as they are now, and `beside` those that are about
-    something else.
+    something else. `composed` has the names beyond ASCII by their composed form, unless two have the same.
     """
 
     files: Mapping[str, BatchFile] = field(default_factory=dict)
@@ -196,6 +196,7 @@ class FolderIndex:
     shared: dict[Expectations, Expectations] = field(default_factory=dict)
     bad_files: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    composed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def batches(self) -> int:
@@ -220,7 +221,11 @@ class FolderIndex:
         return among(rows, "batch files", key.narrative)
 
     def _own(self, batch_id: str) -> BatchFile:
-        return self.files.get(batch_id + SUFFIX, _NO_FILE)
+        name = batch_id + SUFFIX
+        own = self.files.get(name)
+        if own is None and self.composed:  # contract.md, "Batch files": the same name in another Unicode form
+            own = self.files.get(self.composed.get(composed(name), ""))
+        return _NO_FILE if own is None else own
 
     def _not_found(self, own_name: str, now: float) -> Poison:
         bad = [name for name in self.bad_files if name != own_name]
@@ -264,7 +269,7 @@ class FolderIndex:
         problems = sorted(name for name, file in files.items() if file.problem is not None)
         beside = tuple(name for name in problems if files[name].beside)
         bad = tuple(name for name in problems if not files[name].beside)
-        return FolderIndex(files, listing.ignored, holders, shared, bad, beside)
+        return FolderIndex(files, listing.ignored, holders, shared, bad, beside, _by_composed_name(files))
 
     def _still_there(self, listing: Listing) -> dict[str, ListedFile]:
         """The listed files, and those that it missed because they were replaced while the folder was being read."""
@@ -308,6 +313,14 @@ class FolderIndex:
         """Tell whether the test cases or the problem of a file are different in `files`."""
         before, after = self.files.get(name, _NO_FILE), files.get(name, _NO_FILE)
         return before.rows is not after.rows or before.problem != after.problem
+
+
+def _by_composed_name(names: Iterable[str]) -> dict[str, str]:
+    by_form: dict[str, list[str]] = {}
+    for name in names:
+        if not name.isascii():
+            by_form.setdefault(composed(name), []).append(name)
+    return {form: same[0] for form, same in by_form.items() if len(same) == 1}
 
 
 def _hash(raw: bytes) -> int:

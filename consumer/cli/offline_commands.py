@@ -39,6 +39,7 @@ def score_(
     max_doubtful: options.MaxDoubtful = None,
     min_mean: options.MinMean = None,
     min_pass_rate_of: options.MinPassRateOf = None,
+    bom: options.ByteOrderMark = False,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -73,6 +74,7 @@ def score_(
         force=force,
         allow_empty=allow_empty,
         config_file=config_file,
+        bom=bom,
     )
     return score_command(loaded.settings, loaded.policy, request)
 
@@ -122,6 +124,7 @@ def explain(
     label: options.OfLabel = None,
     everything: options.AllCases = False,
     format_: options.ExplainFormat = "console",
+    bom: options.ByteOrderMark = False,
     include_text: options.ExplainIncludesText = False,
     verbose: options.EveryTerm = False,
     test_dir: options.TestDir = None,
@@ -171,6 +174,7 @@ def explain(
         format=format_,
         verbose=verbose,
         include_text=include_text,
+        bom=bom,
     )
     return explain_tests(loaded.policy, request)
 

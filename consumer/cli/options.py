@@ -264,6 +264,9 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="For each case that does not pass, show what was found and what was missed."),
 ]
+ByteOrderMark = Annotated[
+    bool, typer.Option("--bom", help="Begin CSV with a byte order mark: Excel needs it to read letters beyond ASCII.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if SAFE did not write them.")]
 
 # --- the options of `dead-letters`

@@ -15,7 +15,7 @@ from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry, holds_outputs, is_own_report, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
-from consumer.text import named, visible
+from consumer.text import composed, named, visible
 from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, NoBatch, TestCase, narrative_of, parse_batch
 from safe_core.testcases import PLANS
 
@@ -76,7 +76,7 @@ class Batches:
         holders differ, the entry's narrative decides, if it can.
         """
         holders = self.holders(entry.test_id)
-        own = tuple(batch for batch in holders if batch.name == entry.batch_id)
+        own = of_that_name(entry.batch_id, holders)
         if not own and entry.batch_index is not None:
             own = tuple(batch for batch in holders if batch.batch_index == entry.batch_index)
         return own or self._of_its_narrative(holders, entry)
@@ -87,6 +87,15 @@ class Batches:
             return holders
         told = tuple(batch for batch, row in rows if any(entry.narrative in case.narratives for case in cases_in(row)))
         return told or holders
+
+
+def of_that_name(name: str | None, batches: Iterable[LoadedBatch]) -> tuple[LoadedBatch, ...]:
+    """Those of a name, exactly or else in another Unicode form (contract.md, "Batch files")."""
+    if name is None:
+        return ()
+    candidates = tuple(batches)
+    exact = tuple(batch for batch in candidates if batch.name == name)
+    return exact or tuple(batch for batch in candidates if composed(batch.name) == composed(name))
 
 
 def load_batches(test_dir: Path, pattern: str = "*") -> Batches:
@@ -223,9 +232,17 @@ def usable_batches(test_dir: Path, names: Iterable[str]) -> Iterator[LoadedBatch
 
 
 def chosen(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names of batches that match a pattern of `*` and `?`, themselves or as files; brackets mean themselves."""
-    literal = pattern.replace("[", "[[]")
-    return [name for name in names if fnmatchcase(name, literal) or fnmatchcase(name + SUFFIX, literal)]
+    """The names of batches that match a pattern of `*` and `?`, themselves or as files; brackets mean themselves.
+
+    Unicode forms make no difference, unless the pattern is exactly a name.
+    """
+    there = [*names]
+    exact = [name for name in there if pattern in (name, name + SUFFIX)]
+    if exact and not has_wildcard(pattern):
+        return exact
+    literal = composed(pattern).replace("[", "[[]")
+    forms = [(name, composed(name)) for name in there]
+    return [name for name, form in forms if fnmatchcase(form, literal) or fnmatchcase(form + SUFFIX, literal)]
 
 
 def differ(rows: Iterable[Row]) -> bool:

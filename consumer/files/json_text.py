@@ -9,7 +9,7 @@ import orjson
 
 from consumer.dead_letter_reasons import Poison
 from consumer.text import without_tricks
-from consumer.wire.strict_json import NotJson, parse_json
+from consumer.wire.strict_json import NotJson, OtherFormat, parse_json
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -22,6 +22,8 @@ def parse_json_of_file(raw: bytes, first_line: int = 1) -> object:
     plain = raw.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else raw
     try:
         return parse_json(plain)
+    except OtherFormat as error:
+        raise Poison(error.reason, f"it {error.what}") from error
     except NotJson as error:
         before = plain.decode("utf-8")[: error.position]
         line, column = before.count("\n") + first_line, len(before) - (before.rfind("\n") + 1) + 1

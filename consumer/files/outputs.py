@@ -28,6 +28,7 @@ from safe_core import (
     id_problem,
     known_archetype,
 )
+from safe_core.outputs import not_an_object
 
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
@@ -191,7 +192,7 @@ def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -
     for position, result in enumerate(results):
         place = f"raw_results[{position}]"
         if not isinstance(result, dict):
-            raise unusable(path, f"{place} is not an object")
+            raise unusable(path, f"{place} is {not_an_object(result)}")
         # A report may name its concern once, for all.
         inherited = {"concern_id": document.get("concern_id")} if result.get("concern_id") is None else {}
         yield _entry(path, place, {**result, **inherited}, "engine_output")
@@ -265,7 +266,7 @@ def _parsed(raw: bytes, path: Path, place: str, first_line: int = 1) -> dict[str
     except Poison as error:
         raise unusable(path, f"{place} cannot be read: {error.detail}") from error
     if not isinstance(document, dict):
-        raise unusable(path, f"{place} is not a JSON object")
+        raise unusable(path, f"{place} is {not_an_object(document, 'a JSON object')}")
     return document
 
 

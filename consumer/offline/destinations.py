@@ -195,7 +195,7 @@ def _may_be_replaced(path: Path) -> bool:
     if not path.is_file():  # a pipe or device holds nothing
         return True
     with path.open("rb") as file:
-        head = file.read(_MARK_WITHIN_BYTES).decode("utf-8", "replace")
+        head = file.read(_MARK_WITHIN_BYTES).decode("utf-8", "replace").removeprefix(csv_tables.BYTE_ORDER_MARK)
     return is_own_report(path) or any(mark.match(head) for mark in _MARKS)
 
 

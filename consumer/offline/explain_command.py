@@ -20,6 +20,7 @@ from consumer.files.batches import Batches, all_narratives_of, batch_names, usab
 from consumer.files.outputs import OnDuplicate, open_all, readable
 from consumer.offline.decisions import Decisions
 from consumer.offline.narratives import with_digest
+from consumer.offline.pages.csv_tables import marked, unneeded_mark
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
@@ -34,7 +35,7 @@ from consumer.offline.selection import (
 from consumer.settings import Settings
 from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
-from consumer.text import count_of, named, visible
+from consumer.text import composed, count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, prepare
 from safe_core.diagnosis import diagnose, doubtful_hits
@@ -61,6 +62,7 @@ class ExplainRequest:
     format: ExplainFormat = "console"
     verbose: bool = False
     include_text: bool = False
+    bom: bool = False
 
 
 # --- from files -------------------------------------------------------------------------------------------------------
@@ -93,10 +95,12 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
             "no case has the chosen label (fail, if none was chosen); --label chooses another one, "
             "--all explains every case"
         )
+    print_message(*unneeded_mark([request.format], bom=request.bom))
     if request.format == "console":
         _print(explained, request)
     else:
-        print(written(explained, request.format, include_text=request.include_text), end="")
+        text = written(explained, request.format, include_text=request.include_text)
+        print(marked(text, request.format, bom=request.bom), end="")
     return EXIT_OK
 
 
@@ -225,7 +229,7 @@ async def _event_at(settings: Settings, place: Coordinates) -> InputEvent:
 
 def _narrative(event: InputEvent, case: TestCase, test_dir: Path) -> str | None:
     """The narrative that the output was made from, if it is the case's; else that of its own batch, or of the first."""
-    names = sorted(batch_names(test_dir), key=lambda name: name != event.batch_id)
+    names = sorted(batch_names(test_dir), key=lambda name: composed(name) != composed(event.batch_id))
     batches = usable_batches(test_dir, names)
     told = (text for batch in batches for text in all_narratives_of(batch).get(event.test_id, ()))
     return with_digest(told, event.narrative) if event.narrative in case.narratives else next(told, None)

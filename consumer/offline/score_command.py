@@ -23,7 +23,7 @@ from consumer.offline.destinations import (
 )
 from consumer.offline.gate import Gate
 from consumer.offline.pages.console import print_scorecard, scorecard_text
-from consumer.offline.pages.csv_tables import render_csv, render_terms
+from consumer.offline.pages.csv_tables import marked, render_csv, render_terms, unneeded_mark
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.junit import render_junit
 from consumer.offline.pages.markdown import render_markdown
@@ -60,6 +60,7 @@ class ScoreRequest:
     force: bool
     allow_empty: bool
     config_file: Path | None
+    bom: bool = False
 
 
 def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> int:
@@ -91,7 +92,8 @@ def score_command(settings: Settings, policy: Policy, request: ScoreRequest) -> 
             decisions=decisions,
             bar=bar,
         )
-    print_message(*remarks, *_without_text(run, asked))
+    unneeded = unneeded_mark([each.format for each in asked], bom=request.bom)
+    print_message(*remarks, *_without_text(run, asked), *unneeded)
     passed = None
     if request.gate is not None:
         decision = request.gate.decide(run.report)
@@ -151,7 +153,7 @@ def _text(run: ScoredRun, format_: Format, request: ScoreRequest) -> str:
         return render_junit(run, review_fails=request.gate is not None and request.gate.fail_on == "review")
     if format_ == "console":
         return scorecard_text(run, verbose=request.verbose)
-    return _PAGES[format_](run)
+    return marked(_PAGES[format_](run), format_, bom=request.bom)
 
 
 def _append_step_summary(run: ScoredRun, path: Path) -> None:

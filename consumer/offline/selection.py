@@ -19,6 +19,7 @@ from consumer.files.batches import (
     load_batch,
     load_batches,
     no_batch,
+    of_that_name,
     usable_batches,
 )
 from consumer.files.outputs import Entry
@@ -390,10 +391,10 @@ class Answers:
         return tuple(place for place, batch in enumerate(selected.batches) if batch.name in answered)
 
     def _ranks_by_batch_id(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        if all(batch.name != entry.batch_id for batch in selected.batches):
-            other = self._unselected.get(entry.batch_id or "")
-            if other is not None and entry.test_id in other.rows:
-                self._decisive.add(other.name)
+        if not of_that_name(entry.batch_id, selected.batches):
+            others = of_that_name(entry.batch_id, self._unselected.values())
+            if holders := [other.name for other in others if entry.test_id in other.rows]:
+                self._decisive.update(holders)
                 return ()
         return self._ranks_among_selected(entry, selected)
 

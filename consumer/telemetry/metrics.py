@@ -52,7 +52,7 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_cases": _counter("Scored cases by label.", ("concern_id", "label")),
     "safe_dead_letters": _counter("Records that became dead letters.", ("reason",), REASONS),
     "safe_empty_outputs": _counter(
-        "Scored outputs whose signals, summary and follow-up questions were all empty.", ("concern_id",)
+        "Scored outputs whose signals, summary and follow-up questions were all empty or white space.", ("concern_id",)
     ),
     "safe_input_mismatches": _counter(
         "Scored outputs that were made from a narrative other than that of their test case.", ("concern_id",)

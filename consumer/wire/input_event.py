@@ -4,6 +4,7 @@ The first check that fails names the reason: empty_value, too_large, unsupported
 parser meets, not_object, invalid_event, invalid_id. No message repeats a byte of the input.
 """
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.strict_json import parse_json
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
+from safe_core.outputs import not_an_object
 from safe_core.remembered import Remembered
 
 _STRUCTURED_CONTENT_TYPE = b"application/cloudevents+json"
@@ -68,16 +70,14 @@ def decode(record: Record, rules: InputRules) -> InputEvent | None:
         return None
     document = parse_json(value)
     if not isinstance(document, dict):
-        raise Poison("not_object", "the top level is not an object")
+        raise Poison("not_object", f"the top level is {not_an_object(document)}")
     event_id = envelope.id
     if envelope.structured:
         if _is_excluded(document, rules):
             return None
         stated = document.get("id")
         event_id = stated if isinstance(stated, str) else None
-        document = document.get("data")
-        if not isinstance(document, dict):
-            raise Poison("invalid_event", "data of the CloudEvent is missing or not an object")
+        document = _data(document)
     return _event(document, record.timestamp, event_id)
 
 
@@ -147,6 +147,23 @@ def _is_excluded(document: dict[str, Any], rules: InputRules) -> bool:
     if not is_excluded:
         envelope.check_version()
     return is_excluded
+
+
+def _data(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Give the event that a structured CloudEvent holds, as JSON or as JSON in base64."""
+    data, name, encoded = envelope.get("data"), "data", envelope.get("data_base64")
+    if data is None and isinstance(encoded, str):
+        name = "data_base64"
+        try:
+            data = parse_json(base64.b64decode(encoded, validate=True))
+        except ValueError:
+            raise Poison("invalid_event", "data_base64 of the CloudEvent is not base64") from None
+        except Poison as error:
+            raise Poison("invalid_event", f"data_base64 of the CloudEvent: {error.detail}") from None
+    if not isinstance(data, dict):
+        what = "missing" if data is None else not_an_object(data)
+        raise Poison("invalid_event", f"{name} of the CloudEvent is {what}")
+    return data
 
 
 # --- the event --------------------------------------------------------------------------------------------------------

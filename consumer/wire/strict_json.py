@@ -8,7 +8,8 @@ from typing import Any, Union
 import msgspec
 import orjson
 
-from consumer.dead_letter_reasons import Poison
+from consumer.dead_letter_reasons import Poison, Reason
+from consumer.wire.other_formats import other_format
 
 DEPTH_LIMIT = 64
 """How deep objects and arrays may nest; the top-level object is depth 1."""
@@ -22,6 +23,14 @@ class NotJson(Poison):
     def __init__(self, position: int) -> None:
         super().__init__("invalid_json", f"not valid JSON at character {position}")
         self.position = position
+
+
+class OtherFormat(Poison):
+    """Not JSON, but something that is known; `what` is the end of a sentence about it."""
+
+    def __init__(self, reason: Reason, what: str) -> None:
+        super().__init__(reason, f"the value {what}")
+        self.what = what
 
 
 def parse_json(value: bytes) -> object:
@@ -73,20 +82,27 @@ def _parsed_with_care(value: bytes) -> object:
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
+        _refuse_other_format("not_utf8", value)
         raise Poison("not_utf8", f"byte {error.start} is not UTF-8") from None
     if text.startswith(_BYTE_ORDER_MARK):
-        raise Poison("invalid_json", "the value begins with a byte order mark")
+        raise OtherFormat("invalid_json", "begins with a byte order mark")
     # Counting brackets is quick and can only overstate the depth: nearly every document needs no closer look.
     if text.count("{") + text.count("[") > DEPTH_LIMIT:
         _check_depth(text)
     try:
         document = _parsed(text)
     except json.JSONDecodeError as error:
+        _refuse_other_format("invalid_json", value)
         raise NotJson(error.pos) from None
     # One character is looked for far quicker than three, and few texts hold it.
     if "\\" in text and ("\\ud" in text or "\\uD" in text):
         _check_surrogates(document)
     return document
+
+
+def _refuse_other_format(reason: Reason, value: bytes) -> None:
+    if what := other_format(value):
+        raise OtherFormat(reason, what) from None
 
 
 # A string that is never closed counts to its end: to look for brackets inside it again and again would take for ever.

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from consumer.cli.main import main
+from consumer.exit_codes import EXIT_OK
 from consumer.offline.destinations import Destination, check_writable
 from consumer.offline.pages.csv_tables import CASES, render_csv, render_terms
 from consumer.offline.scored_run import Explanation, ScoredRun
 from safe_core import Expectations, Output
 from safe_core.diagnosis import DoubtfulHit, Passage, diagnose
+from tests.support.case_files import a_case, answer, write_batch, write_report
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run
 
@@ -85,7 +88,8 @@ def test_terms_are_listed_in_their_order() -> None:
 OUTPUTS = [
     # (output, what the table says of it)
     (Output(("fever",), "x"), "answered"),
-    (Output((" ",), ""), "answered"),  # white space is not empty
+    (Output((" ",), "\n"), "empty"),  # white space says nothing
+    (Output((".",), ""), "answered"),
     (Output(), "empty"),
     (None, "missing"),
 ]
@@ -177,3 +181,41 @@ def test_the_terms_are_those_of_the_cases() -> None:
                 if (row["test_id"], row["criterion"], row["outcome"]) == (case["test_id"], criterion, outcome)
             ]
             assert "; ".join(listed) == case[column]
+
+
+def test_a_byte_order_mark_goes_before_a_table_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_batch(tmp_path / "cases", "asthma_1", a_case("Ä-1"))
+    write_report(tmp_path / "run.json", answer("Ä-1"))
+    score = ["score", "-c", "K07", "-b", "*", "-i", "run.json", "-t", "cases"]
+    files = ["-o", "cases.csv", "-o", "all.terms.csv", "-o", "report.md"]
+
+    for _ in range(2):  # the second time, the first one's files are known as SAFE's own
+        assert main([*score, *files, "--bom"]) == EXIT_OK
+
+    for name in ("cases.csv", "all.terms.csv"):
+        assert Path(name).read_bytes().startswith(b"\xef\xbb\xbfconcern_id,")
+        assert len(rows(Path(name).read_text(encoding="utf-8-sig"))) >= 1
+    assert Path("report.md").read_bytes().startswith(b"<!-- ")
+    assert "--bom" not in capsys.readouterr().err
+
+    assert main([*score, "-f", "csv", "--bom"]) == EXIT_OK
+    assert capsys.readouterr().out.startswith("\ufeffconcern_id,")
+    assert main(["explain", "--all", "-f", "csv", "--bom", "-i", "run.json", "-t", "cases"]) == EXIT_OK
+    assert capsys.readouterr().out.startswith("\ufeff")
+    assert main([*score, "-f", "csv"]) == EXIT_OK
+    assert capsys.readouterr().out.startswith("concern_id,")
+
+
+@pytest.mark.parametrize("command", [["score", "-c", "K07", "-b", "*"], ["explain", "--all"]])
+def test_a_byte_order_mark_without_a_table_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_batch(tmp_path / "cases", "asthma_1", a_case("A-1"))
+    write_report(tmp_path / "run.json", answer("A-1"))
+
+    assert main([*command, "-i", "run.json", "-t", "cases", "--bom"]) == EXIT_OK
+    assert "--bom changes nothing: only csv has a byte order mark" in capsys.readouterr().err

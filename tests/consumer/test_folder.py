@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 import os
 import random
@@ -565,6 +566,30 @@ async def test_every_answer_follows_the_rule_of_the_contract(tmp_path: Path, see
         assert told == expected_answer(files, key), key
 
 
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize(("name", "asked_for"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+async def test_a_batch_is_found_in_either_unicode_form_of_its_name(tmp_path: Path, name: str, asked_for: str) -> None:
+    written(tmp_path, f"{name}.json", [case("A-1", "x"), case("A-2", "x")])
+    written(tmp_path, "other.json", [case("A-1", "y")])
+    source = await started(tmp_path)
+
+    for batch_id in (name, asked_for):
+        answer = await found(source, batch_id, "A-1")
+        assert (signals(answer), answer.expected_cases) == (("x",), 2)
+    assert (await refused(source, COMPOSED + "s", "A-1")).reason == "expectations_ambiguous", "that is another name"
+
+
+async def test_of_two_forms_of_a_name_each_is_a_batch_of_its_own(tmp_path: Path) -> None:
+    written(tmp_path, f"{COMPOSED}s.json", [case("A-1", "x")])
+    written(tmp_path, f"{DECOMPOSED}s.json", [case("A-1", "y")])
+    source = await started(tmp_path)
+
+    assert signals(await found(source, f"{COMPOSED}s", "A-1")) == ("x",)
+    assert signals(await found(source, f"{DECOMPOSED}s", "A-1")) == ("y",)
+
+
 # --- files caught half written, or unreadable -------------------------------------------------------------------------
 
 UNPARSABLE = [
@@ -572,6 +597,10 @@ UNPARSABLE = [
     (b'{"test_cases": [\n{"test_id": "A-', "not valid JSON (line 2, column 13)"),
     (b'\xef\xbb\xbf{"test_cases": 7}', "test_cases is not a list"),
     (b'{"test_cases": "\xff"}', "not UTF-8"),
+    ('{"test_cases": []}'.encode("utf-16"), "is UTF-16: write it as UTF-8"),
+    ('{"test_cases": []}'.encode("utf-16-be"), "is UTF-16: write it as UTF-8"),
+    (gzip.compress(b'{"test_cases": []}'), "is compressed with gzip, and must not be"),
+    (b'"{}"', "not an object, but a string that looks like one: it was encoded as JSON twice"),
     (b"[" * 100_000, "not JSON that can be read"),
     (b"[]", "not an object"),
     (

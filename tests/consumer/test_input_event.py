@@ -1,5 +1,6 @@
 """What a record's bytes come to: an input event, nothing, or the one reason why not."""
 
+import base64
 import gzip
 import json
 import re
@@ -362,6 +363,9 @@ def enveloped(**changes: Any) -> bytes:
     return json.dumps({name: content for name, content in envelope.items() if content is not ABSENT}).encode()
 
 
+PACKED = base64.b64encode(written()).decode()
+
+
 def replaced(name: str, content: bytes | None) -> tuple[tuple[str, bytes | None], ...]:
     return tuple((key, content if key == name else old) for key, old in BINARY)
 
@@ -389,7 +393,15 @@ ENVELOPES: list[tuple[str, bytes | None, Sequence[tuple[str, bytes | None]], Inp
     ("27 structured without a version", enveloped(specversion=ABSENT), STRUCTURED, RULES, "unsupported_version"),
     ("structured without data", enveloped(data=ABSENT), STRUCTURED, RULES, "invalid_event"),
     ("structured, data a text", enveloped(data="x"), STRUCTURED, RULES, "invalid_event"),
-    ("structured, data in base64", enveloped(data=ABSENT, data_base64="e30="), STRUCTURED, RULES, "invalid_event"),
+    ("structured, data in base64", enveloped(data=ABSENT, data_base64=PACKED), STRUCTURED, RULES, SCORED),
+    ("structured, null data beside it", enveloped(data=None, data_base64=PACKED), STRUCTURED, RULES, SCORED),
+    ("structured, data beside rubbish", enveloped(data_base64="!"), STRUCTURED, RULES, SCORED),
+    ("structured, base64 of {}", enveloped(data=ABSENT, data_base64="e30="), STRUCTURED, RULES, "invalid_event"),
+    ("structured, base64 of no object", enveloped(data=ABSENT, data_base64="W10="), STRUCTURED, RULES, "invalid_event"),
+    ("structured, base64 of no JSON", enveloped(data=ABSENT, data_base64="ew=="), STRUCTURED, RULES, "invalid_event"),
+    ("structured, base64 of no UTF-8", enveloped(data=ABSENT, data_base64="/w=="), STRUCTURED, RULES, "invalid_event"),
+    ("structured, no base64", enveloped(data=ABSENT, data_base64="é"), STRUCTURED, RULES, "invalid_event"),
+    ("structured, base64 in a list", enveloped(data=ABSENT, data_base64=[]), STRUCTURED, RULES, "invalid_event"),
     ("structured, an array", b"[]", STRUCTURED, RULES, "not_object"),
     ("structured, a tombstone", None, STRUCTURED, RULES, IGNORED),
     ("JSON that says it is JSON", written(), (("content-type", b"application/json"),), RULES, SCORED),
@@ -407,6 +419,53 @@ def test_an_envelope_is_opened_or_refused(
     value: bytes | None, headers: Sequence[tuple[str, bytes | None]], rules: InputRules, expected: str
 ) -> None:
     assert outcome_of(Fetched(value, headers), rules) == expected
+
+
+def test_data_in_base64_is_the_event_that_it_holds() -> None:
+    packed = Fetched(enveloped(data=ABSENT, data_base64=PACKED), STRUCTURED)
+
+    assert decode(packed, RULES) == decode(Fetched(enveloped(), STRUCTURED), RULES)
+
+
+BEHIND_FIVE_BYTES = (
+    "the value begins with the five bytes that serializers of a Schema Registry put before JSON: write it without them"
+)
+# A value, its headers, and what its dead letter says of it.
+KINDS = [
+    (gzip.compress(written()), (), "the value is compressed with gzip, and must not be"),
+    (b"\x28\xb5\x2f\xfd\x24\x00\x01\x00\x00", (), "the value is compressed with zstd, and must not be"),
+    (b"PK\x03\x04\x14\x00", (), "the value is a zip archive, not JSON"),
+    *((written().decode().encode(name), (), "the value is UTF-16: write it as UTF-8")
+      for name in ("utf-16", "utf-16-le", "utf-16-be")),
+    *((written().decode().encode(name), (), "the value is UTF-32: write it as UTF-8")
+      for name in ("utf-32", "utf-32-le", "utf-32-be")),
+    (b"\xef\xbb\xbf" + written(), (), "the value begins with a byte order mark"),
+    *((b"\0" + number.to_bytes(4) + written(), (), BEHIND_FIVE_BYTES)
+      for number in (1, 0x7B, 0x7B00, 0x7B7B, 0x80_0000, 2**31 - 1)),
+    (b"\0\0\0\0\x07\x02\x06foo", (),
+     "the value begins with a zero byte, as Avro and Protobuf of a Schema Registry do: write plain JSON"),
+    (json.dumps(written().decode()).encode(), (),
+     "the top level is not an object, but a string that looks like one: it was encoded as JSON twice"),
+    (b'"text"', (), "the top level is not an object"),
+    (written(output=json.dumps(OUTPUT)), (),
+     "output is not an object, but a string that looks like one: it was encoded as JSON twice"),
+    (enveloped(data=written().decode()), STRUCTURED,
+     "data of the CloudEvent is not an object, but a string that looks like one: it was encoded as JSON twice"),
+    (enveloped(data=ABSENT), STRUCTURED, "data of the CloudEvent is missing"),
+    (enveloped(data=[]), STRUCTURED, "data of the CloudEvent is not an object"),
+    (enveloped(data=ABSENT, data_base64="!"), STRUCTURED, "data_base64 of the CloudEvent is not base64"),
+    (enveloped(data=ABSENT, data_base64="W10="), STRUCTURED, "data_base64 of the CloudEvent is not an object"),
+    (enveloped(data=ABSENT, data_base64="ew=="), STRUCTURED,
+     "data_base64 of the CloudEvent: not valid JSON at character 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "headers", "detail"), KINDS, ids=[f"{at} {row[2]}" for at, row in enumerate(KINDS)])
+def test_what_is_no_plain_json_is_named(value: bytes, headers: Sequence[tuple[str, bytes | None]], detail: str) -> None:
+    with pytest.raises(Poison) as caught:
+        decode(Fetched(value, headers), RULES)
+
+    assert caught.value.detail == detail
 
 
 # What a header's name that is not UTF-8 is read as: its octets as lone surrogates.

@@ -31,7 +31,7 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_empty_outputs",
         "counter",
         {"concern_id"},
-        "Scored outputs whose signals, summary and follow-up questions were all empty.",
+        "Scored outputs whose signals, summary and follow-up questions were all empty or white space.",
     ),
     (
         "safe_input_mismatches",

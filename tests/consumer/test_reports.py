@@ -161,7 +161,7 @@ UNUSABLE = [
         "a byte order mark within the file",
         "e.jsonl",
         '{"test_id": "A", "output": null}\n\ufeff{"test_id": "B", "output": null}',
-        "line 2 cannot be read: the value begins with a byte order mark",
+        "line 2 cannot be read: it begins with a byte order mark",
     ),
     ("no output", "e.jsonl", '{"test_id": "A"}', "line 1 has no output"),
     ("a blank batch_id", "e.jsonl", '{"test_id": "A", "batch_id": " ", "output": null}', "line 1: batch_id is blank"),

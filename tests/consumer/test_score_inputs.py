@@ -1,5 +1,6 @@
 """What `safe score` says of outputs that failed, that answer nothing, and of overrides that judge nothing."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from consumer.cli.main import main
 from consumer.files.outputs import open_outputs
 from consumer.files.publish_outputs import TargetBatches, plan_events
-from tests.support.case_files import a_case, write_batch
+from tests.support.case_files import a_case, answer, write_batch
 
 GOOD = {"signals": ["wheeze"], "summary": "Salbutamol was given.", "followup_questions": []}
 
@@ -141,6 +142,49 @@ def test_what_is_wrong_in_a_file_is_named_by_line_and_column(
     outputs = name if name.startswith("run") else "run.json"
     assert main(["score", "-c", "K07", "-b", "asthma_1", "-i", outputs, "-t", "cases"]) == 3
     assert place in capsys.readouterr().err
+
+
+AS_JSON = json.dumps({"raw_results": [answer("A-1")]})
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "sentence"),
+    [
+        ("run.json", AS_JSON.encode("utf-16"), "run.json: the file cannot be read: it is UTF-16: write it as UTF-8"),
+        ("run.json", gzip.compress(AS_JSON.encode()), "the file cannot be read: it is compressed with gzip, and must"),
+        (
+            "run.json",
+            json.dumps(AS_JSON).encode(),
+            "the file is not a JSON object, but a string that looks like one: it was",
+        ),
+        (
+            "run.jsonl",
+            '{"test_id": "A-1"}'.encode("utf-16"),
+            "run.jsonl: line 1 cannot be read: it is UTF-16: write it",
+        ),
+        (
+            "run.jsonl",
+            b"\n" + json.dumps('{"test_id": "A-1"}').encode(),
+            "line 2 is not a JSON object, but a string that",
+        ),
+        (
+            "run.json",
+            json.dumps({"raw_results": [answer("A-1", json.dumps(GOOD))]}).encode(),
+            "raw_results[0]: engine_output is not an object, but a string that looks like one: it was",
+        ),
+        (
+            "run.json",
+            json.dumps({"raw_results": [json.dumps(answer("A-1"))]}).encode(),
+            "raw_results[0] is not an object,",
+        ),
+    ],
+)
+def test_what_is_no_plain_json_is_named(
+    name: str, raw: bytes, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).write_bytes(raw)
+    assert main(["score", "-c", "K07", "-b", "asthma_1", "-i", name, "-t", "cases"]) == 3
+    assert sentence in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,39 @@ def test_one_batch_with_cases_of_the_concern_gives_the_report_its_name(tmp_path:
     assert select(tmp_path, "K07", "asthma_1.json").batch_id == "asthma_1"
 
 
+COMPOSED, DECOMPOSED = "caf\u00e9_1", "cafe\u0301_1"
+
+
+@pytest.mark.parametrize("pattern", [COMPOSED, DECOMPOSED, COMPOSED + ".json", "caf\u00e9*", "cafe\u0301_?"])
+@pytest.mark.parametrize("name", [COMPOSED, DECOMPOSED])
+def test_a_batch_is_found_in_either_unicode_form_of_its_name(tmp_path: Path, name: str, pattern: str) -> None:
+    write_batch(tmp_path, name, a_case("A-1"))
+
+    assert [batch.name for batch in select(tmp_path, "K07", pattern).batches] == [name]
+
+
+def test_of_two_forms_of_a_name_the_one_that_is_given_is_meant(tmp_path: Path) -> None:
+    for name in (COMPOSED, DECOMPOSED):
+        write_batch(tmp_path, name, a_case(f"A-{len(name)}"))
+
+    assert [batch.name for batch in select(tmp_path, "K07", COMPOSED).batches] == [COMPOSED]
+    assert [batch.name for batch in select(tmp_path, "K07", DECOMPOSED).batches] == [DECOMPOSED]
+    assert len(select(tmp_path, "K07", "caf\u00e9*").batches) == 2
+
+
+@pytest.mark.parametrize(("name", "other"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+def test_an_output_names_a_batch_in_either_form(tmp_path: Path, name: str, other: str) -> None:
+    write_batch(tmp_path, "asthma_1", a_case("A-1"))
+    write_batch(tmp_path, name, a_case("A-1", ["other"]))
+
+    of_it = Answers(select(tmp_path, "K07", name))
+    of_another = Answers(select(tmp_path, "K07", "asthma_1"))
+
+    assert of_it.ranks(entry("A-1", batch_id=other)) == (0,)
+    assert of_another.ranks(entry("A-1", batch_id=other)) == ()
+    assert [batch.name for batch in of_another.decisive] == [name]
+
+
 def test_a_case_without_a_concern_is_of_the_one_that_is_asked_for(tmp_path: Path) -> None:
     write_batch(tmp_path, "asthma_1", a_case("A-1", concern_id=None))
 

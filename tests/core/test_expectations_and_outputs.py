@@ -116,6 +116,10 @@ def test_an_output_may_lack_fields(document: Any, expected: Output) -> None:
     [
         ("SECRET", "output is not an object"),  # a text, which is not repeated
         ([], "output is not an object"),  # a list
+        (
+            '{"summary": "SECRET"}',
+            "output is not an object, but a string that looks like one: it was encoded as JSON twice",
+        ),
         ({"signals": "SECRET"}, "output.signals is not a list"),  # a text is no list of letters
         ({"signals": ["a", 1]}, "output.signals[1] is not a string"),  # a number for a string
         ({"signals": [None]}, "output.signals[0] is not a string"),  # null in a list
@@ -136,12 +140,17 @@ def test_a_bad_output_is_refused_with_the_field_and_never_the_text(document: Any
     [
         (EMPTY_OUTPUT, True, False),  # nothing at all
         (Output(("", ""), "", ("",)), True, False),  # elements without a character
-        (Output((" ",)), False, False),  # white space is not empty
-        (Output((), "\n"), False, False),  # in the summary neither
-        (Output((), "", ("", " ")), False, True),  # and asks, however little
+        (Output((" ",)), True, False),  # white space says nothing
+        (Output((), "\n"), True, False),  # in the summary neither
+        (Output((), "", ("", " \t\u2003\u3000\x1c")), True, False),  # and asks nothing, whatever white space it is
+        (Output((), "\u200b"), False, False),  # no white space, though nobody sees it
+        (Output((" ", ".")), False, False),
+        (Output((), " ", ("\n", "?")), False, True),
     ],
 )
-def test_an_output_is_empty_where_no_element_holds_a_character(output: Output, empty: bool, asks: bool) -> None:
+def test_an_output_is_empty_where_no_element_holds_more_than_white_space(
+    output: Output, empty: bool, asks: bool
+) -> None:
     assert (output.is_empty, output.asks_questions) == (empty, asks)
 
 

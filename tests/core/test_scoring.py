@@ -116,7 +116,7 @@ def test_an_empty_list_comes_before_an_empty_output(
             (False, True, False),
             True,
         ),  # or without text in one
-        ((("x",), ("x",), ("x",)), BLANK, (False, False, False), False),  # white space asks a question and is not empty
+        ((("x",), ("x",), ("x",)), BLANK, (False, True, False), True),  # white space asks no question and is empty
         ((("x",), (), ("x",)), FULL, (False, True, False), False),  # AH is vacuous without a term
     ],
 )

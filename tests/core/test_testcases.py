@@ -71,7 +71,10 @@ def test_a_bad_test_case_is_named_and_does_not_spoil_the_others(case: Any, test_
     [
         ([], "not an object"),
         (None, "not an object"),
+        ('{"test_cases": []}\n', "not an object, but a string that looks like one: it was encoded as JSON twice"),
         ({}, "test_cases is missing"),
+        ({"testCases": [{"expectations": {}}]}, "test_cases is missing, and another key holds test cases"),
+        ({"test_id": "T", "expectations": {}}, "is a single test case; a batch file has a list named test_cases"),
         ({"test_cases": None}, "test_cases is not a list"),
         ({"test_cases": {}}, "test_cases is not a list"),
     ],

@@ -4,6 +4,7 @@ Read the table beside the page that numbers these rows. A verdict is R (scored),
 dead letter with that reason). What a scored one scores is worked out apart from the product, by the oracle.
 """
 
+import base64
 import gzip
 import json
 import os
@@ -401,6 +402,7 @@ _BYTES = [  # rows 1 to 14
             "an array": b'["' + _C + b'"]',
             "an empty array": b"[]",
             "a string": b'"' + _C + b'"',
+            "JSON in a string": json.dumps(event().decode()).encode(),
             "a number": b"17",
             "null": b"null",
             "true": b"true",
@@ -559,6 +561,9 @@ _ENVELOPES_AND_IDS = [  # rows 26 to 32
         {
             "binary of our type": with_(event(), binary()),
             "structured of our type": with_(enveloped(), STRUCTURED),
+            "structured, in base64": with_(
+                enveloped(data=ABSENT, data_base64=base64.b64encode(event()).decode()), STRUCTURED
+            ),
             "no CloudEvent at all": with_(event(), (("content-type", b"application/json"),)),
         },
     ),

@@ -4,6 +4,7 @@ Nothing of `safe_core` or `consumer` is imported here, and nothing is fast: ever
 fractions over the latest result of each test case.
 """
 
+import binascii
 import hashlib
 import json
 import re
@@ -290,8 +291,8 @@ class Oracle:
             missing=missing,
             terms=(len(case.must_find), len(case.forbidden), len(case.must_contain)),
             passed=tuple(score >= least for score, least in zip(scores, self.rules.pass_, strict=True)),  # type: ignore[arg-type] # a generator has no length
-            vacuous=(not case.must_find, not case.forbidden or not any(questions(output)), not case.must_contain),
-            empty_output=not any((*signals(output), summary(output), *questions(output))),
+            vacuous=(not case.must_find, not case.forbidden or not said(questions(output)), not case.must_contain),
+            empty_output=not said([*signals(output), summary(output), *questions(output)]),
             label=label_of(scores, self.rules),
             expectations_digest=case.digest,
             output_digest=sha256(value),
@@ -313,9 +314,19 @@ def event_of(record: Record, value: bytes) -> Json:
     if document.get("specversion") != "1.0":
         raise RejectedError("unsupported_version")
     data = document.get("data")
+    if data is None:
+        data = unpacked(document.get("data_base64"))
     if not isinstance(data, dict):
         raise RejectedError("invalid_event")
     return data
+
+
+def unpacked(encoded: Json) -> Json:
+    """Return the JSON that is packed into a text as base64."""
+    try:
+        return parsed(binascii.a2b_base64(encoded, strict_mode=True))
+    except (RejectedError, TypeError, ValueError) as error:
+        raise RejectedError("invalid_event") from error
 
 
 def parsed(value: bytes) -> Json:
@@ -416,6 +427,11 @@ def summary(output: Json) -> str:
 def questions(output: Json) -> list[str]:
     """Return the follow-up questions of an output."""
     return list(output.get("followup_questions") or [])
+
+
+def said(texts: list[str]) -> str:
+    """Return what texts say, without white space."""
+    return "".join("".join(texts).split())
 
 
 def output_texts(output: Json) -> tuple[str, str, str]:

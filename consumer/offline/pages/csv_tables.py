@@ -23,6 +23,20 @@ TERMS: Final = (
 """The first rows. What `--explain` adds is empty without it."""
 FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS))
 """How a table of SAFE begins, also one of an earlier version that had fewer columns."""
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""Without it at the beginning, Excel takes UTF-8 for the code page of the machine."""
+_FORMATS: Final = frozenset({"csv", "terms"})
+
+
+def marked(text: str, format_: str, *, bom: bool) -> str:
+    """Put a byte order mark before a table, if it is asked for and the format is one."""
+    return BYTE_ORDER_MARK + text if bom and format_ in _FORMATS else text
+
+
+def unneeded_mark(formats: Iterable[str], *, bom: bool) -> Iterator[str]:
+    """Say so if a byte order mark is asked for, but no table is."""
+    if bom and _FORMATS.isdisjoint(formats):
+        yield "--bom changes nothing: only csv has a byte order mark"
 
 
 def render_csv(run: ScoredRun) -> str:
