@@ -5,6 +5,16 @@ import struct
 Version = tuple[int, int, int]
 """Event time in ms, source partition, source offset: the greater is the later result."""
 
+
+def believed_time(stated: int, recorded: int, ahead: int) -> int:
+    """Give the event time that counts, of the one that an output states (contract.md, "Times").
+
+    It is believed up to `ahead` after the timestamp of its own record, `recorded`, which counts instead if it is later
+    still. A record without a timestamp (-1) is no judge. All in ms.
+    """
+    return recorded if 0 <= recorded < stated - ahead else stated
+
+
 _PACKED = struct.Struct(">QQQ")
 _LOWEST = 2**63
 """Added to each number of a version, so that packed versions compare as the versions do."""

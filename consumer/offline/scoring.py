@@ -16,6 +16,7 @@ from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_l
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
+from consumer.offline.newest_events import DatedEvent, NewestEvents
 from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.offline.selection import Answers, SelectedCase, Selection
 from consumer.offline.unanswering import Unanswering, without_output
@@ -102,6 +103,7 @@ class Scoring:
         self._passed_over: dict[str, None] = {}
         self._failed: dict[str, str] = {}
         self._unanswering = Unanswering()
+        self._newest = NewestEvents()
         self._outputs = self._outdated = self._set_aside = self._set_aside_unselected = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -137,7 +139,10 @@ class Scoring:
         """Of events for one test case the latest counts (contract.md, "Latest result"); ties go by line."""
         place = len(self._files) - 1
         for number, entry, ranks in self._entries(file, bar):
-            version = (_event_time(file, entry), place, number)
+            event_time = _event_time(file, entry)
+            if entry.generated_at is not None:
+                self._newest.note(DatedEvent(event_time, entry.test_id, file.path, entry.place))
+            version = (event_time, place, number)
             self._offer(entry, Origin(0, min(ranks), place, is_event=True), version)
 
     def _add_report(self, file: OutputFile, bar: Bar) -> None:
@@ -270,6 +275,8 @@ class Scoring:
             yield f"{count} answered more than once, and only the {self._on_duplicate} answer counts: {listed}"
         if self._outdated:
             yield f"{count_of(self._outdated, 'event')} ignored: a later event has the same test_id"
+        if (remark := self._newest.remark()) is not None:
+            yield remark
         if self._set_aside:
             ignored = f"{count_of(self._set_aside, 'output')} ignored"
             yield f"{ignored}: an output for an earlier batch (by file name) already answers the case"

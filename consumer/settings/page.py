@@ -46,7 +46,7 @@ _SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Kafka": ("kafka_", "secrets_", "delivery"),
     "Topics": ("input_topic", "scored_", "state_", "result_", "report_topic", "dead_letter_"),
     "Test cases": ("expectations",),
-    "What is read, and how much": ("input_", "offset_", "max_value_", "max_batch_", "poison_"),
+    "What is read, and how much": ("input_", "offset_", "event_", "max_value_", "max_batch_", "poison_"),
     "The process": ("batch_ttl_", "max_exported_", "http_", "start_", "shutdown_", "traces", "log_"),
 }
 """The headings, and what the names of their settings begin with; a setting is under the first heading that fits."""

@@ -57,6 +57,10 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_input_mismatches": _counter(
         "Scored outputs that were made from a narrative other than that of their test case.", ("concern_id",)
     ),
+    "safe_results_not_latest": _counter("Results that did not count, because a later output of their case had one."),
+    "safe_event_times_ahead": _counter(
+        "Outputs whose event time was too far ahead of their record, so that the record's timestamp counted instead."
+    ),
     "safe_batches_reopened": _counter("Batches that a late record reopened after they were forgotten."),
     "safe_restore_failures": _counter("Failed attempts to restore a partition's state. Each is repeated."),
 }

@@ -7,11 +7,13 @@ The classes are the shapes: msgspec checks every type and bound while it reads, 
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from consumer.wire.headers import Undecodable
 from safe_core import CaseRow, CaseScore, Details, Passed, Scores, Terms, Vacuous
 from safe_core.remembered import Remembered
+from safe_core.result_version import believed_time
 
 Score = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -72,12 +74,16 @@ class ResultShape(Struct, frozen=True):
 
 
 class SourceShape(Struct, frozen=True):
-    """The input record that was scored; `event_time` in ms since 1970."""
+    """The input record that was scored; times in ms since 1970.
+
+    `stated_event_time` is only in a result whose `event_time` is another one, because that was not believed.
+    """
 
     topic: str
     partition: Count
     offset: Count
     event_time: Int64
+    stated_event_time: Int64 | UnsetType = UNSET
 
 
 class ScoredBy(Struct, frozen=True):
@@ -160,6 +166,19 @@ def decode_scored(value: bytes | None) -> ScoredRecord[ResultShape]:
         raise Undecodable(f"not a scored record: {type(error).__name__}") from None
 
 
+def with_believed_time(scored: ScoredRecord[_Result], ahead_ms: int) -> ScoredRecord[_Result]:
+    """The same case with the event time that counts (contract.md, "Times").
+
+    Records and rows have the stated one, whatever their schema: so the aggregator judges them all, in the fold and
+    whenever they are restored.
+    """
+    source = scored.source
+    event_time = believed_time(source.event_time, scored.published_at, ahead_ms)
+    if event_time == source.event_time:
+        return scored
+    return replace(scored, source=replace(source, event_time=event_time, stated_event_time=source.event_time))
+
+
 def row_of(scored: ScoredRecord[ResultShape]) -> CaseRow:
     """What the fold keeps of a scored case."""
     result, source = scored.result, scored.source
@@ -199,8 +218,10 @@ _remembered: Remembered[tuple[object, ...], tuple[str, CaseRow]] = Remembered(8_
 """What the fold keeps of results met lately, by their bytes and all else that it is made of but the version."""
 
 
-def decode_to_fold(value: bytes | None) -> ToFold:
+def decode_to_fold(value: bytes | None, ahead_ms: int) -> ToFold:
     """Read a scored record and what the fold keeps of it; raises Undecodable.
+
+    An event time is believed up to `ahead_ms` after its record's timestamp.
 
     A case that is answered again often has an equal result, which is decoded and checked only once.
     """
@@ -209,6 +230,7 @@ def decode_to_fold(value: bytes | None) -> ToFold:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         decode_scored(value)  # raises what this decoder would
         raise
+    scored = with_believed_time(scored, ahead_ms)
     source, result = scored.source, bytes(scored.result)
     key = (
         result, scored.run_id, scored.scorer.fingerprint, scored.in_batch, scored.passed,
@@ -218,7 +240,7 @@ def decode_to_fold(value: bytes | None) -> ToFold:
     if known is not None:
         test_id, row = known
         return ToFold(scored, test_id, row.of_version((source.event_time, source.partition, source.offset)))
-    whole = decode_scored(value)
+    whole = with_believed_time(decode_scored(value), ahead_ms)
     row = row_of(whole)
     if len(result) <= _LONGEST_REMEMBERED:
         _remembered.keep(key, (whole.result.test_id, row))

@@ -12,7 +12,7 @@ from math import inf
 from sys import intern
 
 import structlog
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import Fatal, Transient
@@ -74,6 +74,9 @@ class AggregatorPartition:
         self._foreign = RateLimitedWarning("scored records of another group were skipped", partition=partition)
         self._undecodable = RateLimitedWarning(
             "scored records that cannot be read became dead letters", partition=partition
+        )
+        self._ahead = RateLimitedWarning(
+            "event times too far ahead of their records were not believed", partition=partition
         )
         self._begin_slice()
 
@@ -172,6 +175,10 @@ class AggregatorPartition:
         won = batch.fold.offer(test_id, row)
         if won:
             self._state.put_case(outgoing, key, record.value)
+        else:
+            self._counts["safe_results_not_latest",] += 1
+        if scored.source.stated_event_time is not UNSET:
+            self._counts["safe_event_times_ahead",] += 1
         self._note_in_row(batch, record, scored, won=won)
         value = encode_result(
             scored,
@@ -195,7 +202,7 @@ class AggregatorPartition:
                     self._counts["safe_records", "foreign"] += 1
                     return None
                 check_schema(record.headers)
-            return decode_to_fold(record.value)
+            return decode_to_fold(record.value, self._state.ahead_ms)
         except Undecodable as error:
             poison = Poison("invalid_event", str(error))
         append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._now_ms())
@@ -294,6 +301,7 @@ class AggregatorPartition:
     def _warn(self) -> None:
         self._foreign.note(self._counts["safe_records", "foreign"])
         self._undecodable.note(self._counts["safe_records", "dead_lettered"])
+        self._ahead.note(self._counts["safe_event_times_ahead",])
         for batch in self._reopened:
             _log.warning(
                 "a late record reopened a forgotten batch", concern_id=batch.concern_id, batch_id=batch.batch_id
@@ -318,4 +326,5 @@ class AggregatorPartition:
         """The partition is let go: log what has not been logged yet, and export nothing of it any more."""
         self._foreign.flush()
         self._undecodable.flush()
+        self._ahead.flush()
         self._gauges.drop(self._partition)

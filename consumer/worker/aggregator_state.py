@@ -32,13 +32,15 @@ class AggregatorSettings:
     dead_letters: DeadLetterTopic
     max_value_bytes: int
     batch_ttl_seconds: float
+    event_time_ahead_seconds: int
 
 
 class PartitionState:
     """The batches of one partition, in order of their last scored record, the most idle ones first.
 
     `forgotten` holds the marks of batches whose rows are gone; `rewrite` the winning rows that a losing row
-    follows in the changelog, by key; `touched` the batches whose rows change with the next commit.
+    follows in the changelog, by key; `touched` the batches whose rows change with the next commit. An event time is
+    believed up to `ahead_ms` after its record's timestamp.
     """
 
     def __init__(self, partition: int, settings: AggregatorSettings) -> None:
@@ -48,6 +50,7 @@ class PartitionState:
         self.rewrite: dict[bytes, bytes] = {}
         self.touched: dict[str, None] = {}
         self.headers = own_headers(settings.group)
+        self.ahead_ms = settings.event_time_ahead_seconds * 1_000
         self._partition = partition
         self._topic = settings.state_topic
 

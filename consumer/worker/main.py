@@ -285,6 +285,7 @@ class Worker:
             dead_letters=self._dead_letters(verified),
             max_value_bytes=settings.max_value_bytes,
             batch_ttl_seconds=settings.batch_ttl_seconds,
+            event_time_ahead_seconds=settings.event_time_ahead_seconds,
         )
         gauges = self._metrics.gauges = BatchGauges(
             settings.max_exported_batches, self._health.aggregator_is_surely_ours

@@ -17,7 +17,7 @@ from consumer.wire.changelog import BatchRow, ProgressRow
 from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_of
 from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
 from consumer.wire.record import KafkaHeaders, Record
-from consumer.wire.scored_record import decode_scored, row_of
+from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, row_of, with_believed_time
 from consumer.worker.aggregator_state import PartitionState
 
 _log = structlog.get_logger("safe.aggregator")
@@ -133,17 +133,20 @@ class Restore:
             self._losers.discard(record.key)
             if test_id in fold:
                 fold.remove(test_id)
-        elif fold.offer(test_id, row_of(decode_scored(record.value))):
+        elif fold.offer(test_id, row_of(self._decoded(record.value))):
             self._losers.discard(record.key)
         else:
             self._losers.add(record.key)  # compaction would keep this losing row
+
+    def _decoded(self, value: bytes) -> ScoredRecord[ResultShape]:
+        return with_believed_time(decode_scored(value), self._state.ahead_ms)
 
     async def _find_winners(self) -> None:
         """Note the winning rows that a losing row follows, as two owners in `at_least_once` may leave them."""
         async for records in self._slices():
             for record in records:
                 if record.key in self._losers and record.value is not None:
-                    scored = decode_scored(record.value)
+                    scored = self._decoded(record.value)
                     fold = self._state.batch(scored.concern_id, scored.batch_id).fold
                     test_id = scored.result.test_id
                     if test_id in fold and fold.row(test_id).version == row_of(scored).version:

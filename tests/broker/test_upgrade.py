@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -290,6 +290,17 @@ def of_the_next_version(site: Site, folder: Path) -> Site:
     return told(site, PYTHONPATH=f"{folder / 'next'}{os.pathsep}{PROJECT}")
 
 
+BEFORE = f"import consumer.wire.headers as headers\n\nheaders.SCHEMA = {SCHEMA - 1}\n"
+
+
+def of_the_version_before(site: Site, folder: Path) -> Site:
+    """The same installation by a SAFE that writes the schema before, and believes every event time."""
+    (folder / "before").mkdir()
+    (folder / "before" / "sitecustomize.py").write_text(BEFORE, encoding="utf-8")
+    believing = {"SAFE_V0_EVENT_TIME_AHEAD_SECONDS": str(10**10)}
+    return told(site, PYTHONPATH=f"{folder / 'before'}{os.pathsep}{PROJECT}", **believing)
+
+
 def schemas(site: Site, topic: str) -> set[str | None]:
     return {record.header("safe.schema") for record in site.outside.read(topic)}
 
@@ -415,6 +426,35 @@ def test_a_state_that_a_newer_version_wrote_ends_an_older_one_with_the_remedy(si
     assert "Traceback" not in old.log_text()
     assert problems == []
     assert len(run.results) == 2
+
+
+def test_an_event_time_that_an_older_version_believed_decides_nothing_any_more(site: Site, tmp_path: Path) -> None:
+    """Aggregators first: they judge an old scorer's records, and the row of 2062 when they restore it."""
+    older = of_the_version_before(site, tmp_path)
+    case = BATCHES[0].cases[0]
+    key = quoted(case.concern_id, case.batch_id, case.test_id).encode()
+
+    def counted(*runs: str) -> str:
+        """Send an output of each run; whose is the one that counts then."""
+        for run in runs:
+            is_wrong = run == "wrong clock"
+            moment = "2062-01-01T00:00:00Z" if is_wrong else datetime.now(UTC).isoformat()
+            site.send([of(case, "pass", generated_at=moment, run_id=run)])
+        site.await_rest()
+        *_, row = (row for row in site.outside.read(site.topics.state) if row.key == key)
+        run_id: str = row.json()["run_id"]
+        return run_id
+
+    with older.worker(role="scorer", name="old scorer"):
+        with older.worker(role="aggregator", name="old aggregator"):
+            assert counted("wrong clock", "1") == "wrong clock"
+        with site.worker(role="aggregator", name="new aggregator"):
+            assert counted("2") == "2"
+            assert counted("wrong clock", "3") == "3"
+    assert schemas(site, site.topics.scored) == {str(SCHEMA - 1)}
+    with site.worker(name="new"):
+        assert counted("wrong clock", "4") == "4"
+    assert schemas(site, site.topics.scored) == {str(SCHEMA - 1), str(SCHEMA)}
 
 
 def last_line(worker: Worker) -> str:

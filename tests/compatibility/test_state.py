@@ -43,6 +43,7 @@ SETTINGS = AggregatorSettings(
     dead_letters=DeadLetterTopic(TOPICS.dead_letter, 1, 1_000_000, GROUP, "of today"),
     max_value_bytes=1_048_576,
     batch_ttl_seconds=7 * 86_400,
+    event_time_ahead_seconds=3_600,
 )
 VERSIONS = versions()
 Written = list[Record]

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from consumer.case_sources.source import FoundExpectations
@@ -29,7 +30,7 @@ from consumer.wire.headers import SCHEMA, own_headers
 from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, parts_of
 from consumer.wire.record import Record
-from consumer.wire.scored_record import ScoredBy, encode_result_of, encode_scored
+from consumer.wire.scored_record import ScoredBy, decode_scored, encode_result_of, encode_scored
 from consumer.worker import aggregator as aggregator_module
 from consumer.worker import forgetting as forgetting_module
 from consumer.worker import report_schedule
@@ -73,6 +74,7 @@ SETTINGS = AggregatorSettings(
     dead_letters=DeadLetterTopic("dead", 4, 1_000_000, GROUP, "0.1.0"),
     max_value_bytes=1_048_576,
     batch_ttl_seconds=7 * 86_400,
+    event_time_ahead_seconds=3_600,
 )
 FOUND = FoundExpectations(prepare(Expectations()), None, None, None, None, in_batch=True)
 
@@ -379,6 +381,68 @@ async def test_rows_of_two_runs_are_told(site: Site) -> None:
     outgoing = await site.fold(*(scored(str(n), run=f"r{n}", offset=n) for n in range(2)))
     assert [record.document["mixed_runs"] for record in outgoing.of("result")] == [False, True]
     assert outgoing.of("report")[-1].document["runs"] == {"r0": 1, "r1": 1}
+
+
+# --- event times that cannot be ---------------------------------------------------------------------------------------
+
+HOUR = 3_600_000
+IN_2062 = NOW + 36 * 365 * DAY
+RECORDED = NOW - 250
+"""The timestamp of the input record behind scored()."""
+
+
+async def test_an_event_time_far_ahead_of_its_record_decides_nothing_for_ever(site: Site) -> None:
+    await site.fold(scored("1", "Pass", at=IN_2062, offset=1))
+    later = await site.fold(*(scored("1", "Fail", at=NOW + each, offset=1 + each) for each in (1, 2, 3)))
+    assert later.summaries() == [(1, 0, 0, 1)] * 3
+    assert site.count("safe_event_times_ahead") == 1
+    assert site.count("safe_results_not_latest") == 0
+
+
+async def test_the_result_says_which_event_time_counts_and_which_was_stated(site: Site) -> None:
+    both = await site.fold(
+        scored("1", at=IN_2062, offset=1), scored("2", at=RECORDED + HOUR, offset=2), scored("3", at=-5, offset=3)
+    )
+    shown = [record.document["source"] for record in both.of("result")]
+    source = {"topic": "input", "partition": 0}
+    assert shown == [
+        {**source, "offset": 1, "event_time": RECORDED, "stated_event_time": IN_2062},
+        {**source, "offset": 2, "event_time": RECORDED + HOUR},
+        {**source, "offset": 3, "event_time": -5},
+    ]
+
+
+@pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA])
+async def test_a_row_that_was_believed_before_is_judged_when_it_is_restored(clock: Clock, schema: int) -> None:
+    first = await Site(clock, event_time_ahead_seconds=10**10).restart()
+    await first.fold(scored("1", "Pass", at=IN_2062, offset=1))
+    lost = await first.fold(scored("1", "Fail", at=NOW + 1, offset=2))
+    assert lost.summaries() == [(1, 1, 0, 0)]
+    assert first.count("safe_results_not_latest") == 1
+    for record in first.state:
+        record.headers = [
+            (name, str(schema).encode() if name == "safe.schema" else text) for name, text in record.headers
+        ]
+    then = await Site(clock, first.state).restart()
+    won = await then.fold(scored("1", "Fail", at=NOW + 1, offset=2))
+    assert won.summaries() == [(1, 0, 0, 1)]
+    assert decode_scored(then.state[-3].value).source.event_time == NOW + 1
+    assert then.count("safe_event_times_ahead") == 0, "what is restored was counted when it was folded"
+
+
+async def test_a_row_keeps_the_time_that_was_stated(site: Site) -> None:
+    """So that it is judged anew when it is restored, perhaps by another setting."""
+    record = scored("1", at=IN_2062, offset=1)
+    assert (await site.fold(record)).rows()[record.key] == record.value
+
+
+async def test_times_that_were_not_believed_are_told_at_most_a_few_times(site: Site) -> None:
+    with capture_logs() as logs:
+        for offset in range(20):
+            await site.fold(scored("1", at=IN_2062, offset=offset), scored("2", at=IN_2062, offset=offset))
+    told = [line for line in logs if line["event"] == "event times too far ahead of their records were not believed"]
+    assert 1 <= len(told) <= 5
+    assert (told[0]["counts"], told[0]["partition"], told[0]["log_level"]) == ({"records": 2}, PARTITION, "warning")
 
 
 # --- restore ----------------------------------------------------------------------------------------------------------

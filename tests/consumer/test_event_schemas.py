@@ -19,9 +19,10 @@ from consumer.wire.input_event import InputRules, decode
 from consumer.wire.scored_record import ResultShape, ScoredBy, SourceShape
 from consumer.worker.report_size import STEPS
 from safe_core import DEFAULT_POLICY, MAX_ID_LENGTH, Policy
-from tests.support.cases import event_stream, make_batches
+from tests.support.cases import encoded, event_stream, make_batches
 from tests.support.chain import Chain, Written, inputs_of
 from tests.support.json_schema import draft_7, draft_2020_12
+from tests.support.outside import Outgoing
 
 SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 EVENTS = get_args(EventName)
@@ -168,8 +169,10 @@ def fields_in(document: Any, schema: Schema, path: str = "$") -> Iterator[str]:
 
 
 async def written(**changes: Any) -> list[Written]:
-    stream = event_stream(7, BATCHES, 120, partitions=1, repeated=0.4, late=0.2, poison=0.1)
-    return await Chain(BATCHES, **changes).run(inputs_of(list(stream)))
+    stream = [*event_stream(7, BATCHES, 120, partitions=1, repeated=0.4, late=0.2, poison=0.1)]
+    case = BATCHES[0].cases[0]
+    ahead = {"test_id": case.test_id, "batch_id": case.batch_id, "output": None, "generated_at": "2062-01-01T00:00:00Z"}
+    return await Chain(BATCHES, **changes).run(inputs_of([*stream, Outgoing(encoded(ahead))]))
 
 
 def values(records: list[Written], topic: str) -> list[Any]:

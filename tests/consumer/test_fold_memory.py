@@ -22,9 +22,11 @@ from consumer.wire.scored_record import (
     decode_to_fold,
     encode_scored,
     row_of,
+    with_believed_time,
 )
 from safe_core.remembered import Remembered
 
+AHEAD_MS = 3
 few = st.sampled_from
 flags = st.tuples(st.booleans(), st.booleans(), st.booleans())
 
@@ -47,13 +49,14 @@ records = st.builds(
     few(["T", "U"]),
     few([(), ("a",), ("a", "c")]),
     run_id=few([None, "r1", "r2"]),
-    source=st.builds(SourceShape, few(["in"]), st.integers(0, 2), st.integers(0, 3), st.integers(-2, 2)),
+    source=st.builds(SourceShape, few(["in"]), st.integers(0, 2), st.integers(0, 3), st.integers(-2, 12)),
     scorer=st.builds(ScoredBy, few(["1", "2"]), few(["sha256:" + digit * 64 for digit in "ab"])),
     in_batch=st.booleans(),
     passed=flags,
     vacuous=flags,
     empty_output=st.booleans(),
     input_matches=few([None, True, False]),
+    published_at=few([-1, 0, 5]),
 )
 
 
@@ -61,8 +64,8 @@ records = st.builds(
 def test_the_row_and_the_result_are_those_of_a_whole_decoding(written: list[ScoredRecord[ResultShape]]) -> None:
     for each in written:
         value = encode_scored(each)
-        scored, test_id, row = decode_to_fold(value)
-        whole = decode_scored(value)
+        scored, test_id, row = decode_to_fold(value, AHEAD_MS)
+        whole = with_believed_time(decode_scored(value), AHEAD_MS)
         assert (test_id, row) == (whole.result.test_id, row_of(whole))
         assert encode_result(scored, {"n": 1}, complete=True, mixed_runs=False) == encode_result(
             whole, {"n": 1}, complete=True, mixed_runs=False
@@ -74,20 +77,20 @@ def test_a_result_that_was_never_met_is_checked(member: str) -> None:
     document = msgspec.json.decode(encode_scored(a_record(test_id=f"never met, {member}")))
     document["result"][member] = 7
     with pytest.raises(Undecodable):
-        decode_to_fold(msgspec.json.encode(document))
+        decode_to_fold(msgspec.json.encode(document), AHEAD_MS)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"result":{}}', b"\xff"])
 def test_what_is_no_scored_record_is_refused(value: bytes | None) -> None:
     with pytest.raises(Undecodable):
-        decode_to_fold(value)
+        decode_to_fold(value, AHEAD_MS)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scored_record, "_remembered", Remembered(3))
     for number in range(10):
-        decode_to_fold(encode_scored(a_record(test_id=f"T{number}")))
+        decode_to_fold(encode_scored(a_record(test_id=f"T{number}")), AHEAD_MS)
         assert 1 <= len(scored_record._remembered) <= 3
     held = len(scored_record._remembered)
-    decode_to_fold(encode_scored(a_record(found=("long " * 1_000,))))
+    decode_to_fold(encode_scored(a_record(found=("long " * 1_000,))), AHEAD_MS)
     assert len(scored_record._remembered) == held

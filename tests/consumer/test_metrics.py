@@ -39,6 +39,18 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         {"concern_id"},
         "Scored outputs that were made from a narrative other than that of their test case.",
     ),
+    (
+        "safe_results_not_latest",
+        "counter",
+        set(),
+        "Results that did not count, because a later output of their case had one.",
+    ),
+    (
+        "safe_event_times_ahead",
+        "counter",
+        set(),
+        "Outputs whose event time was too far ahead of their record, so that the record's timestamp counted instead.",
+    ),
     ("safe_batches_reopened", "counter", set(), "Batches that a late record reopened after they were forgotten."),
     (
         "safe_restore_failures",
@@ -201,6 +213,8 @@ def full() -> Metrics:
         }
     )
     metrics.scoring.observe([0.000_02])
+    metrics.count("safe_results_not_latest")
+    metrics.count("safe_event_times_ahead")
     metrics.count("safe_batches_reopened")
     metrics.end_to_end.observe([0.02])
     metrics.ready = lambda: True

@@ -328,6 +328,30 @@ def test_of_events_for_one_case_the_latest_stands(cases: Path, tmp_path: Path, e
         assert remarks[0] == "1 event ignored: a later event has the same test_id"
 
 
+AHEAD = [
+    # of two others, by more than a day
+    ([EIGHT, NINE, "2062-03-02T10:00:00Z"], "13149 days"),
+    # exactly a day is not more
+    ([EIGHT, "2026-03-03T08:00:00Z"], None),
+    ([EIGHT, "2026-03-03T08:00:00.001Z"], "1 day"),
+    # one alone, and one beside others that say nothing, is ahead of none
+    (["2062-03-02T10:00:00Z"], None),
+    (["2062-03-02T10:00:00Z", None], None),
+]
+
+
+@pytest.mark.parametrize(("times", "days"), AHEAD)
+def test_an_event_that_is_dated_far_ahead_of_all_others_is_told(
+    cases: Path, tmp_path: Path, times: list[str | None], days: str | None
+) -> None:
+    path = write_events(tmp_path / "run.jsonl", *(event("A-1", generated_at=time) for time in times))
+    told = [remark for remark in scored(cases, path, pattern="asthma_1")[1] if "after the newest of all" in remark]
+    assert len(told) == (days is not None)
+    for remark in told:
+        assert remark.startswith(f"A-1 ({path}, line {len(times)}): generated_at is 20")
+        assert f"Z, {days} after the newest of all other events. If that is wrong, the event hides later ones" in remark
+
+
 def test_an_event_for_the_first_of_two_batches_counts_wherever_it_stands(cases: Path, tmp_path: Path) -> None:
     other, own = event("A-2", HARMFUL, batch_id="golden", generated_at=NINE), event("A-2", batch_id="asthma_1")
 

@@ -122,6 +122,7 @@ class Chain:
             dead_letters=letters,
             max_value_bytes=max_value_bytes,
             batch_ttl_seconds=604_800,
+            event_time_ahead_seconds=3_600,
         )
         self._metrics = metrics
         self._clock = _Clock()

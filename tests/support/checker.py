@@ -262,7 +262,8 @@ def _body(record: Record, scored: Scored) -> Iterator[str]:
         "run_id": scored.run_id,
         "input_matches": scored.input_matches,
         "result": scored.document,
-        "source": {"topic": topic, "partition": partition, "offset": offset, "event_time": scored.event_time},
+        "source": {"topic": topic, "partition": partition, "offset": offset, "event_time": scored.event_time}
+        | ({} if scored.stated_event_time is None else {"stated_event_time": scored.stated_event_time}),
         "expectations_digest": scored.expectations_digest,
         "output_digest": scored.output_digest,
     }

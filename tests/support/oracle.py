@@ -161,6 +161,7 @@ class Scored:
 
     source: tuple[str, int, int]
     event_time: int
+    stated_event_time: int | None
     concern_id: str
     batch_id: str
     test_id: str
@@ -259,7 +260,8 @@ class Oracle:
         return bool(self.input_types) and kind is not None and kind not in self.input_types
 
     def _scored(self, record: Record, event: Json, value: bytes) -> Scored:
-        event_time = check_event(event, record.timestamp)
+        stated = check_event(event, record.timestamp)
+        is_believed = record.timestamp == -1 or stated - record.timestamp <= AHEAD_MS
         output = event["output"] or {}
         read = narrative_digest(output.get("raw_input")) or event.get("input_digest")
         answer = self.book.find(event["batch_id"], event["test_id"], read)
@@ -279,7 +281,8 @@ class Oracle:
         scores = scores_of(found, case, self.rules)
         return Scored(
             source=record.source,
-            event_time=event_time,
+            event_time=stated if is_believed else record.timestamp,
+            stated_event_time=None if is_believed else stated,
             concern_id=concern,
             batch_id=event["batch_id"],
             test_id=event["test_id"],
@@ -368,8 +371,12 @@ def depth(document: Json) -> int:
     return 0 if inner is None else 1 + max((depth(each) for each in inner), default=0)
 
 
+AHEAD_MS = 3_600_000
+"""An event time is believed up to this long after the timestamp of its record."""
+
+
 def check_event(event: Json, timestamp: int) -> int:
-    """Refuse an event that makes a dead letter, else return its event time in ms."""
+    """Refuse an event that makes a dead letter, else return the event time that it states, in ms."""
     texts = ("concern_id", "archetype", "metric_id", "generated_at", "run_id")
     required = all(isinstance(event.get(name), str) for name in ("test_id", "batch_id"))
     optional = all(event.get(name) is None or isinstance(event[name], str) for name in texts)

@@ -38,6 +38,7 @@ PARTITIONS = 4
 FINGERPRINT = "sha256:" + "ab" * 32
 NOW = "2026-03-02T09:00:00.000Z"
 TOPICS = Topics.named("checker")
+SENT = 1_795_291_200_000
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +60,9 @@ def _inputs() -> list[Record]:
     records = []
     for each in stream:
         partition = each.partition or 0
-        records.append(Record(TOPICS.input, partition, offsets[partition], each.key, each.value, each.headers, 1))
+        records.append(Record(TOPICS.input, partition, offsets[partition], each.key, each.value, each.headers, SENT))
         offsets[partition] += 1
-    return [*records, Record(TOPICS.input, 0, offsets[0], b"gone", None, (), 1)]
+    return [*records, Record(TOPICS.input, 0, offsets[0], b"gone", None, (), SENT)]
 
 
 def faultless(oracle: Oracle, inputs: Sequence[Record], *, order: Callable[[list[Record]], list[Record]]) -> Run:
