@@ -70,7 +70,7 @@ def quantities(cut: Cut, items: Mapping[int, Item]) -> Iterator[Alteration]:
     yield from _parts_of_names(cut)
     for at, word in enumerate(cut.words):
         item = items.get(word.start)
-        if item is None or item.value is None or _belongs_to_a_name(cut, at):
+        if item is None or item.value is None or _belongs_to_a_name(cut, at) or _is_raised(cut, at):
             continue
         if any(start <= word.start < end for start, end, _ in spelled_out):
             continue
@@ -114,6 +114,17 @@ def _belongs_to_a_name(cut: Cut, at: int) -> bool:
     return start > 0 and cut.folded(at)[:1].isdecimal() and _LETTER.match(cut.text[start - 1]) is not None
 
 
+def _is_raised(cut: Cut, at: int) -> bool:
+    """Tell whether a word reads as digits, but is written otherwise: the exponent of 10³, a ②, a ½."""
+    return cut.folded(at)[:1].isdecimal() and not cut.written(at).lstrip(".")[:1].isdecimal()
+
+
+def _has_exponent(cut: Cut, at: int) -> bool:
+    """Tell whether a number is the base of a power, written 10^3 or 10³: no value of its own."""
+    gap = cut.between(at + 1)
+    return gap == "^" or (gap == "" and _is_raised(cut, at + 1))
+
+
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
@@ -148,7 +159,7 @@ def _digits(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
     """Alter the digits of a number, and put one before a single digit, as substrings are found inside of others."""
     written = cut.written(at)
     numeral = _NUMERAL.match(written)
-    if numeral is None or len(numeral[0]) > _LONGEST_NUMERAL or written == "24/7" or cut.between(at + 1) == "^":
+    if numeral is None or len(numeral[0]) > _LONGEST_NUMERAL or written == "24/7" or _has_exponent(cut, at):
         return
     if value.scale == "ordinal":
         yield from _ordinals(cut, at)
@@ -162,11 +173,16 @@ def _digits(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
     other = _other_numeral(numeral[0], most, value.scale) + rest
     if _is_in_order(cut, at, other):
         yield from _counted(cut, at, other)
-    if most is not None and float(numeral[0]) > most >= _LEAST_DIASTOLIC:
-        yield cut.altered("number", at, at, f"{numeral[0]}/{_other_numeral(whole, float(numeral[0]) - 1, '')}")
+    if most is not None and _amount(numeral[0]) > most >= _LEAST_DIASTOLIC:
+        yield cut.altered("number", at, at, f"{numeral[0]}/{_other_numeral(whole, _amount(numeral[0]) - 1, '')}")
     is_single = len(written) == 1 and value.type == "number" and cut.between(at) != "^"
     if is_single and written != "0" and _is_in_order(cut, at, f"1{written}"):
         yield from _counted(cut, at, f"1{written}")
+
+
+def _amount(numeral: str) -> float:
+    """Give the number that a numeral means: 1200 for "1,200", 3.5 for "3,5"."""
+    return float(numeral.replace(",", "." if _DECIMAL_COMMA.fullmatch(numeral) else ""))
 
 
 def _is_year(cut: Cut, at: int) -> bool:
@@ -192,7 +208,8 @@ def _ordinal_ending(number: int) -> str:
 def _is_in_order(cut: Cut, at: int, other: str) -> bool:
     """Tell whether a range still goes up with another number: "10-12 kg", not "10-9 kg"."""
     lower, upper = _bound_of_range(cut, at, -1), _bound_of_range(cut, at, 1)
-    number = float(other.replace(",", "")) if _WHOLE.fullmatch(other.replace(",", "")) else None
+    numeral = _NUMERAL.fullmatch(other)
+    number = _amount(other) if numeral is not None and len(other) <= _LONGEST_NUMERAL else None
     return number is None or ((lower is None or lower < number) and (upper is None or number < upper))
 
 
@@ -283,7 +300,7 @@ def _days(cut: Cut, at: int, scale: str) -> Iterator[Alteration]:
         other = _other_date(cut.written(at))
         has_ending = other.isdecimal() and cut.between(at + 1) == "" and cut.folded(at + 1) in _ORDINAL_ENDINGS
         yield cut.altered("time", at, at + has_ending, other + (_ordinal_ending(int(other)) if has_ending else ""))
-    elif scale in {"date", "month"}:
+    elif scale in {"date", "month"} and folded[:3] in _SHORT_MONTHS:
         numbers = (cut.folded(at + 1), cut.folded(at - 1), cut.folded(at - 2), cut.folded(at - 3))
         day = next((int(each) for each in numbers if each.isdecimal() and len(each) <= 2), 1)
         yield cut.altered(

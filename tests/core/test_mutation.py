@@ -142,6 +142,7 @@ IMPOSSIBLE = [
     ("Blood pressure 40/30.", "Blood pressure 40/60."),
     ("Took 1 to 2 days.", "Took 4 to 2 days."),
     ("At 10^9 cells.", "At 7^9 cells."),
+    ("Platelets 180 x 10³ AM sample.", "Platelets 180 x 7³ AM sample."),
     ("Seen at 10 am.", "Seen at 03 am."),
     ("His function declined over days.", "His function accepted over days."),
     ("It was when he fell.", "It was when he did not fall."),
@@ -163,6 +164,18 @@ def test_each_planted_danger_is_altered(narrative: str, kind: MutantKind, altere
 def test_what_is_no_danger_is_left_alone(narrative: str) -> None:
     kinds = {each.kind for each in alterations(narrative)}
     assert kinds <= ({"negation_removed"} if narrative.startswith("No ") else set())
+
+
+OF_VALUES = st.sampled_from(
+    "0 1 3 10 12 24/7 0,120/80 2024 08 ½ 1½ ³ ² ٣ ① Ⅳ IV iii x ^ - – / . , : AM pm h of day days May March Mar on in at "
+    "the mg th nd st weeks between and to first two twenty one L C E V M % °C night last half morning Monday ₂ 一".split()
+)
+
+
+@given(st.lists(OF_VALUES | st.sampled_from(["", " "]), max_size=10).map("".join))
+def test_any_spelling_of_values_can_be_altered_and_each_alteration_changes_it(narrative: str) -> None:
+    for alteration in alterations(narrative):
+        assert alteration.applied(narrative) != narrative
 
 
 @given(st.text(alphabet=st.sampled_from("aeno tl8152.,:/-'%°ⅣIV\n٣²中 ") | st.characters(), max_size=80))
