@@ -166,13 +166,13 @@ def test_what_is_no_danger_is_left_alone(narrative: str) -> None:
     assert kinds <= ({"negation_removed"} if narrative.startswith("No ") else set())
 
 
-OF_VALUES = st.sampled_from(
-    "0 1 3 10 12 24/7 0,120/80 2024 08 ½ 1½ ³ ² ٣ ① Ⅳ IV iii x ^ - – / . , : AM pm h of day days May March Mar on in at "
-    "the mg th nd st weeks between and to first two twenty one L C E V M % °C night last half morning Monday ₂ 一".split()
+OF_VALUES = (
+    "0 1 3 10 12 24/7 0,120/80 2024 08 ½ 1½ ³ ² ٣ ① Ⅳ IV iii x ^ - – / . , : AM pm h of day days May March Mar on in "
+    "at the mg th nd st weeks between and to first two twenty one L C E V M % °C night last half morning Monday ₂ 一"
 )
 
 
-@given(st.lists(OF_VALUES | st.sampled_from(["", " "]), max_size=10).map("".join))
+@given(st.lists(st.sampled_from(OF_VALUES.split()) | st.sampled_from(["", " "]), max_size=10).map("".join))
 def test_any_spelling_of_values_can_be_altered_and_each_alteration_changes_it(narrative: str) -> None:
     for alteration in alterations(narrative):
         assert alteration.applied(narrative) != narrative
