@@ -3,6 +3,7 @@
 from safe_core.batch_statistics import BatchSnapshot
 from safe_core.case_row import CaseRow, result_document
 from safe_core.expectations import MAX_TERMS, Expectations, InvalidExpectations, PreparedExpectations, Terms, prepare
+from safe_core.generations import EngineTexts, Generation, OutputField, OutputKind, kind_of
 from safe_core.ids import MAX_ID_LENGTH, id_problem
 from safe_core.judges import JudgedBy, is_of_concern, judged_by
 from safe_core.latest_results import LatestResults
@@ -33,6 +34,7 @@ from safe_core.scoring import (
     Scores,
     Vacuous,
     hits_in,
+    hits_of_failure,
     score,
     score_of_hits,
 )
@@ -64,7 +66,9 @@ __all__ = [
     "CaseScore",
     "Criterion",
     "Details",
+    "EngineTexts",
     "Expectations",
+    "Generation",
     "Hits",
     "InvalidBatch",
     "InvalidDigest",
@@ -76,6 +80,8 @@ __all__ = [
     "LatestResults",
     "NoBatch",
     "Output",
+    "OutputField",
+    "OutputKind",
     "Override",
     "Passed",
     "Policy",
@@ -92,9 +98,11 @@ __all__ = [
     "digest_of_narrative",
     "do_inputs_match",
     "hits_in",
+    "hits_of_failure",
     "id_problem",
     "is_of_concern",
     "judged_by",
+    "kind_of",
     "known_archetype",
     "narrative_of",
     "normalise",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from safe_core.case_row import CaseRow, SharedFields
 from safe_core.exact import exact_mean, units
@@ -71,9 +71,18 @@ class Tally:
         if old.scores != new.scores:
             self._add(_difference(old.scores, new.scores))
 
+    def without(self, part: "Tally") -> tuple[int, ...]:
+        """Give the sums of the rows that are not in a tally of some of them."""
+        return (
+            tuple(all_ - some for all_, some in zip(self.units, part.units, strict=True)) if part.cases else self.units
+        )
+
     def _add(self, more: tuple[int, ...]) -> None:
         a, b, c, d = self.units
         self.units = (a + more[0], b + more[1], c + more[2], d + more[3])
+
+
+_NONE: Final = Tally()
 
 
 class _Counts(dict[str, int]):
@@ -118,7 +127,8 @@ class BatchSnapshot:
     """The numbers of a batch at one moment, to be shown later; ratios and means are worked out when asked.
 
     `labels` count Pass, Review, Fail; `passed` CR, AH, AC; `vacuous` CR, AH, AC, all; `units` are the exact sums of the
-    scores; `archetypes` maps each archetype to its cases and, of these, the passing ones.
+    scores; `archetypes` maps each archetype to its cases and, of these, the passing ones. The `answered` ones leave out
+    the failed generations: how many pass, and the sums.
     """
 
     total_cases: int
@@ -129,6 +139,9 @@ class BatchSnapshot:
     empty_outputs: int
     expected_present: int
     archetypes: Mapping[str, tuple[int, int]]
+    failed_generations: int
+    answered_passes: int
+    answered_units: tuple[int, ...]
 
     @property
     def label_distribution(self) -> dict[str, int]:
@@ -146,21 +159,37 @@ class BatchSnapshot:
     @property
     def mean_scores(self) -> dict[str, float]:
         """The means of CR, AH, AC and composite, each rounded once (contract.md, "Exact sums")."""
-        return {
-            name: exact_mean(total, self.total_cases) for name, total in zip(Scores._fields, self.units, strict=True)
-        }
+        return _means(self.units, self.total_cases)
+
+    @property
+    def answered_cases(self) -> int:
+        return self.total_cases - self.failed_generations
+
+    @property
+    def answered_pass_ratio(self) -> float:
+        return share(self.answered_passes, self.answered_cases)
+
+    @property
+    def answered_mean_scores(self) -> dict[str, float]:
+        """The means over the cases that a model answered."""
+        return _means(self.answered_units, self.answered_cases)
+
+
+def _means(sums: tuple[int, ...], cases: int) -> dict[str, float]:
+    return {name: exact_mean(total, cases) for name, total in zip(Scores._fields, sums, strict=True)}
 
 
 class Aggregates:
     """Every aggregate of a report over some rows, moved row by row."""
 
     __slots__ = (
-        "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "fingerprints",
-        "input_mismatches", "total", "vacuous", "worst",
+        "ac_misses", "ah_violations", "archetype_cases", "archetypes", "cr_misses", "empty_outputs", "failed",
+        "fingerprints", "input_mismatches", "total", "vacuous", "worst",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.total = Tally()
+        self.failed = _NONE  # of the rows in `total`, those of failed generations; most batches have none
         self.archetypes: dict[str, Tally] = {}
         self.archetype_cases: dict[str, tuple[int, int]] = {}
         self.fingerprints = _Counts()
@@ -200,6 +229,8 @@ class Aggregates:
         elif before != after or old.scores != new.scores:
             self.total.replace(old, new)
             self._replace_in_archetype(old, new)
+            self._move_failed(old, -1)
+            self._move_failed(new, 1)
             if _besides_the_label(before) != _besides_the_label(after):
                 self._move_shared(before, -1)
                 self._move_shared(after, 1)
@@ -209,8 +240,15 @@ class Aggregates:
 
     def _move_counts(self, row: CaseRow, step: int) -> None:
         self.total.move(row, step)
+        self._move_failed(row, step)
         self._move_in_archetype(row, step)
         self._move_shared(row.shared, step)
+
+    def _move_failed(self, row: CaseRow, step: int) -> None:
+        if row.shared.failed:
+            if self.failed is _NONE:
+                self.failed = Tally()
+            self.failed.move(row, step)
 
     def _move_shared(self, shared: SharedFields, step: int) -> None:
         self.fingerprints.move(shared.fingerprint, step)
@@ -248,14 +286,15 @@ class Aggregates:
 
 
 class Standing:
-    """What is asked of a batch after each record: the labels, runs and expected test cases of the rows that stand."""
+    """What is asked of a batch after each record: labels, runs, expected test cases and failures of its rows."""
 
-    __slots__ = ("expected", "labels", "runs")
+    __slots__ = ("expected", "failed", "labels", "runs")
 
     def __init__(self, rows: Iterable[CaseRow] = ()) -> None:
         self.labels = dict.fromkeys(LABELS, 0)
         self.runs = _Counts()
         self.expected = 0
+        self.failed = 0
         for row in rows:
             self.move(row.shared, 1)
 
@@ -265,6 +304,8 @@ class Standing:
         self.runs.move(shared.run_id or "", step)
         if shared.expected:
             self.expected += step
+        if shared.failed:
+            self.failed += step
 
 
 def share(part: int, whole: int) -> float:

@@ -27,6 +27,7 @@ class SharedFields(NamedTuple):
     vacuous: Vacuous
     empty_output: bool
     input_matches: bool | None
+    failed: bool
 
 
 class _Pool(Remembered[T, T]):
@@ -79,7 +80,7 @@ class CaseRow:
         """
         shared = SharedFields(
             archetype, run_id, fingerprint, expected,
-            case.label, case.passed, case.vacuous, case.empty_output, input_matches,
+            case.label, case.passed, case.vacuous, case.empty_output, input_matches, not version[0],
         )  # fmt: skip
         packed = packed_version(version)
         details = marshal.dumps(tuple(case.details), _MARSHAL_FORMAT)
@@ -88,7 +89,7 @@ class CaseRow:
         )
 
     def of_version(self, version: Version) -> Self:
-        """Give the same row of another version; raises ValueError as of() does."""
+        """Give the same row of another version, which answers or fails as this one does; raises ValueError as of()."""
         return type(self)(self.shared, self.scores, self.terms, packed_version(version), self._details)
 
     @property
@@ -134,6 +135,11 @@ class CaseRow:
     @property
     def input_matches(self) -> bool | None:
         return self.shared.input_matches
+
+    @property
+    def failed(self) -> bool:
+        """Whether no model wrote the output (contract.md, "Failed generations")."""
+        return self.shared.failed
 
 
 @lru_cache(maxsize=4096)  # so that the terms that many batches count are kept once

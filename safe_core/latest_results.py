@@ -112,6 +112,11 @@ class LatestResults:
         return self._settled().fingerprints.in_order()
 
     @property
+    def failed_generations(self) -> int:
+        """How many cases have no output that a model wrote: all that came for them failed."""
+        return self._counted().failed
+
+    @property
     def expected_present(self) -> int:
         """How many rows are of test cases that the batch of that name holds."""
         return self._counted().expected
@@ -162,5 +167,8 @@ class LatestResults:
             vacuous=tuple(aggregates.vacuous),
             empty_outputs=aggregates.empty_outputs,
             expected_present=self.expected_present,
+            failed_generations=aggregates.failed.cases,
+            answered_passes=total.labels["Pass"] - aggregates.failed.labels["Pass"],
+            answered_units=total.without(aggregates.failed),
             archetypes=MappingProxyType(aggregates.archetype_cases.copy()),
         )

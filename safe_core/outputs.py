@@ -11,11 +11,15 @@ class InvalidOutput(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The three fields that scoring reads; raises InvalidOutput where one is not of its type."""
+    """The three fields that scoring reads; raises InvalidOutput where one is not of its type.
+
+    `error_message` is what the engine says went wrong, "" where it says nothing.
+    """
 
     signals: tuple[str, ...] = ()
     summary: str = ""
     followup_questions: tuple[str, ...] = ()
+    error_message: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.summary, str):
@@ -30,11 +34,12 @@ class Output:
             return cls()
         if not isinstance(document, (dict, Mapping)):  # dict first: that is asked more quickly
             raise InvalidOutput(f"output is {not_an_object(document)}")
-        summary = document.get("summary")
+        summary, error = document.get("summary"), document.get("error_message")
         return cls(
             _texts("signals", document.get("signals")),
             "" if summary is None else summary,
             _texts("followup_questions", document.get("followup_questions")),
+            "" if error is None else _message(error),
         )
 
     @property
@@ -58,6 +63,13 @@ def not_an_object(value: object, wanted: str = "an object") -> str:
 
 def _is_blank(text: str) -> bool:
     return not text or text.isspace()  # as strip() would make it empty, without making a copy
+
+
+def _message(error: object) -> str:
+    """Give what `error_message` says: nothing where it is blank, false, 0 or holds nothing."""
+    if isinstance(error, str):
+        return "" if _is_blank(error) else error
+    return str(error) if error else ""
 
 
 def _texts(field: str, texts: object) -> tuple[Any, ...]:

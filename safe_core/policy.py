@@ -2,7 +2,7 @@
 
 A configuration is a set of ten named settings ("thresholds.CR.pass", "weights.AH", "strictAH", …). The default layer
 has a value for each; an override has values for some. For one case, archetype beats metric_id beats default, setting by
-setting.
+setting. What an engine writes in place of a model's words is configured too, once for all cases.
 """
 
 import difflib
@@ -15,6 +15,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
+from safe_core.generations import DEFAULT_ENGINE_TEXTS, EngineTexts
 from safe_core.ids import id_problem
 from safe_core.matching_rule import RULE
 
@@ -41,6 +42,8 @@ _LAYER: _Shape = {
     "weights": dict.fromkeys(CRITERIA, _NUMBER),
     "strictAH": _FLAG,
 }
+_ENGINE_TEXTS: Mapping[str, str] = {"errorTexts": "errors", "placeholderTexts": "placeholders"}
+"""Keys of a document, and what of EngineTexts they give."""
 
 
 class InvalidPolicy(ValueError):
@@ -180,6 +183,7 @@ class Policy:
     default: Rules = Rules()
     metric_id: Mapping[str, Override] = field(default_factory=dict)
     archetype: Mapping[str, Override] = field(default_factory=dict)
+    engine_texts: EngineTexts = DEFAULT_ENGINE_TEXTS
     fingerprint: str = field(init=False)
     _effective: Mapping[tuple[str | None, str | None], Rules] = field(init=False, repr=False, compare=False)
 
@@ -195,19 +199,21 @@ class Policy:
 
     @classmethod
     def from_document(cls, document: Mapping[str, object], *, strict_ah_everywhere: bool = False) -> Self:
-        """Read `thresholds`, `weights`, `strictAH`, `overrides`; absent or null ones are default.
+        """Read `thresholds`, `weights`, `strictAH`, `overrides` and the engine's texts; absent or null ones are
+        default.
 
         `strict_ah_everywhere` is the command line's `--strict-ah`, which beats all layers. Raises InvalidPolicy.
         """
-        known = _object(document, (*_LAYER, "overrides"), "")
+        known = _object(document, (*_LAYER, "overrides", *_ENGINE_TEXTS), "")
         given = {key: value for key, value in known.items() if value is not None}
         overrides = given.pop("overrides", {})
+        texts = _engine_texts({key: given.pop(key) for key in _ENGINE_TEXTS if key in given})
         default = Rules().settings() | dict(_flatten(given, _LAYER, ""))
         layers = {kind: _overrides(overrides, kind) for kind in ("metric_id", "archetype")}
         if strict_ah_everywhere:
             default["strictAH"] = True
             layers = {kind: {n: _without_strictness(o) for n, o in named.items()} for kind, named in layers.items()}
-        return cls(Rules.of(default), **layers)
+        return cls(Rules.of(default), **layers, engine_texts=texts)
 
     def rules_for(self, metric_id: str | None, archetype: str | None) -> Rules:
         """Give the rules for one case: archetype beats metric_id beats default, setting by setting."""
@@ -221,7 +227,8 @@ class Policy:
             "overrides": {
                 "metric_id": {name: _nested(override.settings) for name, override in self.metric_id.items()},
                 "archetype": {name: _nested(override.settings) for name, override in self.archetype.items()},
-            }
+            },
+            **{key: sorted(getattr(self.engine_texts, name)) for key, name in _ENGINE_TEXTS.items()},
         }
 
     def _combinations(self) -> dict[tuple[str | None, str | None], Rules]:
@@ -255,8 +262,20 @@ class Policy:
             "metric_id": {name: settings for name, settings in by_metric.items() if settings},
             "archetype": {name: settings for name, settings in by_archetype.items() if settings},
         }
+        errors = self.engine_texts.errors
+        if errors != DEFAULT_ENGINE_TEXTS.errors:  # the default leaves the fingerprint as it was before there were any
+            canonical["error_texts"] = sorted(errors)
         text = json.dumps(canonical, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _engine_texts(given: Mapping[str, object]) -> EngineTexts:
+    read: dict[str, frozenset[str]] = {}
+    for key, texts in given.items():
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise InvalidPolicy(f"{key} is not a list of texts that are not blank")
+        read[_ENGINE_TEXTS[key]] = frozenset(texts)
+    return EngineTexts(**read)
 
 
 def _threshold(settings: Settings, criterion: Criterion) -> Threshold:

@@ -52,6 +52,7 @@ def build_report(
         "vacuous": fold.vacuous(),
         "empty_outputs": fold.empty_outputs - missing_outputs,
         "missing_outputs": missing_outputs,
+        "failed_generations": fold.failed_generations,
         "input_mismatches": fold.input_mismatches,
         "expected_cases": expected_cases,
         "complete": complete,

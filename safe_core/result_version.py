@@ -2,8 +2,8 @@
 
 import struct
 
-Version = tuple[int, int, int]
-"""Event time in ms, source partition, source offset: the greater is the later result."""
+Version = tuple[bool, int, int, int]
+"""Whether a model answered, event time in ms, source partition, source offset: the greater is the later result."""
 
 
 def believed_time(stated: int, recorded: int, ahead: int) -> int:
@@ -15,24 +15,24 @@ def believed_time(stated: int, recorded: int, ahead: int) -> int:
     return recorded if 0 <= recorded < stated - ahead else stated
 
 
-_PACKED = struct.Struct(">QQQ")
+_PACKED = struct.Struct(">?QQQ")
 _LOWEST = 2**63
-"""Added to each number of a version, so that packed versions compare as the versions do."""
+"""Added to each whole number of a version, so that packed versions compare as the versions do."""
 
 
 def packed_version(version: Version) -> bytes:
-    """A version in 24 bytes; raises ValueError where a number does not fit 64 bits."""
-    event_time, partition, offset = version
+    """A version in 25 bytes; raises ValueError where a number does not fit 64 bits."""
+    answered, event_time, partition, offset = version
     try:
-        return _PACKED.pack(event_time + _LOWEST, partition + _LOWEST, offset + _LOWEST)
+        return _PACKED.pack(answered, event_time + _LOWEST, partition + _LOWEST, offset + _LOWEST)
     except struct.error as error:
-        raise ValueError("a version is three integers of 64 bits") from error
+        raise ValueError("a version is a bool and three integers of 64 bits") from error
 
 
 def unpacked_version(packed: bytes) -> Version:
     """The version that packed_version() packed."""
-    event_time, partition, offset = _PACKED.unpack(packed)
-    return event_time - _LOWEST, partition - _LOWEST, offset - _LOWEST
+    answered, event_time, partition, offset = _PACKED.unpack(packed)
+    return answered, event_time - _LOWEST, partition - _LOWEST, offset - _LOWEST
 
 
 def is_older(packed: bytes, other: bytes) -> bool:

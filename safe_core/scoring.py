@@ -103,6 +103,12 @@ def hits_in(output: Output, expected: PreparedExpectations) -> Hits:
     )
 
 
+def hits_of_failure(expected: PreparedExpectations) -> Hits:
+    """Give what a failed generation holds: nothing, as an empty output, but it is not counted as one."""
+    cr, ah, ac = expected.terms
+    return Hits((False,) * cr, (False,) * ah, (False,) * ac, asks_questions=False, is_empty=False)
+
+
 def score_of_hits(expected: PreparedExpectations, hits: Hits, rules: Rules) -> CaseScore:
     """Score an output by what was found in it (contract.md, "Criteria", "Composite", "Label")."""
     cr_found, cr_missing = _parted(expected.CR.terms, hits.CR)

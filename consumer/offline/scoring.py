@@ -39,9 +39,12 @@ from safe_core import (
     Rules,
     build_report,
     do_inputs_match,
+    hits_in,
+    hits_of_failure,
     judged_by,
+    kind_of,
     result_document,
-    score,
+    score_of_hits,
 )
 from safe_core.diagnosis import DoubtfulHit, doubtful_document, doubtful_hits
 from safe_core.narrative_digests import digest_of_narrative
@@ -447,14 +450,17 @@ def judged_row(
     `narratives` are the digests of the narratives that the case's holders tell.
     """
     rules = policy.rules_for(by.metric_id, by.archetype)
+    failed = answer is not None and kind_of(answer.output, policy.engine_texts).generation == "failed"
+    output = EMPTY_OUTPUT if answer is None else answer.output
+    hits = hits_of_failure(expected) if failed else hits_in(output, expected)
     row = CaseRow.of(
-        version=version,
+        version=(not failed, *version),
         archetype=by.archetype,
         run_id=None if answer is None else answer.run_id,
         fingerprint=policy.fingerprint,
         expected=True,
-        case=score(expected, EMPTY_OUTPUT if answer is None else answer.output, rules),
-        input_matches=None if answer is None else do_inputs_match(answer.narrative, narratives),
+        case=score_of_hits(expected, hits, rules),
+        input_matches=None if answer is None or failed else do_inputs_match(answer.narrative, narratives),
     )
     return row, rules
 

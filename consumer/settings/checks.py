@@ -118,6 +118,8 @@ def policy_of(settings: Settings, given: Layer, file: ConfigurationFile, *, stri
     document = {
         "thresholds": {criterion: _threshold(settings, criterion) for criterion in CRITERIA},
         "strictAH": settings.ah_strict,
+        "errorTexts": settings.error_texts,
+        "placeholderTexts": settings.placeholder_texts,
         **{key: file.entries[key] for key in POLICY_KEYS if key in file.entries},
     }
     try:

@@ -163,6 +163,12 @@ def _some_and_distinct(formats: tuple[str, ...]) -> tuple[str, ...]:
     return formats
 
 
+def _not_blank(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(text.strip() for text in texts):
+        raise ValueError("holds a blank text, which every empty output would equal")
+    return texts
+
+
 def _one_of(choices: object) -> str:
     *others, last = get_args(choices)
     return f"{', '.join(others)} or {last}"
@@ -178,6 +184,11 @@ _Text = Annotated[str | None, _Optional, Expects("a string")]
 _Path = AfterValidator(_nameable)
 _File = Annotated[Path | None, _Optional, _Path, Expects("the path of a file")]
 _Folder = Annotated[Path | None, _Optional, _Path, Expects("the path of a folder")]
+_Texts = Annotated[
+    tuple[Annotated[str, WithJsonSchema({"type": "string", "pattern": r"\S"})], ...],
+    AfterValidator(_not_blank),
+    Expects("a list of texts"),
+]
 _Topic = Annotated[
     str,
     AfterValidator(_topic_name),
@@ -362,6 +373,10 @@ class Settings(BaseModel):
         Expects(f"a list of {_one_of(ReportFormat)}"),
     ] = ("console",)
     """What safe score writes if no --format is given."""
+    error_texts: _Texts = tuple(sorted(DEFAULT_POLICY.engine_texts.errors))
+    """An output whose summary is exactly one of these is a failed generation: the call of the model failed."""
+    placeholder_texts: _Texts = tuple(sorted(DEFAULT_POLICY.engine_texts.placeholders))
+    """A field of an output that has nothing but these was not asked for."""
 
     @property
     def aggregator_group_id(self) -> str:
@@ -382,7 +397,7 @@ class Settings(BaseModel):
 
 # --- what each setting is called in each place, and what it expects
 
-FILE_ONLY: Final = frozenset({"report_formats"})
+FILE_ONLY: Final = frozenset({"report_formats", "error_texts", "placeholder_texts"})
 VARIABLES: Final = {name: PREFIX + name.upper() for name in Settings.model_fields if name not in FILE_ONLY}
 _FLAGS: Final = {
     "kafka_bootstrap_servers": "--bootstrap-servers",

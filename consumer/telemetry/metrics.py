@@ -24,7 +24,7 @@ OTHER = "other"
 MAX_CONCERNS = 100
 MAX_ARCHETYPES = 20
 MAX_UNUSABLE = 20
-SERIES_PER_BATCH = 14
+SERIES_PER_BATCH = 20
 """Of a batch itself; each archetype that it shows, `other` included, adds two."""
 
 _END_TO_END_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -56,6 +56,9 @@ _COUNTERS: Mapping[str, _Definition] = {
     ),
     "safe_input_mismatches": _counter(
         "Scored outputs that were made from a narrative other than that of their test case.", ("concern_id",)
+    ),
+    "safe_failed_generations": _counter(
+        "Scored outputs that no model wrote: the call of the model had failed.", ("concern_id",)
     ),
     "safe_results_not_latest": _counter("Results that did not count, because a later output of their case had one."),
     "safe_event_times_ahead": _counter(
@@ -93,6 +96,16 @@ _BATCH_GAUGES: Mapping[str, _Definition] = {
     "safe_batch_mean_score": _gauge("Mean score over the batch's cases.", (*_BATCH_LABELS, "metric")),
     "safe_batch_metric_pass_ratio": _gauge(
         "Share of the batch's cases that passed the criterion.", (*_BATCH_LABELS, "metric")
+    ),
+    "safe_batch_failed_generations": _gauge(
+        "Cases of the batch that no model has answered: every generation for them failed.", _BATCH_LABELS
+    ),
+    "safe_batch_answered_pass_ratio": _gauge(
+        "Share of the batch's answered cases (all but safe_batch_failed_generations) labelled Pass.", _BATCH_LABELS
+    ),
+    "safe_batch_answered_mean_score": _gauge(
+        "Mean score over the batch's answered cases (all but safe_batch_failed_generations).",
+        (*_BATCH_LABELS, "metric"),
     ),
     "safe_batch_expected_cases": _gauge(
         "Test cases that the batch has in the folder or topic of test cases.", _BATCH_LABELS
@@ -301,6 +314,9 @@ def _together(one: ExportedBatch, other: ExportedBatch) -> ExportedBatch:
         vacuous=_sums(a.vacuous, b.vacuous),
         empty_outputs=a.empty_outputs + b.empty_outputs,
         expected_present=a.expected_present + b.expected_present,
+        failed_generations=a.failed_generations + b.failed_generations,
+        answered_passes=a.answered_passes + b.answered_passes,
+        answered_units=_sums(a.answered_units, b.answered_units),
         archetypes={
             name: _pair_sum([part.archetypes.get(name, (0, 0)) for part in (a, b)])
             for name in {**a.archetypes, **b.archetypes}
@@ -328,6 +344,11 @@ def _add_batch(families: Mapping[str, _Family], labels: tuple[str, str], batch: 
         families["safe_batch_mean_score"].add_metric((*labels, criterion), mean)
     for criterion, ratio in snapshot.pass_ratios.items():
         families["safe_batch_metric_pass_ratio"].add_metric((*labels, criterion), ratio)
+    families["safe_batch_failed_generations"].add_metric(labels, snapshot.failed_generations)
+    if snapshot.answered_cases:  # of none, nothing is known
+        families["safe_batch_answered_pass_ratio"].add_metric(labels, snapshot.answered_pass_ratio)
+        for criterion, mean in snapshot.answered_mean_scores.items():
+            families["safe_batch_answered_mean_score"].add_metric((*labels, criterion), mean)
     if batch.expected_cases is not None:
         families["safe_batch_expected_cases"].add_metric(labels, batch.expected_cases)
     families["safe_batch_complete"].add_metric(labels, int(batch.is_complete))

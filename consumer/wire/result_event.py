@@ -9,6 +9,7 @@ from consumer.wire.headers import RESULT_TYPE, cloudevent
 from consumer.wire.record import KafkaHeaders
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape
 from consumer.wire.times import rfc_3339
+from safe_core import Generation
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -24,7 +25,9 @@ class _ResultEvent(Struct):
     complete: bool
     run_id: str | None
     input_matches: bool | None
+    generation: Generation
     mixed_runs: bool
+    failed_generations: int
     result: Any
     source: SourceShape
     scorer: ScoredBy
@@ -32,12 +35,15 @@ class _ResultEvent(Struct):
     output_digest: str
 
 
-def encode_result(scored: ScoredRecord[Any], summary: dict[str, Any], *, complete: bool, mixed_runs: bool) -> bytes:
+def encode_result(
+    scored: ScoredRecord[Any], summary: dict[str, Any], *, complete: bool, mixed_runs: bool, failed_generations: int
+) -> bytes:
     """The result event of a scored case, with its batch's summary as of that case."""
     return _ENCODER.encode(
         _ResultEvent(
             scored.concern_id, scored.batch_id, rfc_3339(scored.scored_at), summary, scored.expected_cases, complete,
-            scored.run_id, scored.input_matches, mixed_runs, scored.result, scored.source, scored.scorer,
+            scored.run_id, scored.input_matches, scored.generation, mixed_runs, failed_generations, scored.result,
+            scored.source, scored.scorer,
             scored.expectations_digest, scored.output_digest,
         )
     )  # fmt: skip

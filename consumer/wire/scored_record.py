@@ -11,9 +11,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from consumer.wire.headers import Undecodable
-from safe_core import CaseRow, CaseScore, Details, Passed, Scores, Terms, Vacuous
+from safe_core import CaseRow, CaseScore, Details, Generation, Passed, Scores, Terms, Vacuous
 from safe_core.remembered import Remembered
-from safe_core.result_version import believed_time
+from safe_core.result_version import Version, believed_time
 
 Score = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
@@ -101,7 +101,8 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
 
     `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
     none) and `scored_at` when it was scored, both in ms. `input_matches` tells whether the output was made from the
-    case's own narrative; None where it is not known, as in records of older versions.
+    case's own narrative; None where it is not known, as in records of older versions. `generation` tells whether a
+    model wrote the output, which records of older versions do not tell.
     """
 
     concern_id: str
@@ -120,6 +121,13 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
     published_at: Int64
     scored_at: Milliseconds
     input_matches: bool | None = None
+    generation: Generation = "answered"
+
+    @property
+    def version(self) -> Version:
+        """What decides which result of a test case is the latest (contract.md, "Latest result")."""
+        source = self.source
+        return self.generation == "answered", source.event_time, source.partition, source.offset
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -181,10 +189,10 @@ def with_believed_time(scored: ScoredRecord[_Result], ahead_ms: int) -> ScoredRe
 
 def row_of(scored: ScoredRecord[ResultShape]) -> CaseRow:
     """What the fold keeps of a scored case."""
-    result, source = scored.result, scored.source
+    result = scored.result
     scores, details, terms = result.scores, result.details, result.terms
     return CaseRow.of(
-        version=(source.event_time, source.partition, source.offset),
+        version=scored.version,
         archetype=result.archetype,
         run_id=scored.run_id,
         fingerprint=scored.scorer.fingerprint,
@@ -231,15 +239,15 @@ def decode_to_fold(value: bytes | None, ahead_ms: int) -> ToFold:
         decode_scored(value)  # raises what this decoder would
         raise
     scored = with_believed_time(scored, ahead_ms)
-    source, result = scored.source, bytes(scored.result)
+    result = bytes(scored.result)
     key = (
         result, scored.run_id, scored.scorer.fingerprint, scored.in_batch, scored.passed,
-        scored.vacuous, scored.empty_output, scored.input_matches,
+        scored.vacuous, scored.empty_output, scored.input_matches, scored.generation,
     )  # fmt: skip
     known = _remembered.get(key)
     if known is not None:
         test_id, row = known
-        return ToFold(scored, test_id, row.of_version((source.event_time, source.partition, source.offset)))
+        return ToFold(scored, test_id, row.of_version(scored.version))
     whole = with_believed_time(decode_scored(value), ahead_ms)
     row = row_of(whole)
     if len(result) <= _LONGEST_REMEMBERED:

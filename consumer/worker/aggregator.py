@@ -185,6 +185,7 @@ class AggregatorPartition:
             batch.fold.summary(),
             complete=batch.is_complete(scored.expected_cases),
             mixed_runs=batch.fold.mixed_runs,
+            failed_generations=batch.fold.failed_generations,
         )
         headers = result_headers(scored, key, self._ce_source)
         if record.headers != self._state.headers:

@@ -149,7 +149,7 @@ class Restore:
                     scored = self._decoded(record.value)
                     fold = self._state.batch(scored.concern_id, scored.batch_id).fold
                     test_id = scored.result.test_id
-                    if test_id in fold and fold.row(test_id).version == row_of(scored).version:
+                    if test_id in fold and fold.row(test_id).version == scored.version:
                         self._state.rewrite[record.key] = record.value
         self._losers.clear()
 

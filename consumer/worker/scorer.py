@@ -32,7 +32,7 @@ from consumer.worker.dead_letter_writing import DeadLetterTopic, append_dead_let
 from consumer.worker.event_waits import unless
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
-from safe_core import CaseScore, JudgedBy, Policy, do_inputs_match, judged_by
+from safe_core import CaseScore, Generation, JudgedBy, Policy, do_inputs_match, judged_by, kind_of
 
 _LARGE_BYTES = 64 * 1024
 
@@ -258,12 +258,15 @@ class ScorerPartition:
         if concern_id is None:
             raise Poison("invalid_event", "neither the event nor its test case names a concern")
         started = time.perf_counter()
-        encoded = self._encoded_score(event, found, by)
-        input_matches = do_inputs_match(event.narrative, found.narratives)
+        kind = kind_of(event.output, self._settings.policy.engine_texts)
+        failed = kind.generation == "failed"
+        encoded = self._encoded_score(event, found, by, failed=failed)
+        input_matches = None if failed else do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
                 record, event, concern_id, found, encoded,
-                input_matches=input_matches, scored_by=self._scored_by, scored_at=self._scored_at,
+                input_matches=input_matches, generation=kind.generation,
+                scored_by=self._scored_by, scored_at=self._scored_at,
             )
         )  # fmt: skip
         self._scoring_seconds.append(time.perf_counter() - started)
@@ -275,9 +278,9 @@ class ScorerPartition:
         if record.headers:
             headers = caused_by(traced(headers, record.headers), event.event_id)
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
-        self._count(concern_id, encoded.case, input_matches=input_matches)
+        self._count(concern_id, encoded.case, input_matches=input_matches, failed=failed)
 
-    def _count(self, concern_id: str, case: CaseScore, *, input_matches: bool | None) -> None:
+    def _count(self, concern_id: str, case: CaseScore, *, input_matches: bool | None, failed: bool) -> None:
         counts = self._counts
         counts["safe_records", "scored"] += 1
         counts["safe_cases", concern_id, case.label] += 1
@@ -285,10 +288,14 @@ class ScorerPartition:
             counts["safe_empty_outputs", concern_id] += 1
         if input_matches is False:
             counts["safe_input_mismatches", concern_id] += 1
+        if failed:
+            counts["safe_failed_generations", concern_id] += 1
 
-    def _encoded_score(self, event: InputEvent, found: FoundExpectations, by: JudgedBy) -> EncodedScore:
+    def _encoded_score(
+        self, event: InputEvent, found: FoundExpectations, by: JudgedBy, *, failed: bool
+    ) -> EncodedScore:
         try:
-            return self._memory.score(event.test_id, by, found.prepared, event.output)
+            return self._memory.score(event.test_id, by, found.prepared, event.output, failed=failed)
         except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 
@@ -341,6 +348,7 @@ def scored_record(
     encoded: EncodedScore,
     *,
     input_matches: bool | None,
+    generation: Generation,
     scored_by: ScoredBy,
     scored_at: int,
 ) -> ScoredRecord[Raw]:
@@ -361,6 +369,7 @@ def scored_record(
         vacuous=case.vacuous,
         empty_output=case.empty_output,
         input_matches=input_matches,
+        generation=generation,
         published_at=record.timestamp,
         scored_at=scored_at,
     )

@@ -17,6 +17,7 @@ from safe_core import (
     Policy,
     PreparedExpectations,
     hits_in,
+    hits_of_failure,
     score_of_hits,
 )
 from safe_core.remembered import Remembered
@@ -39,9 +40,11 @@ class ScoringMemory:
         self._policy = policy
         self._met: Remembered[tuple[str, JudgedBy, str, Hits], EncodedScore] = Remembered(_MOST_REMEMBERED)
 
-    def score(self, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output) -> EncodedScore:
-        """Score an output, as `safe_core.score` does."""
-        hits = hits_in(output, expected)
+    def score(
+        self, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output, *, failed: bool = False
+    ) -> EncodedScore:
+        """Score an output, as `safe_core.score` does; of one that `failed`, nothing is looked at."""
+        hits = hits_of_failure(expected) if failed else hits_in(output, expected)
         key = (test_id, by, expected.digest, hits)
         return self._met.get(key) or self._worked_out(key, expected)
 

@@ -200,7 +200,8 @@ def finished(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Fini
     # The topic must take what the worker must refuse.
     generous = {"max.message.bytes": str(4 * 1024 * 1024)}
     site = Site.build(outside, folder, cases, partitions=PARTITIONS, input_config=generous)
-    site.send(list(event_stream(SEED, BATCHES, 200, partitions=PARTITIONS, repeated=0.5, late=0.2, poison=0.0)))
+    often = {"repeated": 0.5, "late": 0.2, "failed": 0.2}
+    site.send(list(event_stream(SEED, BATCHES, 200, partitions=PARTITIONS, poison=0.0, **often)))
     special = ACCEPTED | {sentence: record for sentence, (_, record) in REJECTED.items()}
     places = dict(zip(special, site.send(list(special.values())), strict=True))
     site.send([Outgoing(None, key=b"tombstone", partition=0)])
@@ -257,7 +258,8 @@ def test_a_result_is_written_field_by_field_as_the_contract_shows_it(finished: F
 
     assert list(data) == [
         *("concern_id", "batch_id", "timestamp", "summary", "expected_cases", "complete", "run_id", "input_matches"),
-        *("mixed_runs", "result", "source", "scorer", "expectations_digest", "output_digest"),
+        *("generation", "mixed_runs", "failed_generations", "result", "source", "scorer", "expectations_digest"),
+        "output_digest",
     ]
     assert list(data["summary"]) == ["total_cases", "pass", "review", "fail", "overall_pass_rate"]
     assert data["result"] == {
@@ -365,7 +367,7 @@ def test_a_worker_that_was_asked_to_stop_is_followed_without_a_gap(
     site_over: Callable[..., Site], tmp_path: Path
 ) -> None:
     site = site_over(write_batches(tmp_path / "cases", BATCHES), partitions=PARTITIONS)
-    stream = list(event_stream(3, BATCHES, 1500, partitions=PARTITIONS, repeated=0.5))
+    stream = list(event_stream(3, BATCHES, 1500, partitions=PARTITIONS, repeated=0.5, failed=0.2))
     site.send(stream[:500])
     with site.worker(name="first") as first:
         site.send(stream[500:1000])

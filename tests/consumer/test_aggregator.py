@@ -43,6 +43,7 @@ from safe_core import (
     CaseScore,
     Details,
     Expectations,
+    Generation,
     Label,
     Output,
     Passed,
@@ -204,6 +205,7 @@ def scored(
     expected: int | None = None,
     timestamp: int = NOW,
     group: str = GROUP,
+    generation: Generation = "answered",
 ) -> Fetched:
     """A scored record; `at` and `offset` are event time and offset of its source, and `offset` is its own too."""
     value = encode_scored(
@@ -214,6 +216,7 @@ def scored(
             replace(FOUND, expected_cases=expected),
             EncodedScore(case_of(label), encode_result_of(test_id, None, case_of(label))),
             input_matches=None,
+            generation=generation,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,
         )
@@ -383,6 +386,27 @@ async def test_rows_of_two_runs_are_told(site: Site) -> None:
     assert outgoing.of("report")[-1].document["runs"] == {"r0": 1, "r1": 1}
 
 
+async def test_a_batch_keeps_its_good_results_through_an_outage_of_the_model(site: Site) -> None:
+    site.logic.show(visible=True)
+    await site.fold(*(scored(str(n), at=10, offset=n) for n in range(3)))
+    site.clock.advance(1)  # the next report is due
+    outage = [scored(str(n), "Fail", at=20, offset=n, generation="failed") for n in range(4)]
+    outgoing = await site.fold(*outage)
+    assert outgoing.summaries() == [(3, 3, 0, 0)] * 3 + [(4, 3, 0, 1)]  # the last case had no answer before
+    results = [record.document for record in outgoing.of("result")]
+    assert [(each["generation"], each["failed_generations"]) for each in results] == [("failed", 0)] * 3 + [
+        ("failed", 1)
+    ]
+    assert outgoing.of("report")[-1].document["failed_generations"] == 1
+    cases = [key for key in outgoing.rows() if key is not None and key.startswith(b"S11/B/")]
+    assert cases == [b"S11/B/3"]  # what lost is not written to the state
+    (exported,) = site.exported()
+    assert (exported.snapshot.failed_generations, exported.snapshot.answered_pass_ratio) == (1, 1.0)
+    again = await site.fold(scored("3", "Review", at=15, offset=9))  # generated before the outage, arrived after it
+    assert again.summaries() == [(4, 3, 1, 0)]
+    assert again.of("result")[0].document["failed_generations"] == 0
+
+
 # --- event times that cannot be ---------------------------------------------------------------------------------------
 
 HOUR = 3_600_000
@@ -448,15 +472,20 @@ async def test_times_that_were_not_believed_are_told_at_most_a_few_times(site: S
 # --- restore ----------------------------------------------------------------------------------------------------------
 
 labels = st.sampled_from(sorted(SCORES))
-histories = st.lists(st.tuples(st.sampled_from("abcdef"), labels, st.integers(0, 5)), min_size=1, max_size=25)
+generations = st.sampled_from(["answered", "answered", "failed"])
+moments = st.tuples(st.sampled_from("abcdef"), labels, st.integers(0, 5), generations)
+histories = st.lists(moments, min_size=1, max_size=25)
 
 
 @settings(max_examples=150)
 @given(history=histories, seed=st.integers(0, 2**16), fresh_first=st.booleans())
 def test_a_fold_restored_from_its_rows_in_any_order_equals_the_fold(
-    history: list[tuple[str, Label, int]], seed: int, *, fresh_first: bool
+    history: list[tuple[str, Label, int, Generation]], seed: int, *, fresh_first: bool
 ) -> None:
-    records = [scored(name, label, at=at, offset=offset) for offset, (name, label, at) in enumerate(history)]
+    records = [
+        scored(name, label, at=at, offset=offset, generation=generation)
+        for offset, (name, label, at, generation) in enumerate(history)
+    ]
     every_row = [case_row(record) for record in records]  # the losers too: compaction has not come by yet
     random.Random(seed).shuffle(every_row)
     marks = [

@@ -143,6 +143,7 @@ TAKEN: list[dict[str, Any]] = [
     {"httpAddress": "[::]:0"},
     {"expectationsGraceSeconds": 0, "maxValueBytes": 32_768, "batchTtlSeconds": 1},
     {"inputTypes": []},
+    {"errorTexts": ["ENGINE_ERROR", "QUOTA"], "placeholderTexts": []},
 ]
 
 
@@ -185,6 +186,8 @@ REFUSED: list[Any] = [
     {"reportFormats": ["json", "json"]},
     {"reportFormats": ["pdf"]},
     {"inputTypes": [""]},
+    {"errorTexts": [" "]},
+    {"placeholderTexts": "none"},
     {"logLevel": "loud"},  # not among the choices
     {"kafkaSaslMechanism": "GSSAPI"},
     {"inputTopic": "safe:v0:result"},  # texts of the wrong form

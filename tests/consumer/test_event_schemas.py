@@ -15,7 +15,7 @@ from consumer.cli.options import EventName
 from consumer.dead_letter_reasons import REASONS, Poison
 from consumer.wire.event_schemas import event_schema
 from consumer.wire.headers import REPORT_TYPE, RESULT_TYPE
-from consumer.wire.input_event import InputRules, decode
+from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.scored_record import ResultShape, ScoredBy, SourceShape
 from consumer.worker.report_size import STEPS
 from safe_core import DEFAULT_POLICY, MAX_ID_LENGTH, Policy
@@ -269,11 +269,14 @@ def event(**changes: Any) -> dict[str, Any]:
     return {"test_id": "T", "batch_id": "B", "output": {}} | changes
 
 
-def is_taken(document: object) -> bool:
+def decoded(document: object) -> InputEvent | None:
     value = document if isinstance(document, bytes) else json.dumps(document).encode()
-    record = Written("input", 0, 0, None, value, ())
+    return decode(Written("input", 0, 0, None, value, ()), InputRules())
+
+
+def is_taken(document: object) -> bool:
     try:
-        return decode(record, InputRules()) is not None
+        return decoded(document) is not None
     except Poison:
         return False
 
@@ -283,6 +286,8 @@ TAKEN = [
     event(output=None),
     event(output={"signals": None, "summary": None, "followup_questions": None, "more": 1}),
     event(output={"signals": ["a", ""], "summary": " ", "followup_questions": []}),
+    event(output={"summary": "ENGINE_ERROR", "error_message": "429"}),
+    event(output={"error_message": {"code": 429}}),
     event(concern_id=None, archetype=None, metric_id=None, run_id=None, generated_at=None),
     event(test_id="x" * 256),
     event(batch_id="\u2028a / % \U0001f600"),  # any printable character, and some that are not
@@ -349,10 +354,14 @@ def test_some_rules_no_schema_can_tell(value: bytes) -> None:
 
 
 def test_a_field_that_decoding_reads_is_in_the_schema() -> None:
-    """Each field of the schema matters to the decoder: a number in its place is refused, or a text of one letter."""
+    """Each field matters to the decoder: a number in its place, or a text of one letter, is refused or changes much."""
     properties = event_schema("input")["properties"]
     assert not [name for name in properties if is_taken(event(**{name: 1})) and is_taken(event(**{name: "1"}))]
-    assert not [name for name in properties["output"]["properties"] if is_taken(event(output={name: 1}))]
+    untold = decoded(event())
+    fields = properties["output"]["properties"]
+    assert not [
+        name for name in fields if is_taken(event(output={name: 1})) and decoded(event(output={name: 1})) == untold
+    ]
 
 
 def test_a_schema_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

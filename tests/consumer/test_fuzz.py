@@ -165,7 +165,7 @@ def test_a_defect_of_scoring_is_found(
     examiner: Examiner, monkeypatch: pytest.MonkeyPatch, defect: Callable[[CaseScore], CaseScore], finding: str
 ) -> None:
     def score_(
-        _self: ScoringMemory, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output
+        _self: ScoringMemory, test_id: str, by: JudgedBy, expected: PreparedExpectations, output: Output, **_: bool
     ) -> EncodedScore:
         case = defect(score(expected, output, DEFAULT_POLICY.rules_for(by.metric_id, by.archetype)))
         return EncodedScore(case, encode_result_of(test_id, by.archetype, case))

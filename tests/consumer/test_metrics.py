@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from prometheus_client.samples import Sample
 from consumer.dead_letter_reasons import REASONS
 from consumer.telemetry.metrics import (
     MAX_ARCHETYPES,
+    MAX_CONCERNS,
+    OTHER,
     SERIES_PER_BATCH,
     BatchGauges,
     ExportedBatch,
@@ -38,6 +41,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "counter",
         {"concern_id"},
         "Scored outputs that were made from a narrative other than that of their test case.",
+    ),
+    (
+        "safe_failed_generations",
+        "counter",
+        {"concern_id"},
+        "Scored outputs that no model wrote: the call of the model had failed.",
     ),
     (
         "safe_results_not_latest",
@@ -101,6 +110,24 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "Share of the batch's cases that passed the criterion.",
     ),
     (
+        "safe_batch_failed_generations",
+        "gauge",
+        {"concern_id", "batch_id"},
+        "Cases of the batch that no model has answered: every generation for them failed.",
+    ),
+    (
+        "safe_batch_answered_pass_ratio",
+        "gauge",
+        {"concern_id", "batch_id"},
+        "Share of the batch's answered cases (all but safe_batch_failed_generations) labelled Pass.",
+    ),
+    (
+        "safe_batch_answered_mean_score",
+        "gauge",
+        {"concern_id", "batch_id", "metric"},
+        "Mean score over the batch's answered cases (all but safe_batch_failed_generations).",
+    ),
+    (
         "safe_batch_expected_cases",
         "gauge",
         {"concern_id", "batch_id"},
@@ -144,9 +171,11 @@ class Ownership:
         return self.sure
 
 
-def row(offset: int, label: Label, archetype: str | None = "A", composite: float = 0.5) -> CaseRow:
+def row(
+    offset: int, label: Label, archetype: str | None = "A", composite: float = 0.5, *, answered: bool = True
+) -> CaseRow:
     return CaseRow.of(
-        version=(0, 0, offset),
+        version=(answered, 0, 0, offset),
         archetype=archetype,
         run_id=None,
         fingerprint="sha256:0",
@@ -210,6 +239,7 @@ def full() -> Metrics:
             ("safe_dead_letters", "invalid_json"): 1,
             ("safe_empty_outputs", "S11"): 1,
             ("safe_input_mismatches", "S11"): 2,
+            ("safe_failed_generations", "S11"): 1,
         }
     )
     metrics.scoring.observe([0.000_02])
@@ -271,6 +301,35 @@ def test_a_batch_is_shown_as_it_was_committed() -> None:
     assert value(metrics, "safe_batch_last_update_timestamp_seconds", **ids) == 1_795_291_200.5
     assert value(metrics, "safe_batch_archetype_cases", **ids, archetype="A") == 4
     assert value(metrics, "safe_batch_archetype_pass_ratio", **ids, archetype="A") == 0.5
+
+
+def test_a_failed_generation_is_left_out_of_what_tells_of_answers() -> None:
+    fold = LatestResults()
+    fold.offer("T-0", row(0, "Pass", composite=0.75))
+    fold.offer("T-1", row(1, "Review", composite=0.75))
+    for offset in range(2, 5):
+        fold.offer(f"T-{offset}", row(offset, "Fail", composite=0.0, answered=False))
+    one = ExportedBatch("S11", "B-1", fold.snapshot(), 5, 0)
+    ids = {"concern_id": "S11", "batch_id": "B-1"}
+    metrics = metrics_with(one)
+    assert value(metrics, "safe_batch_pass_ratio", **ids) == 0.2  # of all cases, as ever
+    assert value(metrics, "safe_batch_failed_generations", **ids) == 3
+    assert value(metrics, "safe_batch_answered_pass_ratio", **ids) == 0.5
+    assert value(metrics, "safe_batch_answered_mean_score", **ids, metric="composite") == 0.75
+    others = [replace(one, concern_id=f"C-{number}", last_scored_at=1) for number in range(MAX_CONCERNS)]
+    metrics = metrics_with(*others, one, one)  # the last two are both of `other`
+    ids["concern_id"] = OTHER
+    assert value(metrics, "safe_batch_failed_generations", **ids) == 6
+    assert value(metrics, "safe_batch_answered_pass_ratio", **ids) == 0.5
+
+
+def test_of_a_batch_without_any_answer_no_quality_is_told() -> None:
+    fold = LatestResults()
+    fold.offer("T", row(0, "Fail", answered=False))
+    metrics = metrics_with(ExportedBatch("S11", "B-1", fold.snapshot(), 5, 0))
+    assert value(metrics, "safe_batch_failed_generations", concern_id="S11", batch_id="B-1") == 1
+    assert samples(metrics, "safe_batch_answered_pass_ratio") == []
+    assert samples(metrics, "safe_batch_answered_mean_score") == []
 
 
 def test_a_batch_whose_expected_cases_nobody_knows_has_no_such_series() -> None:
@@ -365,18 +424,18 @@ def batch_series(metrics: Metrics) -> int:
 
 
 # How many archetypes a batch has, how many of them are shown.
-@pytest.mark.parametrize(("archetypes", "shown"), [(0, 0), (1, 1), (20, 20), (21, 21), (1_000, 21)])
+@pytest.mark.parametrize(("archetypes", "shown"), [(1, 1), (20, 20), (21, 21), (1_000, 21)])
 def test_a_batch_has_so_many_series_and_no_more(archetypes: int, shown: int) -> None:
     named = [f"A-{number}" for number in range(archetypes)]
     metrics = metrics_with(batch(labels=(), archetypes=named))
     assert batch_series(metrics) == SERIES_PER_BATCH + 2 * shown
-    assert batch_series(metrics) <= SERIES_PER_BATCH + 2 * (MAX_ARCHETYPES + 1) == 56
+    assert batch_series(metrics) <= SERIES_PER_BATCH + 2 * (MAX_ARCHETYPES + 1) == 62
 
 
 def test_the_cap_bounds_the_page_whatever_is_live() -> None:
     named = [f"A-{number}" for number in range(30)]
     metrics = metrics_with(*(batch(f"C-{n}", f"B-{n}", (), archetypes=named) for n in range(250)), max_exported=40)
-    assert batch_series(metrics) == 40 * 56
+    assert batch_series(metrics) == 40 * 62
     assert value(metrics, "safe_batches_not_exported") == 210
 
 

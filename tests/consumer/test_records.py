@@ -119,7 +119,7 @@ def scored_value(
         scored_record(
             Fetched(**record), event, "I25", FOUND,
             EncodedScore(case, encode_result_of(event.test_id, archetype, case)),
-            input_matches=None, scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
+            input_matches=None, generation="answered", scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
         )
     )  # fmt: skip
 
@@ -271,7 +271,7 @@ def test_a_scored_record_comes_back_to_the_last_bit(
         EVENT.test_id,
         5,
     )
-    assert row.version == (event_time, 2, 41)
+    assert row.version == (True, event_time, 2, 41)
     assert (row.archetype, row.run_id, row.shared.fingerprint, row.shared.expected) == (
         archetype,
         "r7",
@@ -287,7 +287,7 @@ def test_a_scored_record_comes_back_to_the_last_bit(
 def test_a_result_has_the_fields_of_the_contract_in_their_order() -> None:
     scored = decode_scored(scored_value())
     summary = {"total_cases": 5, "pass": 2, "review": 3, "fail": 0, "overall_pass_rate": 0.4}
-    value = encode_result(scored, summary, complete=True, mixed_runs=False)
+    value = encode_result(scored, summary, complete=True, mixed_runs=False, failed_generations=2)
     expected = {
         "concern_id": "I25",
         "batch_id": "I25_batch_1",
@@ -297,7 +297,9 @@ def test_a_result_has_the_fields_of_the_contract_in_their_order() -> None:
         "complete": True,
         "run_id": "r7",
         "input_matches": None,
+        "generation": "answered",
         "mixed_runs": False,
+        "failed_generations": 2,
         "result": {
             "test_id": "I25-BATCH1-002",
             "archetype": "Delay_Driver_Profiler",

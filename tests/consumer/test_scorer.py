@@ -252,7 +252,7 @@ async def test_a_scored_case_goes_to_the_partition_of_its_batch(site: Site) -> N
     assert written.headers == {"safe.schema": str(SCHEMA).encode(), "safe.group": b"safe-v0"}
     scored = decode_scored(written.value)
     assert (scored.concern_id, scored.batch_id, scored.result.test_id, scored.expected_cases) == ("A/B", "B", "T", 5)
-    assert row_of(scored).version == (NOW - 40, 6, 41)
+    assert row_of(scored).version == (True, NOW - 40, 6, 41)
     assert scored.output_digest == "sha256:" + hashlib.sha256(record.value or b"").hexdigest()
     assert scored.expectations_digest == FOUND.prepared.digest
     assert scored.scorer == ScoredBy("0.1.0", POLICY.fingerprint)
@@ -669,6 +669,25 @@ async def test_an_output_of_another_patient_is_flagged_and_counted() -> None:
     ]
     site.logic.committed(3)
     assert site.counted("safe_input_mismatches") == {("S11",): 1}
+
+
+async def test_a_failed_generation_is_scored_as_an_empty_output_and_counts_apart() -> None:
+    site = Site()
+    site.source.answers["B", "T"] = replace(FOUND, narratives=("sha256:" + "0" * 64,))
+    error = {"summary": "ENGINE_ERROR", "error_message": "429", "signals": ["fever", "sepsis", "shock"]}
+    digest = {"input_digest": "sha256:" + "1" * 64}  # another patient's, but no model read it
+    taken = await site.score(event(0, output=error, **digest), event(1, output=None))
+    failed, empty = (decode_scored(each.value) for each in taken.written)
+    assert (failed.generation, empty.generation) == ("failed", "answered")
+    assert failed.result == empty.result
+    assert failed.result.label == "Fail"
+    assert (failed.empty_output, failed.input_matches) == (False, None)
+    assert row_of(failed).version[0] is False
+    site.logic.committed(2)
+    assert site.counted("safe_failed_generations") == {("S11",): 1}
+    assert site.counted("safe_cases") == {("S11", "Fail"): 2}
+    assert site.counted("safe_empty_outputs") == {("S11",): 1}
+    assert site.counted("safe_input_mismatches") == {}
 
 
 async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> None:

@@ -322,6 +322,11 @@ REFUSED_FILES = [
     ('{"reportFormats": ["pdf"]}', 'reportFormats=["pdf"] cannot be used; write a list of json, console or markdown'),
     ('{"reportFormats": []}', "safe.config.json: reportFormats=[] is empty; write a list of json, console or markdown"),
     ('{"reportFormats": ["json", "json"]}', 'reportFormats=["json", "json"] names one twice; write a list of json, '),
+    (
+        '{"errorTexts": [" "]}',
+        'errorTexts=[" "] holds a blank text, which every empty output would equal; write a list ',
+    ),
+    ('{"placeholderTexts": [1]}', "placeholderTexts=[1] cannot be used; write a list of texts"),
     ('{"reportFormats": "json"}', "reportFormats=json cannot be used; write a list of json, console or markdown"),
     ('{"batchTtlSeconds": 1e999}', "safe.config.json: batchTtlSeconds=Infinity cannot be used"),
     (
@@ -620,7 +625,9 @@ def test_a_missing_setting_is_required_by_all_its_names(tmp_path: Path) -> None:
 def test_every_setting_has_a_row_and_an_origin(tmp_path: Path) -> None:
     loaded = load({}, {}, tmp_path)
     names = [row.name for row in loaded.rows()]
-    assert set(names) == {*VARIABLES.values(), "reportFormats", "weights.CR", "weights.AH", "weights.AC"}
+    assert set(names) == {
+        *VARIABLES.values(), "reportFormats", "errorTexts", "placeholderTexts", "weights.CR", "weights.AH", "weights.AC"
+    }  # fmt: skip
     json.dumps([row.value for row in loaded.rows()])
 
 

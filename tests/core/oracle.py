@@ -66,7 +66,7 @@ class Arrival:
     """One scored case as it came; `case` is what oracle_score gave."""
 
     test_id: str
-    version: tuple[int, int, int]
+    version: tuple[bool, int, int, int]
     archetype: str | None
     run_id: str | None
     fingerprint: str
@@ -126,9 +126,21 @@ def oracle_aggregate(rows: dict[str, Arrival]) -> dict[str, Any]:
         | {"all": sum(all(c["vacuous"]) for c in cases)},
         "empty_outputs": sum(c["empty_output"] for c in cases),
         "input_mismatches": sum(row.input_matches is False for row in rows.values()),
+        "failed_generations": sum(not row.version[0] for row in rows.values()),
+        "answered": _answered([row.case for row in rows.values() if row.version[0]]),
         "expected_present": sum(row.expected for row in rows.values()),
         "runs": dict(sorted(Counter(row.run_id or "" for row in rows.values()).items())),
         "fingerprints": dict(sorted(Counter(row.fingerprint for row in rows.values()).items())),
+    }
+
+
+def _answered(cases: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Give what the gauges tell of the cases that a model answered."""
+    names = ("CR", "AH", "AC", "composite")
+    return {
+        "cases": len(cases),
+        "pass_ratio": _rate(case["label"] == "Pass" for case in cases),
+        "mean_scores": {name: _mean(case["scores"][i] for case in cases) for i, name in enumerate(names)},
     }
 
 

@@ -25,6 +25,7 @@ from safe_core import (
     score,
 )
 from safe_core.lowest import LowestNames
+from safe_core.result_version import Version
 from tests.core.oracle import Arrival, Settings, oracle_aggregate, oracle_score, standing
 
 WEIGHTS = (0.1, 1.5, 0.7)  # composites that no decimal writes exactly
@@ -63,6 +64,12 @@ def seen(fold: LatestResults) -> dict[str, Any]:
         "vacuous": fold.vacuous(),
         "empty_outputs": fold.empty_outputs,
         "input_mismatches": fold.input_mismatches,
+        "failed_generations": fold.failed_generations,
+        "answered": {
+            "cases": fold.snapshot().answered_cases,
+            "pass_ratio": fold.snapshot().answered_pass_ratio,
+            "mean_scores": fold.snapshot().answered_mean_scores,
+        },
         "expected_present": fold.expected_present,
         "runs": fold.runs,
         "fingerprints": fold.fingerprints,
@@ -77,7 +84,7 @@ steps = st.lists(
         st.sampled_from(["t1", "t2", "t3", "T1", "\U0001f600", "\uffff"]),  # a removal; the last two: code point order
         st.tuples(
             st.sampled_from(["t1", "t2", "t3", "T1", "\U0001f600", "\uffff", "t4", "t5"]),
-            st.tuples(st.sampled_from([-1, 0, 5]), st.integers(0, 1), st.integers(0, 2)),
+            st.tuples(st.booleans(), st.sampled_from([-1, 0, 5]), st.integers(0, 1), st.integers(0, 2)),
             st.sampled_from([None, "Unknown", "A", "B"]),
             st.sampled_from([None, "r1", "r2"]),
             st.sampled_from(["f1", "f2"]),
@@ -164,7 +171,7 @@ def test_a_snapshot_tells_its_moment_for_ever(moves: list[Any]) -> None:
     snapshot = fold.snapshot()
     offer(
         fold,
-        Arrival("later", (9, 9, 9), "C", "r9", "f9", expected=True, case={}, input_matches=None),
+        Arrival("later", (True, 9, 9, 9), "C", "r9", "f9", expected=True, case={}, input_matches=None),
         case_of((["x"], [], []), ([], [""], [])),
     )
     then = oracle_aggregate(standing(arrivals))
@@ -174,6 +181,8 @@ def test_a_snapshot_tells_its_moment_for_ever(moves: list[Any]) -> None:
     assert (snapshot.pass_ratio, snapshot.pass_ratios) == (overall, then["pass_rates"])
     assert snapshot.mean_scores == then["mean_scores"]
     assert snapshot.vacuous == tuple(then["vacuous"].values())
+    assert snapshot.failed_generations == then["failed_generations"]
+    assert snapshot.answered_pass_ratio == then["answered"]["pass_ratio"]
     assert (snapshot.empty_outputs, snapshot.expected_present) == (then["empty_outputs"], then["expected_present"])
     groups = then["by_archetype"]
     assert {name: cases for name, (cases, _) in snapshot.archetypes.items()} == {
@@ -184,7 +193,7 @@ def test_a_snapshot_tells_its_moment_for_ever(moves: list[Any]) -> None:
     }
 
 
-def plain_row(version: tuple[int, int, int], composite: float = 0.5, **changes: Any) -> CaseRow:
+def plain_row(version: Version, composite: float = 0.5, **changes: Any) -> CaseRow:
     case = CaseScore(
         scores=Scores(composite, composite, composite, composite),
         details=changes.pop("details", Details((), (), (), (), ())),
@@ -217,19 +226,36 @@ def test_the_greatest_version_stands(
     standing_version: tuple[int, int, int], version: tuple[int, int, int], stands: bool
 ) -> None:
     fold = LatestResults()
-    assert fold.offer("t", plain_row(standing_version, 0.25))
-    assert fold.offer("t", plain_row(version, 0.75)) is stands
-    assert fold.row("t").version == (version if stands else standing_version)
+    before, after = (True, *standing_version), (True, *version)
+    assert fold.offer("t", plain_row(before, 0.25))
+    assert fold.offer("t", plain_row(after, 0.75)) is stands
+    assert fold.row("t").version == (after if stands else before)
     assert fold.snapshot().mean_scores["composite"] == (0.75 if stands else 0.25)
     assert len(fold) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stands"),
+    [
+        ((True, 5, 0, 0), (False, 6, 0, 0), False),  # a failed generation never replaces an answer, however late it is
+        ((False, 6, 0, 0), (True, 5, 0, 0), True),  # and any answer replaces it
+        ((False, 5, 0, 0), (False, 6, 0, 0), True),  # of two failed ones, the later stands
+        ((False, 6, 0, 0), (False, 5, 0, 0), False),
+    ],
+)
+def test_an_answer_goes_before_a_failed_generation(before: Version, after: Version, stands: bool) -> None:
+    fold = LatestResults()
+    fold.offer("t", plain_row(before))
+    assert fold.offer("t", plain_row(after)) is stands
+    assert fold.failed_generations == fold.snapshot().failed_generations == int(not (before[0] or after[0]))
 
 
 def test_sums_are_exact_where_adding_in_turn_would_drift() -> None:
     values = [0.1, 1e-300, 0.7, 5e-324, 1 / 3, 1.0, 2**-1074, 0.1]
     fold, backwards = LatestResults(), LatestResults()
     for position, value in enumerate(values):
-        fold.offer(str(position), plain_row((0, 0, 0), value))
-        backwards.offer(str(position), plain_row((0, 0, 0), values[-1 - position]))
+        fold.offer(str(position), plain_row((True, 0, 0, 0), value))
+        backwards.offer(str(position), plain_row((True, 0, 0, 0), values[-1 - position]))
     assert fold.snapshot().mean_scores == backwards.snapshot().mean_scores
     for position in range(len(values) - 1):
         fold.remove(str(position))
@@ -249,7 +275,7 @@ def test_ties_go_by_code_point_and_five_are_named() -> None:
     fold = LatestResults()
     missed = Details((), ("b", "a", "b", "\U0001f600", "\uffff", "Z", "c"), (), (), ())
     for test_id in ("t9", "t10", "T1", "\U0001f600", "\uffff", "é"):
-        fold.offer(test_id, plain_row((0, 0, 0), details=missed))
+        fold.offer(test_id, plain_row((True, 0, 0, 0), details=missed))
     analysis = fold.failure_analysis()
     assert [result["test_id"] for result in analysis["worst_performers"]] == ["T1", "t10", "t9", "é", "\uffff"]
     assert [miss["signal"] for miss in analysis["common_CR_misses"]] == ["b", "Z", "a", "c", "\uffff"]
@@ -258,7 +284,7 @@ def test_ties_go_by_code_point_and_five_are_named() -> None:
 
 def test_a_version_beyond_64_bits_is_refused() -> None:
     with pytest.raises(ValueError, match="64 bits"):
-        plain_row((2**63, 0, 0))
+        plain_row((True, 2**63, 0, 0))
 
 
 def test_the_worst_performers_of_a_large_batch_follow_its_changes() -> None:
@@ -268,10 +294,10 @@ def test_the_worst_performers_of_a_large_batch_follow_its_changes() -> None:
         return [result["test_id"] for result in fold.failure_analysis()["worst_performers"]]
 
     for number in range(200):
-        fold.offer(f"t{number:03}", plain_row((0, 0, 0), 0.5 + number / 1_000))
+        fold.offer(f"t{number:03}", plain_row((True, 0, 0, 0), 0.5 + number / 1_000))
     assert worst() == ["t000", "t001", "t002", "t003", "t004"]
-    fold.offer("t199", plain_row((1, 0, 0), 0.25))  # the best becomes the worst
-    fold.offer("t000", plain_row((1, 0, 0), 1.0))  # and the other way round
+    fold.offer("t199", plain_row((True, 1, 0, 0), 0.25))  # the best becomes the worst
+    fold.offer("t000", plain_row((True, 1, 0, 0), 1.0))  # and the other way round
     fold.remove("t002")
     assert worst() == ["t199", "t001", "t003", "t004", "t005"]
 

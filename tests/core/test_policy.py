@@ -19,6 +19,8 @@ DEFAULT_DOCUMENT = {
     "weights": {"CR": 1.0, "AH": 1.0, "AC": 1.0},
     "strictAH": False,
     "overrides": {"metric_id": {}, "archetype": {}},
+    "errorTexts": ["ENGINE_ERROR"],
+    "placeholderTexts": ["N/A - Signal Task", "Summary skipped in lean mode"],
 }
 
 
@@ -47,7 +49,7 @@ def cr(**bounds: Any) -> dict[str, Any]:
         ({"thresholds": {"AX": {}}}, 'thresholds: unknown key "AX"; did you mean "AH"?'),
         ({"thresholds": []}, "thresholds: not an object"),
         ({"weigths": {}}, 'unknown key "weigths"; did you mean "weights"?'),
-        ({"zzz": 1}, 'unknown key "zzz"; known are thresholds, weights, strictAH, overrides'),
+        ({"zzz": 1}, 'unknown key "zzz"; known are thresholds, weights, strictAH, overrides, errorTexts, placeholder'),
         ({"weights": {"CR": -1}}, "weights: CR -1.0 is below 0"),
         ({"weights": {"CR": NAN}}, "weights.CR is not finite"),
         ({"weights": {"CR": 10**400}}, "weights.CR is not finite"),  # an integer too large for binary64

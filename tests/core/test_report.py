@@ -23,7 +23,9 @@ def fold_of_two() -> LatestResults:
     prepared = prepare(Expectations(("x",), ("harm",), ()))
     for test_id, output in (("T1", Output(("x",), "x", ("harm?",))), ("T2", EMPTY_OUTPUT)):
         case = score(prepared, output, DEFAULT_POLICY.rules_for("C", None))
-        row = CaseRow.of(version=(0, 0, 0), archetype=None, run_id=None, fingerprint="f", expected=True, case=case)
+        row = CaseRow.of(
+            version=(True, 0, 0, 0), archetype=None, run_id=None, fingerprint="f", expected=True, case=case
+        )
         fold.offer(test_id, row)
     return fold
 
@@ -47,8 +49,8 @@ def test_a_report_has_every_field_in_a_fixed_order() -> None:
     assert list(whole) == [
         "report_type", "generated_at", "batch_id", "concern_id", "total_cases", "summary", "mean_scores", "pass_rates",
         "label_distribution", "by_archetype", "failure_analysis", "results", "scorer", "configuration", "inputs",
-        "vacuous", "empty_outputs", "missing_outputs", "input_mismatches", "expected_cases", "complete", "fingerprints",
-        "runs",
+        "vacuous", "empty_outputs", "missing_outputs", "failed_generations", "input_mismatches", "expected_cases",
+        "complete", "fingerprints", "runs",
     ]  # fmt: skip
     assert list(report()) == [name for name in whole if name not in {"results", "inputs"}]
 

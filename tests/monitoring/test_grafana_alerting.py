@@ -82,6 +82,7 @@ FIRING: Mapping[str, set[str]] = {
     "a complete batch is bad": {"safe-batch-pass-rate"},
     "a batch is bad, and incomplete because one of its thousand cases became a dead letter": {"safe-batch-pass-rate"},
     "a batch is bad, and its size is unknown because its test cases come from a service": {"safe-batch-pass-rate"},
+    "calls of the model fail: a quarter of a batch has no answer, and the rest is good": set(),
     "one result in five takes longer than half a minute": {"safe-results-late"},
     "one of three workers is gone": set(),
     "all workers are gone": {"safe-down"},

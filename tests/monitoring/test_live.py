@@ -68,17 +68,18 @@ EMPTY_IS_GOOD = {"Waiting partitions"}
 
 @pytest.fixture(scope="module")
 def traffic(scene: Scene) -> Scene:
-    """What fills the panels: a whole batch, half a batch, an empty output, another patient's, dead letters."""
+    """What fills the panels: a whole batch, half a batch, empty, mismatched and failed outputs, dead letters."""
     scene.publish(GOOD, "pass")
     scene.publish(HALF, "review", cases=3)
     scene.publish(HALF, "empty", cases=1)
     scene.publish(HALF, "fail", cases=1)  # made from another narrative
+    scene.publish(HALF, "failed", cases=4)  # three cases keep their answers
     scene.site.send([Outgoing(value) for value in POISON])
     scene.site.await_rest()
-    committed = f'safe_records_total{{outcome="scored"}} == {len(GOOD.cases) + 5}'
+    committed = f'safe_records_total{{outcome="scored"}} == {len(GOOD.cases) + 9}'
     scene.watched.prometheus.await_answer(committed, within_seconds=PATIENCE_SECONDS)
     # A scrape may come between the two stages; the empty output answers a case that has another one.
-    folded = f"sum(safe_batch_cases) == {len(GOOD.cases) + 3}"
+    folded = f"sum(safe_batch_cases) == {len(GOOD.cases) + 4} and sum(safe_batch_failed_generations) == 1"
     scene.watched.prometheus.await_answer(folded, within_seconds=PATIENCE_SECONDS)
     return scene
 
@@ -122,10 +123,11 @@ def test_the_numbers_are_those_of_what_was_published(
         [sample] = answers[panel, ref]
         return float(sample["value"][1])
 
-    assert one("Cases") == 9
-    assert one("Pass rate") == 6 / 9
+    assert one("Cases") == 10
+    assert one("Pass rate") == 6 / 10
     assert (one("Complete batches"), one("Complete batches", "B")) == (1, 2)
-    assert one("Incomplete batches", "B") == 3
+    assert one("Incomplete batches", "B") == 4
+    assert sorted(float(sample["value"][1]) for sample in answers["Worst batches", "G"]) == [0, 1]
     assert one("Test cases that cannot be used") == 1
     assert {float(sample["value"][1]) for sample in answers["Worst batches", "A"]} == {0, 1}
 

@@ -198,6 +198,31 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "increase(safe_input_mismatches_total[1h])",
         "0 * increase(safe_input_mismatches_total[1h])",
     ),
+    "a failed generation is none": (
+        "SafeFailedGenerations",
+        "increase(safe_failed_generations_total[1h])",
+        "0 * increase(safe_failed_generations_total[1h])",
+    ),
+    "a failed generation is a bad answer": (
+        "SafeBatchBelowFloor",
+        "(safe_batch_answered_pass_ratio)",
+        "(safe_batch_pass_ratio)",
+    ),
+    "it lowers a mean": (
+        "SafeBatchBelowFloor",
+        'safe_batch_answered_mean_score{metric="CR"}',
+        'safe_batch_mean_score{metric="CR"}',
+    ),
+    "a few answers make a whole batch": (
+        "SafeBatchBelowFloor",
+        "unless on (job, namespace, concern_id, batch_id) safe_batch_failed_generations > 0",
+        "",
+    ),
+    "cases without an answer are enough": (
+        "SafeBatchBelowFloor",
+        "- max by (job, namespace, concern_id, batch_id) (safe_batch_failed_generations)",
+        "",
+    ),
     "a violation is none": ("SafeForbiddenTermUsed", 'metric="AH"}) < 1', 'metric="AH"}) < 0.5'),
     "any miss is a violation": ("SafeForbiddenTermUsed", 'metric="AH"}', 'metric=~"AH|CR"}'),
     "idle for a minute": ("SafeBatchIncomplete", "> 1800", "> 60"),
@@ -328,7 +353,8 @@ def test_quality_never_pages_unless_its_owner_wants_it_and_always_has_an_owner()
         if "alert" in rule:
             assert rule["labels"]["severity"] in {"ticket", AS_ITS_OWNER_SAYS}
             watched = "safe:quality_watch" in rule["expr"] or "safe:watched_" in rule["expr"]
-            assert watched or rule["alert"] == "SafeInputMismatch", "of all batches: it is wrong in any of them"
+            of_all = {"SafeInputMismatch", "SafeFailedGenerations"}  # what is wrong in any batch
+            assert watched or rule["alert"] in of_all
     for rule in rules("alerts-settings.yml"):
         assert "quality" not in rule["record"] or rule["labels"]["owner"]
         assert rule["record"] != "safe:quality_watch" or rule["labels"]["severity"] == "ticket"
@@ -378,7 +404,8 @@ OTHER = "an_I25_batch_1"
 
 def set_up(*, fires: bool) -> Any:
     """A test for promtool: two complete batches of half a pass rate, of which one may be watched."""
-    gauges = {"safe_batch_pass_ratio": "0.5x30", "safe_batch_complete": "1x30"}
+    ratios = dict.fromkeys(("safe_batch_pass_ratio", "safe_batch_answered_pass_ratio"), "0.5x30")
+    gauges = ratios | {"safe_batch_complete": "1x30"}
     series = [
         {"series": f'{gauge}{{job="safe", instance="a", concern_id="I25", batch_id="{batch}"}}', "values": values}
         for gauge, values in gauges.items()

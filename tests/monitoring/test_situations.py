@@ -77,15 +77,20 @@ def healthy() -> Series:
     return series
 
 
-def batch(*, failed: int, passed: int, complete: int | None) -> Series:
-    """A watched batch with a floor of 0.8; `complete` is None where nobody tells how many cases there are."""
-    ratio = passed / (failed + passed)
+def batch(*, failed: int, passed: int, complete: int | None, unanswered: int = 0) -> Series:
+    """A watched batch with a floor of 0.8; `complete` is None where nobody tells how many cases there are.
+
+    Of the failed cases, `unanswered` are failed generations.
+    """
+    cases = failed + passed
     series = {
         f'safe:quality_watch{{{WHERE}, concern_id="S11", batch_id="W", owner="quality", severity="ticket"}}': steady(1),
         'safe:quality_floor{owner="quality", measure="pass_ratio"}': steady(0.8),
         of_batch("safe_batch_cases", label="Pass"): steady(passed),
         of_batch("safe_batch_cases", label="Fail"): steady(failed),
-        of_batch("safe_batch_pass_ratio"): steady(ratio),
+        of_batch("safe_batch_pass_ratio"): steady(passed / cases),
+        of_batch("safe_batch_failed_generations"): steady(unanswered),
+        of_batch("safe_batch_answered_pass_ratio"): steady(passed / (cases - unanswered)),
         of_batch("safe_batch_complete"): steady(complete or 0),
         of_batch("safe_batch_last_update_timestamp_seconds"): growing(60),
     }
@@ -128,6 +133,10 @@ SITUATIONS: Mapping[str, Series] = {
     "a batch is bad, and its size is unknown because its test cases come from a service": batch(
         failed=700, passed=300, complete=None
     ),
+    "calls of the model fail: a quarter of a batch has no answer, and the rest is good": {
+        **batch(failed=250, passed=750, complete=1, unanswered=250),
+        of_worker("a", "safe_failed_generations_total", concern_id="S11"): "0x150 250x30",
+    },
     "a backlog of a million is worked off within hours": lag(f"1000000-5000x{MINUTES}") | latency(3_000, 1),
     "the lag swings between 990,000 and 1,000,000 for hours": lag(in_turns(1_000_000, 990_000)) | latency(3_000, 1),
     "one result in five takes longer than half a minute": latency(3_000, 0.2),

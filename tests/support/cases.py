@@ -14,7 +14,7 @@ from typing import Any, Literal
 from tests.support.outside import Outgoing
 
 Json = Any
-Quality = Literal["pass", "review", "harm", "fail", "empty"]
+Quality = Literal["pass", "review", "harm", "fail", "empty", "failed"]
 QUALITIES: tuple[Quality, ...] = ("pass", "review", "harm", "fail", "empty")
 QUALITY_WEIGHTS = (50, 20, 12, 15, 3)
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -168,7 +168,14 @@ def _case(rng: random.Random, *, concern: str, number: int, at: int, archetype: 
 
 
 def make_output(rng: random.Random, case: WrittenCase, quality: Quality) -> Json:
-    """Make an engine output of the quality asked for: how it scores follows from the terms it repeats."""
+    """Make an engine output of the quality asked for: how it scores follows from the terms it repeats.
+
+    "failed" is what factory-cli's engine writes where its call of the model fails.
+    """
+    if quality == "failed":
+        error = rng.choice(["429 Too Many Requests", "Unexpected end of JSON input"])
+        texts = {"summary": "ENGINE_ERROR", "error_message": error, "signals": [], "followup_questions": []}
+        return {"raw_input": "Another patient was brought in at noon."} | texts
     if quality == "empty":
         return rng.choice([None, {}, {"signals": [], "summary": "", "followup_questions": None}])
     must_find, forbidden, must_contain = case.terms
@@ -240,11 +247,12 @@ def event_stream(
     repeated: float = 0.1,
     late: float = 0.1,
     poison: float = 0.01,
+    failed: float = 0.0,
 ) -> Iterator[Outgoing]:
     """Yield `count` input records over all partitions.
 
     A share repeats an earlier test case (another output, often another run or partition), a share is dated before what
-    came ahead of it, a share can never be scored.
+    came ahead of it, a share can never be scored, and of a share the call of the model failed.
     """
     rng = random.Random(seed)
     cases = [case for batch in batches for case in batch.cases]
@@ -260,5 +268,6 @@ def event_stream(
         fresh += not again
         moment = START + timedelta(seconds=at // 2)
         moment -= timedelta(seconds=rng.randint(1, 3600)) if rng.random() < late else timedelta()
-        event = make_event(rng, case, generated_at=moment, run_id=rng.choice(["r1", "r1", "r1", None]))
+        quality: Quality | None = "failed" if failed and rng.random() < failed else None
+        event = make_event(rng, case, quality=quality, generated_at=moment, run_id=rng.choice(["r1", "r1", "r1", None]))
         yield Outgoing(encoded(event), key=f"{case.batch_id}/{case.test_id}".encode(), partition=partition)

@@ -18,6 +18,7 @@ from tests.support.oracle import (
     Outcome,
     Scored,
     aggregates_of,
+    failed_of,
     is_complete,
     latest,
     runs_of,
@@ -244,23 +245,26 @@ def _envelope(run: Run, record: Record, scored: Scored) -> Iterator[str]:
 
 RESULT_FIELDS = [
     *("concern_id", "batch_id", "timestamp", "summary", "expected_cases", "complete", "run_id", "input_matches"),
-    *("mixed_runs", "result", "source", "scorer", "expectations_digest", "output_digest"),
+    *("generation", "mixed_runs", "failed_generations", "result", "source", "scorer", "expectations_digest"),
+    "output_digest",
 ]
+UNTOLD = {"input_matches": None, "generation": "answered", "failed_generations": 0}
+"""What it stands for that a version did not write a field of a result, because it did not know it yet."""
 
 
 def _body(record: Record, scored: Scored) -> Iterator[str]:
     data = record.json()
     topic, partition, offset = scored.source
-    # A version that knew no narratives wrote no input_matches: it stands for null.
-    if list(data) != [name for name in RESULT_FIELDS if name in data or name != "input_matches"]:
+    if list(data) != [name for name in RESULT_FIELDS if name in data or name not in UNTOLD]:
         yield f"fields {list(data)}"
         return
-    data.setdefault("input_matches", None)
+    data = UNTOLD | data
     wanted = {
         "concern_id": scored.concern_id,
         "batch_id": scored.batch_id,
         "run_id": scored.run_id,
         "input_matches": scored.input_matches,
+        "generation": scored.generation,
         "result": scored.document,
         "source": {"topic": topic, "partition": partition, "offset": offset, "event_time": scored.event_time}
         | ({} if scored.stated_event_time is None else {"stated_event_time": scored.stated_event_time}),
@@ -389,7 +393,7 @@ def _at_some_step(events: Sequence[Json], outcomes: Mapping[Source, Outcome], or
             standing[scored.test_id] = scored
         moments[canonical(_wanted(event, list(standing.values()), oracle))] = first[source]
     for at, event in enumerate(events):
-        shown = {name: event[name] for name in MOMENT_FIELDS}
+        shown = {name: (UNTOLD | event)[name] for name in MOMENT_FIELDS}
         own = first.get(_source_of(event))
         if own is not None and moments.get(canonical(shown), -1) < own:
             yield f"event {at + 1} of {len(events)}: {shown} is at no moment since its case what the batch adds up to"
@@ -401,18 +405,20 @@ def _source_of(event: Json) -> Source:
     return (source["topic"], source["partition"], source["offset"])
 
 
-MOMENT_FIELDS = ("summary", "expected_cases", "complete", "mixed_runs")
+MOMENT_FIELDS = ("summary", "expected_cases", "complete", "mixed_runs", "failed_generations")
 
 
 def _wanted(event: Json, standing: Sequence[Scored], oracle: Oracle) -> dict[str, Json]:
     """What an event shows of its batch, given what the batch holds."""
     expected_cases = oracle.book.expected_cases(event["batch_id"])
     complete, mixed_runs = is_complete(standing, expected_cases), len(runs_of(standing)) > 1
-    return dict(zip(MOMENT_FIELDS, (summary_of(standing), expected_cases, complete, mixed_runs), strict=True))
+    values = summary_of(standing), expected_cases, complete, mixed_runs, failed_of(standing)
+    return dict(zip(MOMENT_FIELDS, values, strict=True))
 
 
 def _moment(event: Json, standing: Sequence[Scored], oracle: Oracle) -> str | None:
     wanted = _wanted(event, standing, oracle)
+    event = UNTOLD | event
     wrong = [name for name, value in wanted.items() if canonical(event[name]) != canonical(value)]
     return ", ".join(f"{name} is {event[name]}, wanted {wanted[name]}" for name in wrong) or None
 
@@ -454,8 +460,8 @@ def _report_envelope(run: Run, record: Record) -> Iterator[str]:
 
 
 def _report_body(data: Json, wanted: Mapping[str, Json]) -> Iterator[str]:
-    # Compared as values: groups and runs may stand in any order. A version that knew no narratives counted no mismatch.
-    data.setdefault("input_mismatches", 0)
+    # Compared as values: groups and runs may stand in any order. What a version did not know, it did not count.
+    data = {"input_mismatches": 0, "failed_generations": 0} | data
     yield from (
         f"{name} is {canonical(data.get(name))}, wanted {canonical(value)}"
         for name, value in wanted.items()

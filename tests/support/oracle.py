@@ -26,6 +26,7 @@ SCORED_RESERVE_BYTES = 16 * 1024
 MAX_DEPTH = 64
 MANY_TERMS, MOST_PARTS = 1_000, 5_000_000
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+ENGINE_ERRORS = {"ENGINE_ERROR"}
 BLANK = {"event_summary": {"must_contain_phrases": [""]}}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)")
@@ -179,11 +180,12 @@ class Scored:
     expectations_digest: str
     output_digest: str
     input_matches: bool | None
+    generation: Literal["answered", "failed"] = "answered"
 
     @property
-    def version(self) -> tuple[int, int, int]:
-        """What decides which result of a test case stands."""
-        return (self.event_time, self.source[1], self.source[2])
+    def version(self) -> tuple[bool, int, int, int]:
+        """What decides which result of a test case stands: no failed one beside an answered one."""
+        return (self.generation == "answered", self.event_time, self.source[1], self.source[2])
 
     @property
     def document(self) -> Json:
@@ -275,6 +277,9 @@ class Oracle:
             raise RejectedError("invalid_event")
         if sum(len(term.encode()) for terms in case.terms for term in terms) > MAX_VALUE_BYTES - SCORED_RESERVE_BYTES:
             raise RejectedError("result_too_large")
+        failed = has_failed(output)
+        if failed:
+            output = {}
         texts = output_texts(output)
         looked = [looked_up(text, terms) for text, terms in zip(texts, case.terms, strict=True)]
         found, missing = (tuple(each) for each in zip(*looked, strict=True))
@@ -295,11 +300,12 @@ class Oracle:
             terms=(len(case.must_find), len(case.forbidden), len(case.must_contain)),
             passed=tuple(score >= least for score, least in zip(scores, self.rules.pass_, strict=True)),  # type: ignore[arg-type] # a generator has no length
             vacuous=(not case.must_find, not case.forbidden or not said(questions(output)), not case.must_contain),
-            empty_output=not said([*signals(output), summary(output), *questions(output)]),
+            empty_output=not failed and not said([*signals(output), summary(output), *questions(output)]),
             label=label_of(scores, self.rules),
             expectations_digest=case.digest,
             output_digest=sha256(value),
-            input_matches=read in case.narratives if read and case.narratives else None,
+            input_matches=read in case.narratives if read and case.narratives and not failed else None,
+            generation="failed" if failed else "answered",
         )
 
 
@@ -421,6 +427,13 @@ def milliseconds(moment: str) -> int:
 # ------------------------------------------------------------------------------------------ scores
 
 
+def has_failed(output: Json) -> bool:
+    """Tell whether no model wrote an output: its engine says that the call failed."""
+    message = output.get("error_message")
+    says_so = bool(message.strip()) if isinstance(message, str) else bool(message)
+    return says_so or output.get("summary") in ENGINE_ERRORS
+
+
 def signals(output: Json) -> list[str]:
     """Return the signals of an output."""
     return list(output.get("signals") or [])
@@ -527,6 +540,11 @@ def runs_of(standing: Sequence[Scored]) -> dict[str, int]:
     return dict(Counter(result.run_id or "" for result in standing))
 
 
+def failed_of(standing: Sequence[Scored]) -> int:
+    """Count the cases that no model has answered."""
+    return sum(result.generation == "failed" for result in standing)
+
+
 def is_complete(standing: Sequence[Scored], expected_cases: int | None) -> bool:
     """Tell whether each test case of the batch has a result."""
     return expected_cases is not None and sum(result.in_batch for result in standing) == expected_cases
@@ -554,6 +572,7 @@ def aggregates_of(standing: Sequence[Scored], expected_cases: int | None) -> dic
         "failure_analysis": failure_analysis(standing),
         "vacuous": vacuous | {"all": sum(all(result.vacuous) for result in standing)},
         "empty_outputs": sum(result.empty_output for result in standing),
+        "failed_generations": failed_of(standing),
         "input_mismatches": sum(result.input_matches is False for result in standing),
         "expected_cases": expected_cases,
         "complete": is_complete(standing, expected_cases),

@@ -49,7 +49,7 @@ def scored_run(
         rules = policy.rules_for(sample.metric_id or concern_id, sample.archetype)
         judged = score(prepare(sample.expectations), sample.output or EMPTY_OUTPUT, rules)
         row = CaseRow.of(
-            version=(0, 0, 0),
+            version=(True, 0, 0, 0),
             archetype=sample.archetype,
             run_id=None,
             fingerprint=policy.fingerprint,

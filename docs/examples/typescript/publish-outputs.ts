@@ -9,7 +9,8 @@ export interface GenerationOutput {
   archetype?: string; // default: that of the test case
   run_id?: string; // names one run of a prompt over the batch
   generated_at?: string; // RFC 3339 with a zone; the latest output of a test case counts
-  output: { signals?: string[]; summary?: string; followup_questions?: string[] } | null; // null: no answer
+  // null: no answer; error_message: why the call of the model failed
+  output: { signals?: string[]; summary?: string; followup_questions?: string[]; error_message?: string } | null;
 }
 
 const kafka = new Kafka({

@@ -7,6 +7,7 @@ export interface Result {
   summary: { total_cases: number; pass: number; review: number; fail: number; overall_pass_rate: number };
   expected_cases: number | null;
   complete: boolean;
+  generation?: "answered" | "failed"; // failed: no model wrote the output
   run_id: string | null;
   result: {
     test_id: string;
