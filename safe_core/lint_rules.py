@@ -7,13 +7,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, get_args
 
 from safe_core.expectations import PLACES
 from safe_core.matching_rule import normalise, which_occur
+from safe_core.misspelt_keys import key_meant
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion
 from safe_core.scripts import is_letter_of_spaced_word
@@ -181,9 +181,6 @@ _LEVELS: Final[Mapping[tuple[str, ...], _Keys]] = {
 }
 _PLACE_OF_KEY: Final = {key: ".".join(level) for level, keys in _LEVELS.items() for key in keys.read}
 
-_NEAR, _NEARLY_EQUAL = 0.6, 0.9
-"""Similarities of difflib; a key that is there too must be spelt nearly the same to be what was meant."""
-
 
 def _keys(case: WrittenCase) -> Iterator[Finding]:
     for level, known in _LEVELS.items():
@@ -200,13 +197,10 @@ def _unknown_key(key: str, known: _Keys, there: frozenset[str]) -> tuple[Code, s
     if key in _PLACE_OF_KEY:
         where = _PLACE_OF_KEY[key] or "the test case itself"
         return "misplaced_key", f'"{key}" is not read here, but in {where}'
-    spelt = re.sub(r"[\s-]+", "_", key.strip()).lower()
-    missing = [name for name in known.read if name not in there]
-    near = get_close_matches(spelt, missing, 1, _NEAR) or get_close_matches(spelt, known.read, 1, _NEARLY_EQUAL)
-    if near:
-        return "misspelt_key", f'unknown key "{key}", which scoring ignores; did you mean "{near[0]}"?'
-    close = get_close_matches(spelt, (*known.read, *known.ignored), 1, _NEAR)
-    hint = f'; the nearest known one is "{close[0]}"' if close else ""
+    if meant := key_meant(key, known.read, there):
+        return "misspelt_key", f'unknown key "{key}", which scoring ignores; did you mean "{meant}"?'
+    close = key_meant(key, (*known.read, *known.ignored), ())
+    hint = f'; the nearest known one is "{close}"' if close else ""
     return "unknown_key", f'unknown key "{key}", which scoring ignores{hint}'
 
 

@@ -61,11 +61,7 @@ def score_(
     bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
     loaded = load(config=config_file, ah_strict=strict_ah or None)
     request = ScoreRequest(
-        concern=concern,
-        batch=batch,
-        outputs=outputs,
-        test_dir=test_folder(test_dir, loaded),
-        files=output or [],
+        concern, batch, outputs, test_folder(test_dir, loaded), output or [],
         format=format_,
         on_duplicate=on_duplicate,
         gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds)),
@@ -75,7 +71,7 @@ def score_(
         allow_empty=allow_empty,
         config_file=config_file,
         bom=bom,
-    )
+    )  # fmt: skip
     return score_command(loaded.settings, loaded.policy, request)
 
 
@@ -171,11 +167,8 @@ def explain(
         outputs=outputs or [],
         test_dir=folder,
         on_duplicate=on_duplicate,
-        format=format_,
-        verbose=verbose,
-        include_text=include_text,
-        bom=bom,
-    )
+        format=format_, verbose=verbose, include_text=include_text, bom=bom,
+    )  # fmt: skip
     return explain_tests(loaded.policy, request)
 
 

@@ -16,7 +16,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
 from consumer.files.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
-from consumer.text import named, printable, visible
+from consumer.text import named, printable, quoted, visible
 from consumer.wire.input_event import narrative_read
 from safe_core import (
     MAX_ID_LENGTH,
@@ -27,6 +27,15 @@ from safe_core import (
     do_inputs_match,
     id_problem,
     known_archetype,
+)
+from safe_core.misspelt_keys import (
+    ENTRY_KEYS,
+    EVENT_KEYS,
+    OUTPUT_KEYS,
+    KeyLevel,
+    LookAlikes,
+    look_alikes,
+    resembling,
 )
 from safe_core.outputs import not_an_object
 
@@ -58,7 +67,7 @@ class Entry:
     `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads;
     `narrative` is the digest of the narrative that the model read, None where it is not known. `failure` says that the
     generation failed, and why as far as the report tells: then there is no output. `error` is what a report says beside
-    an output that is empty.
+    an output that is empty. `look_alikes` are keys that nothing reads, though they resemble one that is read.
     """
 
     place: str
@@ -75,6 +84,7 @@ class Entry:
     narrative: str | None = None
     failure: str | None = None
     error: str | None = None
+    look_alikes: LookAlikes = ()
 
     def standing(self, narratives: Collection[str]) -> int:
         """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2."""
@@ -187,7 +197,9 @@ def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -
         if document.get("report_type") == "SAFE_v0":
             raise unusable(path, "is a report of SAFE, not the outputs that were scored")
         raise unusable(
-            path, "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file of events"
+            path,
+            "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file of events"
+            + _did_you_mean("raw_results", document),
         )
     for position, result in enumerate(results):
         place = f"raw_results[{position}]"
@@ -195,7 +207,7 @@ def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -
             raise unusable(path, f"{place} is {not_an_object(result)}")
         # A report may name its concern once, for all.
         inherited = {"concern_id": document.get("concern_id")} if result.get("concern_id") is None else {}
-        yield _entry(path, place, {**result, **inherited}, "engine_output")
+        yield _entry(path, place, {**result, **inherited}, _output_of_report(path, place, result), ENTRY_KEYS)
 
 
 def _event_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -> Iterator[Entry]:
@@ -203,24 +215,35 @@ def _event_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) ->
         note(line)
         if line.removeprefix(BYTE_ORDER_MARK if number == 1 else b"").strip():
             place = f"line {number}"
-            yield _entry(path, place, _parsed(line, path, place, number), "output")
+            yield _entry(path, place, _parsed(line, path, place, number), "output", EVENT_KEYS)
 
 
-def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str) -> Entry:
+def _output_of_report(path: Path, place: str, entry: Mapping[str, object]) -> str:
+    """Give the key under which an entry has its output: a name that is nearly right is no failed generation."""
+    name = next((name for name in ("engine_output", "output") if name in entry), None)
+    if name is None and (
+        near := next(resembling(entry, "engine_output"), None) or next(resembling(entry, "output"), None)
+    ):
+        raise unusable(path, f"{place} has no engine_output; did you mean {quoted(near)}?")
+    return name or "engine_output"
+
+
+def _entry(path: Path, place: str, document: Mapping[str, object], output_name: str, keys: KeyLevel) -> Entry:
+    is_report = keys is ENTRY_KEYS
     texts = {name: _member(path, place, document, name, str) for name in (*_OPTIONAL_IDS, "generated_at")}
-    if output_name == "engine_output":
+    if is_report:
         # In a report "" means that it is not known; in an event it is a bad id.
         texts = {name: text if text and text.strip() else None for name, text in texts.items()}
     test_id = _member(path, place, document, "test_id", str)
     if test_id is None:
-        raise unusable(path, f"{place} has no test_id")
+        raise unusable(path, f"{place} has no test_id{_did_you_mean('test_id', document)}")
     for name, identifier in [("test_id", test_id), *((name, texts[name]) for name in _OPTIONAL_IDS)]:
         if identifier is not None and (problem := id_problem(identifier)):
             raise unusable(path, f"{place}: {name} {problem}")
     batch_index = _member(path, place, document, "batch_index", int)
-    has_output, is_report = output_name in document, output_name == "engine_output"
+    has_output = output_name in document
     if not has_output and not is_report:
-        raise unusable(path, f"{place} has no {output_name}")
+        raise unusable(path, f"{place} has no {output_name}{_did_you_mean(output_name, document)}")
     engine_output = document.get(output_name)
     try:
         output = Output.parse(engine_output)
@@ -230,6 +253,7 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         raise unusable(path, f"{place}: {output_name}{str(invalid).removeprefix('output')}") from invalid
     except InvalidDigest as invalid:
         raise unusable(path, f"{place}: input_digest {invalid}") from invalid
+    fields = engine_output if isinstance(engine_output, dict) else {}
     return Entry(
         place=place,
         test_id=test_id,
@@ -240,7 +264,13 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         narrative=narrative,
         failure=None if has_output else _error(document, "message") or "its entry in the report has no engine_output",
         error=_error(document) if has_output and is_report and output.is_empty else None,
+        look_alikes=look_alikes(document, keys) + look_alikes(fields, OUTPUT_KEYS),
     )
+
+
+def _did_you_mean(name: str, document: Mapping[str, object]) -> str:
+    near = next(resembling(document, name), None)
+    return "" if near is None else f"; did you mean {quoted(near)}?"
 
 
 def _error(document: Mapping[str, object], *more: str) -> str | None:

@@ -27,6 +27,7 @@ from consumer.files.batches import (
     no_batch,
 )
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line, unusable
+from consumer.files.unread_keys import UnreadKeys
 from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
 from consumer.terminal import message_console, progress_bar
@@ -160,14 +161,14 @@ class PlannedFile:
 class EventsPlan:
     """All that is to be sent, checked: iterating makes the events one by one; `count` is how many there are.
 
-    `beside` are the names of files that hold no test cases.
+    `remarks` are for the person who publishes them.
     """
 
     files: tuple[PlannedFile, ...]
     count: int
     whole_output: bool
     max_value_bytes: int
-    beside: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[OutgoingEvent]:
         for planned in self.files:
@@ -221,8 +222,9 @@ def plan_events(
     """
     _good_id("--run", run)
     refusals: Refusals = defaultdict(dict)
+    keys = UnreadKeys()
     planned = tuple(
-        PlannedFile(file, run or _default_run(file), *_addressed(file, target, on_duplicate, refusals))
+        PlannedFile(file, run or _default_run(file), *_addressed(file, target, on_duplicate, refusals, keys))
         for file in files
     )
     if refusals:
@@ -231,8 +233,9 @@ def plan_events(
             for (path, reason), ids in refusals.items()
         ]
         raise ConfigurationError("nothing was published. " + "; ".join(sentences))
+    keys.refuse()
     beside = () if target.batches is None else target.batches.beside
-    unchecked = EventsPlan(planned, 0, whole_output, max_value_bytes, beside)
+    unchecked = EventsPlan(planned, 0, whole_output, max_value_bytes, [*beside_lines(beside), *keys.remarks()])
     return replace(unchecked, count=sum(1 for _event in unchecked))
 
 
@@ -248,10 +251,11 @@ _Addressed = Iterable[tuple[Entry, str]]
 
 
 def _addressed(
-    file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals
+    file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals, keys: UnreadKeys
 ) -> tuple[Callable[[], _Addressed], Sequence[str], Sequence[str]]:
     if file.kind == "events":
         for entry in file.entries():
+            keys.note(entry)
             if reason := target.refusal(entry):
                 refusals[file.path, reason][entry.test_id] = None
             else:
@@ -259,6 +263,8 @@ def _addressed(
         return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries()), (), ()
     # An entry of a report whose generation failed has no output to send.
     all_entries = [*file.entries()]
+    for entry in all_entries:
+        keys.note(entry)
     entries = [entry for entry in all_entries if entry.failure is None]
     for entry in entries:
         if reason := target.refusal(entry):
@@ -319,7 +325,7 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
     Raises Fatal if the broker fails, or ConfigurationError if a file has changed since it was planned.
     """
     console = message_console()
-    for line in beside_lines(planned.beside):
+    for line in planned.remarks:
         console.print(f"safe: {line}")
     if passed_over := [each for file in planned.files for each in file.passed_over]:
         console.print(f"safe: {passed_over_line(passed_over)}")

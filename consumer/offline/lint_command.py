@@ -4,7 +4,6 @@ import sys
 from typing import Literal
 
 from consumer.exit_codes import CODE_OF_GATE
-from consumer.files.batches import beside_lines
 from consumer.offline.lint_files import LintRequest, lint_batches
 from consumer.offline.pages.findings import annotations, print_table
 from consumer.terminal import print_json, print_message, result_console
@@ -25,7 +24,7 @@ def lint_command(
 ) -> int:
     """Look at test cases, print what was found, and give the exit code; raises ConfigurationError."""
     lint = lint_batches(policy, request)
-    print_message(*beside_lines(lint.beside))
+    print_message(*lint.remarks)
     if lint.answers == 0:
         print_message("no output answers any of the test cases: is --outputs the right file?")
     if lint.gone:

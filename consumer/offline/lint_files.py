@@ -18,6 +18,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.batches import (
     Batches,
+    beside_lines,
     chosen,
     has_wildcard,
     load_batch,
@@ -28,6 +29,7 @@ from consumer.files.batches import (
 from consumer.files.json_text import parse_json_of_file
 from consumer.files.outputs import is_own_report, open_all, readable, unusable
 from consumer.files.repeated_keys import RepeatedKey, repeated_keys
+from consumer.files.unread_keys import UnreadKeys
 from consumer.offline.decisions import Decisions
 from consumer.offline.pages.quotes import nearest_in
 from consumer.offline.stored_report import part_of
@@ -124,7 +126,7 @@ class Lint:
     `cases` counts them as they stand in the files; the ceiling, those that can be scored, and each once. `answers`
     counts the outputs that answer one of them, None where no outputs were given. Findings that the baseline knows are
     listed, but neither counted nor a reason to fail; `gone` counts those of the baseline that are there no more.
-    `beside` are the names of files that hold no test cases.
+    `remarks` are for the person who asked.
     """
 
     ceiling: Ceiling
@@ -134,7 +136,7 @@ class Lint:
     answers: int | None
     gone: int = 0
     mutation: Sequence[CaseMutants] | None = None
-    beside: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
     @property
     def new(self) -> list[Located]:
@@ -262,14 +264,23 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
     for file in files:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
-    answers = _look_at_outputs(files, request.outputs) if request.outputs else None
+    keys = UnreadKeys()
+    answers = _look_at_outputs(files, request.outputs, keys) if request.outputs else None
     decisions = {folder: Decisions.to_show(folder) for folder in {file.path.parent for file in files}}
     located = [located for file in files for located in _located(file, decisions[file.path.parent])]
     counts = [len(file.cases) for file in files if file.cases]
     narrated = [*_narrated(files, policy, request.concern)]
     mutation = [*_mutants(narrated)] if request.mutate else None
     reachable = ceiling(case for _, _, case in narrated)
-    lint = Lint(reachable, len(counts), sum(counts), located, answers, mutation=mutation, beside=beside)
+    lint = Lint(
+        reachable,
+        len(counts),
+        sum(counts),
+        located,
+        answers,
+        mutation=mutation,
+        remarks=[*beside_lines(beside), *keys.remarks()],
+    )
     return lint if baseline is None else _compared(lint, baseline)
 
 
@@ -417,13 +428,14 @@ class _Answered:
         return (listed for name in criteria for listed in self.terms[name] if listed.term not in self.met[name])
 
 
-def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path]) -> int:
+def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path], read_keys: UnreadKeys) -> int:
     """Add what outputs tell of the terms; gives how many of them answer one of the cases."""
     cases = _to_be_answered(files)
     batches = Batches(load_batch(file.path.parent, file.batch_id) for file in files if file.cases)
     answers = 0
     for outputs in open_all(paths):
         for entry in outputs.entries():
+            read_keys.note(entry)
             keys = [ExpectationsKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
             answers += any(key in cases for key in keys)
             for key in keys:

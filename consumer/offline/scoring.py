@@ -13,6 +13,7 @@ from consumer import __version__
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
+from consumer.files.unread_keys import UnreadKeys
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained
 from consumer.offline.narratives import Narratives
@@ -107,6 +108,7 @@ class Scoring:
         self._failed: dict[str, str] = {}
         self._unanswering = Unanswering()
         self._newest = NewestEvents()
+        self._keys = UnreadKeys()
         self._outputs = self._outdated = self._set_aside = self._set_aside_unselected = 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -123,6 +125,7 @@ class Scoring:
         """Each entry that answers a case, with its number and the ranks of the case's batches that it answers."""
         for number, entry in enumerate(file.entries()):
             self._outputs += 1
+            self._keys.note(entry)
             bar(1)
             ranks = self._answers.ranks(entry)
             if ranks and entry.failure is not None:
@@ -266,6 +269,8 @@ class Scoring:
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell, once finish() has been called."""
         yield from self._unanswering.remarks()
+        if self._selection.is_first:
+            yield from self._keys.remarks()
         called = self._selection.called
         for remark in self._remarks_on_cases():
             yield f"{called}: {remark}" if called else remark
@@ -360,6 +365,7 @@ class Scoring:
         if not self._outputs:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
+        self._keys.refuse()
         if not (self._standing or self._failed or allow_empty):
             raise ConfigurationError(self._unanswering.refusal(self._selection.concern_id))
         cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]

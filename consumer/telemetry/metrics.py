@@ -19,6 +19,7 @@ from consumer.dead_letter_reasons import REASONS
 from consumer.text import visible
 from safe_core import MAX_ID_LENGTH, BatchSnapshot
 from safe_core.batch_statistics import share
+from safe_core.misspelt_keys import READ_KEYS
 
 OTHER = "other"
 MAX_CONCERNS = 100
@@ -63,6 +64,11 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_results_not_latest": _counter("Results that did not count, because a later output of their case had one."),
     "safe_event_times_ahead": _counter(
         "Outputs whose event time was too far ahead of their record, so that the record's timestamp counted instead."
+    ),
+    "safe_misspelt_keys": _counter(
+        "Keys of scored events that nothing reads, counted by the key that is read and that they resemble.",
+        ("key",),
+        READ_KEYS,
     ),
     "safe_batches_reopened": _counter("Batches that a late record reopened after they were forgotten."),
     "safe_restore_failures": _counter("Failed attempts to restore a partition's state. Each is repeated."),

@@ -15,6 +15,7 @@ from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.strict_json import parse_json
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
+from safe_core.misspelt_keys import EVENT_KEYS, OUTPUT_KEYS, look_alikes, resembling
 from safe_core.outputs import not_an_object
 from safe_core.remembered import Remembered
 
@@ -26,7 +27,7 @@ class InputEvent(NamedTuple):
     """One generation output as it was published; `event_time` in ms since 1970 decides which result is the latest.
 
     `narrative` is the digest of the narrative that the model read, None where it is not known; `event_id` the id of the
-    CloudEvent, None for a plain record.
+    CloudEvent, None for a plain record. `resembled` are keys that SAFE reads, and that others of the event resemble.
     """
 
     test_id: str
@@ -39,6 +40,7 @@ class InputEvent(NamedTuple):
     output: Output
     narrative: str | None = None
     event_id: str | None = None
+    resembled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +183,12 @@ def _event(document: dict[str, Any], record_timestamp: int, event_id: str | None
     ids = (get("test_id"), get("batch_id"), get("concern_id"), get("archetype"), get("metric_id"), get("run_id"))
     test_id, batch_id, concern_id, archetype, metric_id, run_id = ids
     if type(test_id) is not str or type(batch_id) is not str:
-        raise _not_a_string(ids)
+        raise _not_a_string(ids, document)
     for identifier in ids:
         if type(identifier) is not str and identifier is not None:
-            raise _not_a_string(ids)
+            raise _not_a_string(ids, document)
     if "output" not in document:
-        raise Poison("invalid_event", "output is missing")
+        raise Poison("invalid_event", f"output is missing{_but_resembled('output', document)}")
     output = document["output"]
     try:
         parsed = Output.parse(output)
@@ -199,18 +201,28 @@ def _event(document: dict[str, Any], record_timestamp: int, event_id: str | None
     for identifier in ids:
         if identifier not in _good_ids:
             _check_ids(ids)
+    alike = look_alikes(document, EVENT_KEYS)
+    if output is not None:
+        alike += look_alikes(output, OUTPUT_KEYS)
+    resembled = tuple(name for _, name in alike) if alike else ()
     return InputEvent(
-        test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, parsed, narrative, event_id
+        test_id, batch_id, concern_id, archetype, metric_id, run_id, event_time, parsed, narrative, event_id, resembled
     )
 
 
-def _not_a_string(ids: Sequence[object]) -> Poison:
+def _not_a_string(ids: Sequence[object], event: Mapping[str, object]) -> Poison:
     wrong = next(
         position
         for position, identifier in enumerate(ids)
         if type(identifier) is not str and (identifier is not None or position < _REQUIRED_IDS)
     )
-    return Poison("invalid_event", f"{_IDS[wrong]} is missing or not a string")
+    name = _IDS[wrong]
+    return Poison("invalid_event", f"{name} is missing or not a string{_but_resembled(name, event)}")
+
+
+def _but_resembled(name: str, event: Mapping[str, object]) -> str:
+    """Add to a sentence about a missing key that another one resembles it, without repeating that one."""
+    return "" if name in event or next(resembling(event, name), None) is None else "; another key resembles it"
 
 
 def _check_ids(ids: Sequence[str | None]) -> None:

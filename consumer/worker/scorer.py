@@ -100,12 +100,16 @@ class ScorerPartition:
         self._dead_letter_warning = RateLimitedWarning(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
+        self._misspelt_warning = RateLimitedWarning(
+            "scored events have keys that nothing reads, but that resemble keys that are read", partition=partition
+        )
         self._begin_slice()
 
     def _begin_slice(self) -> None:
         """Forget what is counted only once a slice is committed."""
         self._counts: Counter[tuple[str, ...]] = Counter()
         self._reasons: Counter[str] = Counter()
+        self._resembled: Counter[str] = Counter()
         self._scoring_seconds: list[float] = []
 
     # --- the life of a partition --------------------------------------------------------------------------------------
@@ -140,6 +144,7 @@ class ScorerPartition:
     def drop(self) -> None:
         """A scorer holds nothing but warnings that it has not logged yet."""
         self._dead_letter_warning.flush()
+        self._misspelt_warning.flush()
 
     # --- one slice ----------------------------------------------------------------------------------------------------
 
@@ -279,6 +284,9 @@ class ScorerPartition:
             headers = caused_by(traced(headers, record.headers), event.event_id)
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
         self._count(concern_id, encoded.case, input_matches=input_matches, failed=failed)
+        for name in event.resembled:
+            self._counts["safe_misspelt_keys", name] += 1
+            self._resembled[name] += 1
 
     def _count(self, concern_id: str, case: CaseScore, *, input_matches: bool | None, failed: bool) -> None:
         counts = self._counts
@@ -323,6 +331,7 @@ class ScorerPartition:
         self._metrics.count_all(self._counts)
         self._metrics.scoring.observe(self._scoring_seconds)
         self._dead_letter_warning.note(self._reasons)
+        self._misspelt_warning.note(self._resembled)
         self._spans.committed(next_offset)
         self._begin_slice()
 

@@ -60,6 +60,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         set(),
         "Outputs whose event time was too far ahead of their record, so that the record's timestamp counted instead.",
     ),
+    (
+        "safe_misspelt_keys",
+        "counter",
+        {"key"},
+        "Keys of scored events that nothing reads, counted by the key that is read and that they resemble.",
+    ),
     ("safe_batches_reopened", "counter", set(), "Batches that a late record reopened after they were forgotten."),
     (
         "safe_restore_failures",

@@ -140,7 +140,8 @@ def test_the_narrative_is_sent_only_where_it_is_asked_for(tmp_path: Path, cases:
 OUTPUTS = [
     ({"summary": "s", "model_name": "m"}, {"summary": "s"}),  # absent stays absent
     ({"summary": None, "signals": []}, {"summary": None, "signals": []}),  # null stays null
-    ({"model_name": "m"}, {}),
+    ({"summary": "", "model_name": "m"}, {"summary": ""}),
+    ({}, {}),
     (None, None),
 ]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
@@ -655,6 +656,25 @@ async def test_counters_move_after_the_commit_alone(site: Site) -> None:
     assert site.counted("safe_dead_letters") == {("invalid_json",): 1, ("expectations_not_found",): 1}
     assert site.counted("safe_empty_outputs") == {("S11",): 1}
     assert site.counted("safe_scoring_seconds") == {(): 2}
+
+
+async def test_keys_that_resemble_known_ones_are_counted_and_told_by_the_known_ones_alone(site: Site) -> None:
+    other = {"Summary": SECRET, "event_signals": [SECRET], f"summary {SECRET}": "", f"{SECRET}_id": SECRET}
+    with capture_logs() as logs:
+        await site.score(
+            event(0, output=other, generatedAt=SECRET), event(1, output={**other, "summary": ""}), event(2)
+        )
+        assert not any(site.counted("safe_misspelt_keys").values()), "not before the commit"
+        site.logic.committed(3)
+
+    assert +Counter(site.counted("safe_misspelt_keys")) == {("summary",): 2, ("signals",): 2, ("generated_at",): 1}
+    (told,) = logs
+    assert (told["log_level"], told["event"]) == (
+        "warning",
+        "scored events have keys that nothing reads, but that resemble keys that are read",
+    )
+    assert told["counts"] == {"summary": 2, "signals": 2, "generated_at": 1}
+    assert SECRET not in str(logs)
 
 
 async def test_an_output_of_another_patient_is_flagged_and_counted() -> None:
