@@ -12,6 +12,7 @@ RUN python3 -m venv /opt/uv \
  && /opt/uv/bin/uv pip install --python /opt/safe --no-deps --require-hashes -r requirements-image.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY safe_core safe_core
+COPY safe_scorer safe_scorer
 COPY consumer consumer
 # hatchling came with the lock, with what it needs alone, and goes again; so does what no worker
 # ever runs, and a note of when it was installed.

@@ -199,7 +199,7 @@ async def _find_nothing(source: ExpectationsSource) -> None:
 
 async def _publish(folder: Path, topic: str, environment: dict[str, str]) -> None:
     """Run `safe publish-cases` in a separate process."""
-    command = [sys.executable, "-m", "consumer", "publish-cases", str(folder), "--topic", topic]
+    command = [sys.executable, "-m", "safe_scorer", "publish-cases", str(folder), "--topic", topic]
     process = await asyncio.create_subprocess_exec(*command, env=os.environ | environment, stderr=subprocess.DEVNULL)
     if await process.wait() != 0:
         raise SystemExit(f"{' '.join(command)} failed")

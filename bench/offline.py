@@ -77,7 +77,7 @@ def events(rng: random.Random, count: int, cases: int) -> Iterator[str]:
 def measured(name: str, arguments: Sequence[str]) -> None:
     """Run `safe` in a separate process; print how many seconds it took and its peak memory."""
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "consumer", *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "safe_scorer", *arguments], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     code = os.waitstatus_to_exitcode(status)

@@ -127,7 +127,7 @@ def start_worker(settings: Mapping[str, str], folder: Path) -> Child:
     # The worker runs in another folder, and must find the very modules that run here.
     environ["PYTHONPATH"] = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
     environ |= {PREFIX + name: text for name, text in settings.items()}
-    return Child.start("worker", [sys.executable, "-m", "consumer", "worker"], environ, folder)
+    return Child.start("worker", [sys.executable, "-m", "safe_scorer", "worker"], environ, folder)
 
 
 async def is_ready(port: int) -> bool:

@@ -222,7 +222,7 @@ MUTANTS = (
 
 def copied(folder: Path, mutants: Sequence[Mutant]) -> Path:
     """Copy the product and its tests, and take some of the guards away there."""
-    for part in ("consumer", "safe_core", "tests", "config", "docs"):
+    for part in ("consumer", "safe_core", "safe_scorer", "tests", "config", "docs"):
         shutil.copytree(PROJECT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PROJECT / "pyproject.toml", folder)
     for mutant in mutants:

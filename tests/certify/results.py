@@ -12,7 +12,7 @@ from tests.certify.load import DELIVERIES, Delivery
 from tests.certify.run import Order
 from tests.certify.scenarios import SCENARIOS, Scenario
 
-PRODUCT = ("consumer", "safe_core")
+PRODUCT = ("consumer", "safe_core", "safe_scorer")
 
 
 def code_of(checkout: Path) -> str:

@@ -34,7 +34,7 @@ def fresh(arguments: Sequence[str], folder: Path, **variables: str) -> subproces
     """Run the program as users do, in an interpreter of its own."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **variables}
     return subprocess.run(
-        [sys.executable, "-m", "consumer", *arguments],
+        [sys.executable, "-m", "safe_scorer", *arguments],
         cwd=folder,
         env=environ,
         capture_output=True,
@@ -76,7 +76,32 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_distribution_whose_version_is_told_is_ours() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == "safe-scorer"
-    assert project["scripts"]["safe"] == "consumer.cli.main:main"
+    assert project["scripts"]["safe"] == "safe_scorer.__main__:main"
+
+
+HIDING = [
+    # (what hides ours, what is named)
+    ("consumer/__init__.py", "consumer"),
+    ("safe_core/__init__.py", "safe_core"),
+    ("consumer.py", "consumer.py"),
+]
+
+
+@pytest.mark.parametrize(("hiding", "named"), HIDING)
+def test_another_package_of_the_same_name_is_named_and_what_to_do(elsewhere: Path, hiding: str, named: str) -> None:
+    other = elsewhere / hiding
+    other.parent.mkdir(exist_ok=True)
+    other.touch()
+    ended = fresh(["--version"], elsewhere)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.startswith(f"safe: {elsewhere / named} is imported as ")
+    assert f"Take {elsewhere} off Python's path (PYTHONPATH)" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_folder_of_the_same_name_that_is_no_package_hides_nothing(elsewhere: Path) -> None:
+    (elsewhere / "consumer").mkdir()
+    assert fresh(["--version"], elsewhere).stdout == f"safe {__version__}\n"
 
 
 FAILURES = [
@@ -214,7 +239,7 @@ def test_a_reader_that_goes_away_is_no_error(elsewhere: Path) -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "consumer", "config", "show"],
+            [sys.executable, "-m", "safe_scorer", "config", "show"],
             cwd=elsewhere,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=writing,
@@ -328,7 +353,7 @@ def test_an_option_that_cannot_be_heard_is_refused(
 
 
 def test_an_output_that_is_full_or_closed_is_told_as_such(elsewhere: Path) -> None:
-    command = f'exec "{sys.executable}" -m consumer config show'
+    command = f'exec "{sys.executable}" -m safe_scorer config show'
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     full, closed = (
         subprocess.run(

@@ -39,7 +39,7 @@ def environ(folder: Path, **more: str) -> dict[str, str]:
 @contextmanager
 def running_demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A demo in the background, without a terminal."""
-    command = [sys.executable, "-m", "consumer", "demo", *arguments]
+    command = [sys.executable, "-m", "safe_scorer", "demo", *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environ(folder), cwd=folder, stdout=pipe, stderr=pipe, text=True) as demo:
         try:
@@ -93,7 +93,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple["subprocess.Comp
     elsewhere = tmp_path_factory.mktemp("home of a user")
     (elsewhere / "safe.config.json").write_text("no JSON at all")
     variables = {"SAFE_V0_CR_PASS": "0.1", "SAFE_V0_NO_SUCH": "x", "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "nowhere:1"}
-    command = [sys.executable, "-m", "consumer", "demo"]
+    command = [sys.executable, "-m", "safe_scorer", "demo"]
     env = environ(temporary, **variables)
     done = subprocess.run(
         command, env=env, cwd=elsewhere, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
@@ -169,7 +169,7 @@ def test_a_kept_demo_serves_its_metrics_until_ctrl_c(tmp_path: Path) -> None:
 def test_a_narrow_terminal_sees_the_scorecard_move_without_colour_if_asked(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     env = environ(tmp_path, NO_COLOR="1", TERM="xterm", COLUMNS="60", LINES="24")
-    command = [sys.executable, "-m", "consumer", "demo"]
+    command = [sys.executable, "-m", "safe_scorer", "demo"]
     with subprocess.Popen(command, env=env, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs) as demo:
         os.close(theirs)
         shown = everything_from(ours)

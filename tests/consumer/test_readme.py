@@ -40,7 +40,7 @@ def with_program(folder: Path) -> None:
     """Put a `safe` into a folder."""
     (folder / "bin").mkdir()
     program = folder / "bin" / "safe"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m consumer "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m safe_scorer "$@"\n', encoding="utf-8")
     program.chmod(0o755)
 
 

@@ -476,7 +476,7 @@ async def test_texts_are_shown_as_they_are_and_never_run(tmp_path: Path, client:
 
 
 def test_the_command_serves_until_it_is_stopped(outputs: Path) -> None:
-    command = [sys.executable, "-m", "consumer", "review", "-i", str(outputs), "-t", str(outputs.parent / "cases")]
+    command = [sys.executable, "-m", "safe_scorer", "review", "-i", str(outputs), "-t", str(outputs.parent / "cases")]
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as process:
         assert process.stdout is not None

@@ -46,7 +46,7 @@ def safe_score(*more: str, batch: str = "*", outputs: str = "mixed.json") -> lis
 def shell(arguments: Sequence[str], **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run the program as users do, in an interpreter of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "consumer", *arguments],
+        [sys.executable, "-m", "safe_scorer", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **variables},
         capture_output=True,
         text=True,
@@ -343,7 +343,7 @@ def test_the_gate_says_what_the_number_does_not_tell(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
 def test_an_stderr_that_nobody_can_read_changes_no_code(redirection: str) -> None:
-    safe = f'"{sys.executable}" -m consumer'
+    safe = f'"{sys.executable}" -m safe_scorer'
     for command, code in (
         ("gate nowhere.json", 3),
         (" ".join(safe_score(batch="asthma_1", outputs="passing.json")), 0),
@@ -390,7 +390,7 @@ def test_a_reader_that_goes_away_costs_no_file() -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "consumer", *safe_score("-o", "report.json")],
+            [sys.executable, "-m", "safe_scorer", *safe_score("-o", "report.json")],
             env={
                 **os.environ,
                 "PYTHONPATH": str(ROOT),

@@ -65,7 +65,7 @@ def test_it_holds_what_the_lock_names_without_what_built_the_package(image: Imag
 
 def test_it_holds_neither_tests_nor_sources_nor_tools(image: Image) -> None:
     [packages] = image.files.glob("opt/safe/lib/python3.*/site-packages")
-    assert {path.name for path in packages.iterdir()} > {"consumer", "safe_core"}
+    assert {path.name for path in packages.iterdir()} > {"consumer", "safe_core", "safe_scorer"}
     assert [name for name in ("src", "opt/uv", "work") if (image.files / name).exists()] == []
     assert not (packages / "tests").exists()
 

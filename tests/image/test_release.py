@@ -53,7 +53,7 @@ def test_there_is_a_wheel_a_chart_a_list_and_their_checksums(built: Path) -> Non
 def test_the_wheel_holds_the_packages_and_the_chart_its_files(built: Path) -> None:
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert tops == {"consumer", "safe_core", f"safe_scorer-{__version__}.dist-info"}
+    assert tops == {"consumer", "safe_core", "safe_scorer", f"safe_scorer-{__version__}.dist-info"}
     with tarfile.open(next(built.glob("*.tgz"))) as chart:
         assert {"safe/Chart.yaml", "safe/values.yaml", "safe/README.md"} <= set(chart.getnames())
 

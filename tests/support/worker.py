@@ -81,7 +81,7 @@ class Installation:
 
 def command_line(*arguments: str) -> list[str]:
     """Return a `safe` command of this interpreter."""
-    return [sys.executable, "-m", "consumer", *arguments]
+    return [sys.executable, "-m", "safe_scorer", *arguments]
 
 
 class Worker:
