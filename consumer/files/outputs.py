@@ -196,6 +196,8 @@ def _report_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) -
     if not isinstance(results, list):
         if document.get("report_type") == "SAFE_v0":
             raise unusable(path, "is a report of SAFE, not the outputs that were scored")
+        if "test_cases" in document:
+            raise unusable(path, "holds test cases, not outputs")
         raise unusable(
             path,
             "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file of events"

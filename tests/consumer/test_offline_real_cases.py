@@ -1,6 +1,7 @@
 """Every real report through `safe score` and `safe verify`: factory-cli's own scores, and a fold apart from ours."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -151,3 +152,40 @@ def test_a_changed_digit_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--outputs", str(REAL / "outputs_loop1_report.json"), "--test-dir", str(REAL / "testcases")]
     assert main(["verify", "report.json", *where]) == 1
     assert "0.6666666666666667 in the report, 0.6666666666666666 recomputed" in capsys.readouterr().out
+
+
+# --- every file that factory-cli ever wrote ---------------------------------------------------------------------------
+
+FILES = sorted(path.relative_to(REAL).as_posix() for path in REAL.rglob("*.json")) if REAL.is_dir() else []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_is_scored_or_refused_in_one_sentence(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--outputs", str(REAL / file), "--test-dir", str(REAL / "testcases"), "--on-duplicate", "last"]
+
+    code = main(["score", "-c", "I25", "-b", "*", *where])
+
+    told = capsys.readouterr().err
+    if file.startswith("outputs_"):
+        assert (code, "safe: error" in told) == (1, False)
+    else:
+        why = "holds test cases, not outputs" if file.startswith("testcases/") else "the file is not a JSON object"
+        assert (code, told) == (3, f"safe: error: {REAL / file}: {why}\n")
+
+
+def test_outputs_and_plans_beside_the_batches_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = tmp_path / "cases"
+    shutil.copytree(REAL / "testcases", cases)
+    for number, name in enumerate(sorted(REAL.glob("outputs_*.json"))):
+        shutil.copy(name, cases / f"0_run_{number}.json")
+    (cases / "generation_plan.json").write_text('{"batches": [{"batch_index": 1}]}', encoding="utf-8")
+    score = ["score", "-c", "I25", "-b", "*", "--outputs", str(REAL / "outputs_loop1_report.json"), "-f", "json"]
+
+    main([*score, "--test-dir", str(cases)])
+    beside = capsys.readouterr()
+    main([*score, "--test-dir", str(REAL / "testcases")])
+
+    assert json.loads(beside.out)["results"] == json.loads(capsys.readouterr().out)["results"]
+    assert (
+        "safe: 4 files are left out: they have no test_cases, so they are not batch files: 0_run_0.json" in beside.err
+    )

@@ -119,7 +119,7 @@ UNUSABLE = [
         '{\n"x": 1}',
         "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file",
     ),
-    ("a batch file", "run.json", '{\n"test_cases": []}', "is neither a factory-cli report"),
+    ("a batch file", "run.json", '{\n"test_cases": []}', "holds test cases, not outputs"),
     ("a result that is no object", "run.json", [GOOD, "x"], "raw_results[1] is not an object"),
     ("no test_id", "run.json", [{"engine_output": None}], "raw_results[0] has no test_id"),
     (

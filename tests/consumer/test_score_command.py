@@ -119,10 +119,10 @@ WRONG: list[tuple[str, list[str] | None, dict[str, str], str]] = [
     ("a folder of outputs", [*safe_score()[:-1], "runs"], {}, "runs/run.json: holds outputs, not test cases"),
     ("bad JSON", safe_score(outputs="bad.json"), {}, "bad.json: the file cannot be read: not valid JSON at line"),
     (
-        "a wrong shape",
+        "a batch of test cases as outputs",
         safe_score(outputs="cases/asthma_1.json"),
         {},
-        "is neither a factory-cli report, which has a list named raw_results, nor a JSONL file",
+        "cases/asthma_1.json: holds test cases, not outputs",
     ),
     ("a report of SAFE as outputs", safe_score(outputs="own.json"), {}, "own.json: is a report of SAFE, not the"),
     ("no such batch", safe_score(batch="asthma_9"), {}, "no batch matches --batch asthma_9 in cases; batches there: a"),
