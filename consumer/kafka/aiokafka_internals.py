@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial, partialmethod
 from typing import Any, Literal, TypeVar
@@ -19,7 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import OAuthAuthenticator
 from aiokafka.consumer import fetcher as fetcher_module
-from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult, PartitionRecords
+from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED, FetchResult, PartitionRecords
 from aiokafka.errors import (
     CorruptRecordException,
     GroupCoordinatorNotAvailableError,
@@ -29,6 +29,7 @@ from aiokafka.errors import (
 )
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.protocol.group import SyncGroupRequest
+from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 from aiokafka.record import default_records, legacy_records
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
@@ -37,7 +38,7 @@ from typing_extensions import Buffer
 
 from consumer.kafka.decompression import CODECS, Decompression, UndecodableBatch
 from consumer.kafka.non_utf8_header_names import TolerantBatch
-from consumer.kafka.protocol import TopicsMetadataRequest
+from consumer.kafka.protocol import ProducersRequest, TopicsMetadataRequest
 from consumer.kafka.reconnect_pause import Reconnects
 from consumer.wire.record import KafkaHeaders
 
@@ -115,6 +116,9 @@ def note_syncs(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> Non
 
     coordinator._send_req = noted_send
 
+
+_NO_REPLICA = -1
+"""A request with this replica id is a client's."""
 
 _LINK_CONNECTION = 2
 """The client has a connection for each node and purpose: 0 is for records, 1 for heartbeats and joins, 2 is SAFE's.
@@ -495,6 +499,37 @@ async def metadata_of(admin: AIOKafkaAdminClient, topics: Sequence[str], node: i
     response = await admin._send_request(TopicsMetadataRequest(list(topics)), node)
     metadata: dict[str, Any] = response.to_object()
     return metadata
+
+
+async def ends_of(
+    admin: AIOKafkaAdminClient, partitions: Collection[tuple[str, int]], node: int
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """The last stable offset and the end of partitions, as their leader says; left out where it does not know."""
+    stable = await _ends_for(READ_COMMITTED, admin, partitions, node)
+    log = await _ends_for(READ_UNCOMMITTED, admin, partitions, node)  # asked later, so never the smaller one
+    return {place: (stable[place], log[place]) for place in stable.keys() & log.keys()}
+
+
+async def _ends_for(
+    isolation: int, admin: AIOKafkaAdminClient, partitions: Collection[tuple[str, int]], node: int
+) -> dict[tuple[str, int], int]:
+    by_topic: dict[str, list[tuple[int, int]]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append((partition, OffsetResetStrategy.LATEST))
+    response = await admin._send_request(OffsetRequest(_NO_REPLICA, isolation, list(by_topic.items())), node)
+    return {
+        (topic, partition): offset
+        for topic, answers in response.topics
+        for partition, error, _timestamp, offset in answers
+        if not error
+    }
+
+
+async def producers_of(admin: AIOKafkaAdminClient, topic: str, partition: int, node: int) -> list[dict[str, Any]]:
+    """The producers that the leader of a partition remembers; none if it may not say. Raises KafkaError before 3.0."""
+    response = await admin._send_request(ProducersRequest(topic, partition), node)
+    found: dict[str, Any] = response.to_object()
+    return [producer for each in found["topics"] for at in each["partitions"] for producer in at["producers"] or ()]
 
 
 async def refresh_metadata(client: AIOKafkaConsumer | AIOKafkaAdminClient) -> None:

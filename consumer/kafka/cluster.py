@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -21,7 +22,7 @@ from aiokafka.errors import (
 )
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.aiokafka_internals import metadata_of, nodes_of, refresh_metadata
+from consumer.kafka.aiokafka_internals import ends_of, metadata_of, nodes_of, producers_of, refresh_metadata
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
 from consumer.kafka.protocol import NO_ID
@@ -40,6 +41,34 @@ _NODES_ASKED = 3
 
 _NO_LEADER = -1
 _KAFKA_DEFAULT_MESSAGE_BYTES = 1_048_588
+
+
+Place = tuple[str, int]
+"""A topic and a partition of it."""
+
+
+class Ends(NamedTuple):
+    """Where a partition ends: `stable` is where its first open transaction begins, `log` the offset after all records.
+
+    A reader of committed records gets as far as `stable` (the last stable offset). Without an open transaction both are
+    the same, the high watermark.
+    """
+
+    stable: int
+    log: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are records that such a reader does not get yet."""
+        return self.stable < self.log
+
+
+class OpenTransaction(NamedTuple):
+    """Who has a transaction open in a partition, and where it begins."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +140,16 @@ def _seen(metadata: Mapping[str, Any]) -> TopicsSeen:
     )
 
 
+def _leaders(metadata: Mapping[str, Any]) -> dict[Place, int]:
+    """The leader of each partition that has one."""
+    return {
+        (topic["topic"], each["partition"]): each["leader"]
+        for topic in metadata["topics"]
+        for each in topic["partitions"]
+        if each["leader"] != _NO_LEADER
+    }
+
+
 class Cluster:
     """An administrative client; every call raises Transient if the cluster does not answer in time."""
 
@@ -179,6 +218,43 @@ class Cluster:
                 async with asyncio.timeout(timeout_seconds / len(nodes)):
                     return await metadata_of(self._admin, topics, node)
         return await metadata_of(self._admin, topics, nodes[-1])
+
+    async def ends(self, topics: Sequence[str], is_wanted: Callable[[Place], bool]) -> Mapping[Place, Ends]:
+        """Where the partitions of some topics end that are wanted; without an answer of its leader, one is left out.
+
+        Raises Transient where no broker knows the leaders.
+        """
+        metadata = await answered(self._first_answer(topics, CALL_SECONDS), "the topics")
+        by_leader: defaultdict[int, list[Place]] = defaultdict(list)
+        for place, leader in _leaders(metadata).items():
+            if is_wanted(place):
+                by_leader[leader].append(place)
+        if not by_leader.keys() <= nodes_of(self._admin).keys():
+            await answered(refresh_metadata(self._admin), "the cluster")
+        found = await asyncio.gather(*(self._ends_at(leader, places) for leader, places in by_leader.items()))
+        return {place: ends for answer in found for place, ends in answer.items()}
+
+    async def _ends_at(self, leader: int, places: Sequence[Place]) -> Mapping[Place, Ends]:
+        try:
+            async with asyncio.timeout(_NODE_SECONDS):
+                found = await ends_of(self._admin, places, leader)
+        except FAILURES:
+            return {}
+        return {place: Ends(*ends) for place, ends in found.items()}
+
+    async def open_transaction(self, place: Place, first_offset: int) -> OpenTransaction | None:
+        """Whose transaction begins at this offset; None if the leader does not say, as before Kafka 3.0."""
+        topic, partition = place
+        try:
+            async with asyncio.timeout(_NODE_SECONDS):
+                leader = _leaders(await self._first_answer([topic], _NODE_SECONDS))[place]
+                producers = await producers_of(self._admin, topic, partition, leader)
+        except (*FAILURES, KeyError):
+            return None
+        open_ones = (
+            OpenTransaction(each["producer_id"], each["producer_epoch"], each["first_offset"]) for each in producers
+        )
+        return next((each for each in open_ones if each.first_offset == first_offset), None)
 
     async def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offsets that a group has committed (the next to read), by partition; without an offset, left out."""

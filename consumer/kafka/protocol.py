@@ -1,10 +1,12 @@
-"""Requests in later versions than the client itself knows: topics with their ids, and stable offsets.
+"""Requests that the client does not know, or not in this version: topics with their ids, stable offsets, producers.
 
 A topic that is deleted and created again has the same name but another id: only the id distinguishes the two.
 
 Before Kafka 4.0 (KAFKA-17507), a coordinator may have written the end of a transaction before it knows the offset that
 this transaction committed. Version 7 of the offset request asks it to say so (UNSTABLE_OFFSET_COMMIT) instead of
 answering with the earlier offset.
+
+Since Kafka 3.0, the leader of a partition says which producers have a transaction open there.
 """
 
 import uuid
@@ -181,3 +183,57 @@ class StableOffsetsRequest(Request[OffsetFetchRequest_v3 | OffsetFetchRequest_v7
             topics = [(self._topic, self._partitions, no_tags)]
             return OffsetFetchRequest_v7(self._group, topics, True, no_tags)  # noqa: FBT003 - the protocol's fields in order
         return request_struct_class(self._group, [(self._topic, self._partitions)])
+
+
+# --- the producers of a partition -------------------------------------------------------------------------------------
+
+
+class DescribeProducersResponse_v0(Response):  # type: ignore[misc]  # noqa: N801 - named as the client names them
+    """The producers that the leader of a partition remembers; -1 as the first offset is no open transaction."""
+
+    API_KEY = 61
+    API_VERSION = 0
+    SCHEMA = _schema(
+        throttle_time_ms=Int32,
+        topics=_array_of(
+            topic=_TEXT,
+            partitions=_array_of(
+                partition=Int32,
+                error_code=Int16,
+                error_message=_TEXT,
+                producers=_array_of(
+                    producer_id=Int64,
+                    producer_epoch=Int32,
+                    last_sequence=Int32,
+                    last_timestamp=Int64,
+                    coordinator_epoch=Int32,
+                    first_offset=Int64,
+                ),
+            ),
+        ),
+    )
+
+
+class DescribeProducersRequest_v0(RequestStruct):  # type: ignore[misc]  # noqa: N801 - as above
+    """The only version; it needs READ on the topic."""
+
+    API_KEY = 61
+    API_VERSION = 0
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = DescribeProducersResponse_v0
+    SCHEMA = _schema(topics=_array_of(topic=_TEXT, partitions=CompactArray(Int32)))
+
+
+class ProducersRequest(Request[DescribeProducersRequest_v0]):  # type: ignore[misc]
+    """Which producers write to a partition; to be asked of its leader."""
+
+    API_KEY = 61
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._topic = topic
+        self._partition = partition
+
+    @override
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
+        no_tags: dict[int, bytes] = {}
+        return request_struct_class([(self._topic, [self._partition], no_tags)], no_tags)

@@ -81,10 +81,15 @@ _ASKED: Mapping[str, _Definition] = {
         "Batch files, or records of a topic, that cannot be used as they are now.", ("source", "name")
     ),
     "safe_consumer_lag_records": _gauge(
-        "Records from the group's committed offset to the end of the partition.", ("topic", "partition")
+        "Records from the group's committed offset to the end of the log, those behind an open transaction included.",
+        ("topic", "partition"),
     ),
     "safe_partition_waiting_seconds": _gauge(
         "How long a partition of this process has been waiting or restoring. It is 0 while the partition is served.",
+        ("topic", "partition"),
+    ),
+    "safe_partition_held_up_seconds": _gauge(
+        "For how long the same transaction has been open in a partition that is read here. It is 0 while none is.",
         ("topic", "partition"),
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
@@ -236,6 +241,7 @@ class Metrics:
         self.ready: Callable[[], bool] = lambda: False
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
         self.waits: Callable[[], Mapping[tuple[str, int], float]] = dict
+        self.held_up: Callable[[], Mapping[tuple[str, int], float]] = dict
         self.expectations_requests: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.unusable_expectations: Callable[[], Sequence[tuple[str, str]]] = list
         self.end_to_end = Histogram(
@@ -272,6 +278,7 @@ class Metrics:
         yield _family("safe_expectations_unusable", self._unusable_expectations().items())
         yield _family("safe_consumer_lag_records", self.lags().items())
         yield _family("safe_partition_waiting_seconds", self.waits().items())
+        yield _family("safe_partition_held_up_seconds", self.held_up().items())
         yield _family("safe_ready", [((), int(self.ready()))])
         yield _family("safe_build_info", [(self._build, 1)])
         yield from self._batches()

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from consumer.case_sources.source import ExpectationsSource
+from consumer.kafka.cluster import Ends, Place
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
+from consumer.worker.partition_ends import PartitionEnds
 from consumer.worker.poll_loop import PollLoop
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_watch import TopicWatch
@@ -24,6 +26,9 @@ class Health:
         self.poll_loops: Sequence[PollLoop] = ()
         self.source: ExpectationsSource | None = None
         self.topics = TopicWatch({})
+        self.ends = PartitionEnds()
+        self.cases_topic: str | None = None
+        """The topic that look-ups of test cases are answered from, if they are."""
         self.startup_wait: StartupWait | None = None
         self.is_reading = False
         self.is_draining = False
@@ -50,7 +55,7 @@ class Health:
             troubles.append(f"the cluster has not answered for {self._silence():.0f} s")
         if self.topics.trouble is not None:
             troubles.append(self.topics.trouble)
-        troubles += self._leaderless()
+        troubles += [*self._leaderless(), *self._held_up()]
         source_trouble = self.source.trouble() if self.source is not None else None
         if source_trouble is not None:
             troubles.append(f"expectations: {source_trouble}")
@@ -69,6 +74,37 @@ class Health:
             for topic in self.topics.topics
         }
         return [no_leader(topic, partitions) for topic, partitions in concerned.items() if partitions]
+
+    def _held_up(self) -> list[str]:
+        """The partitions that hide records which ours need behind an open transaction."""
+        return [
+            held_up.told(self.producer_ids())
+            for place, held_up in sorted(self.ends.held_up().items())
+            if place[0] == self.cases_topic or any(loop.waits_for(*place) for loop in self.poll_loops)
+        ]
+
+    @property
+    def topics_read(self) -> list[str]:
+        """The topics of which this worker reads committed records."""
+        roles = [loop.role for loop in self.poll_loops]
+        read = {self.cases_topic, *(role.topic for role in roles), *(role.restored_from for role in roles)}
+        return sorted(topic for topic in read if topic is not None)
+
+    def reads(self, place: Place) -> bool:
+        """Whether this worker reads committed records of the partition, now or when it is restored."""
+        return place[0] == self.cases_topic or any(loop.reads(*place) for loop in self.poll_loops)
+
+    def producer_ids(self) -> frozenset[int]:
+        """The ids of this worker's transactional producers."""
+        return frozenset().union(*(loop.producer_ids() for loop in self.poll_loops))
+
+    def note_ends(self, answers: Mapping[Place, Ends]) -> None:
+        """Take where the leaders say that partitions end."""
+        self.ends.note(answers)
+        held_up = self.ends.held_up()
+        for loop in self.poll_loops:
+            loop.note_ends(self.ends.log_ends(loop.role.topic))
+            loop.held_up = frozenset(partition for topic, partition in held_up if topic == loop.role.topic)
 
     def not_live(self) -> Sequence[str]:
         """An answer at all shows that the event loop runs; polls may stop only while the cluster does not answer."""
@@ -97,6 +133,7 @@ class Health:
     def connect(self, metrics: Metrics) -> None:
         """Give the gauges what they show."""
         metrics.lags = lambda: self._by_partition(PollLoop.lags)
+        metrics.held_up = lambda: {place: held for place, held in self.ends.seconds().items() if self.reads(place)}
         metrics.waits = lambda: self._by_partition(PollLoop.waiting_seconds)
         metrics.ready = lambda: not self.not_ready()
         source = self.source

@@ -128,6 +128,8 @@ class Worker:
         gc.disable()  # before test cases are read: to examine all of them again and again would block the event loop
         cleanup.callback(gc.enable)
         source = self._health.source = None if self._role == "aggregator" else expectations_source(self._settings)
+        cases = cases_topic(self._settings)
+        self._health.cases_topic = cases.name if source is not None and cases is not None else None
         self._health.connect(self._metrics)
         if source is not None:
             cleanup.push_async_callback(source.stop)  # also after a start that fails half-way
@@ -296,6 +298,7 @@ class Worker:
             topic=settings.scored_topic,
             group=settings.aggregator_group_id,
             assignor="sticky",
+            restored_from=settings.state_topic,
             aligned=frozenset({settings.state_topic, settings.result_topic, settings.report_topic}),
             scattered=frozenset({settings.dead_letter_topic}),
             make_logic=lambda partition: AggregatorPartition(
@@ -317,6 +320,7 @@ class Worker:
         group: str,
         assignor: Assignor,
         rack: str | None = None,
+        restored_from: str | None = None,
         aligned: frozenset[str] = frozenset(),
         scattered: frozenset[str],
         make_logic: Callable[[int], PartitionLogic],
@@ -344,6 +348,7 @@ class Worker:
         return Role(
             name=name,
             topic=topic,
+            restored_from=restored_from,
             aligned=aligned,
             scattered=scattered,
             exactly_once=exactly_once,
@@ -387,10 +392,28 @@ class Worker:
                 poll_loop.leaderless = watch.leaderless(poll_loop.role.topic)
 
     async def _watch_ends(self) -> None:
-        """Ask where partitions end that are not fetched; apart, since one without an answer takes long."""
-        while True:
-            await asyncio.sleep(_WATCH_SECONDS)
-            await asyncio.gather(*(poll_loop.note_ends() for poll_loop in self._health.poll_loops))
+        """Ask again and again where the partitions end that are read here, and whose transaction holds one up.
+
+        Apart, and with a client of its own: a leader that does not answer takes long, and only its partitions wait.
+        """
+        health, cluster, is_connected = self._health, Cluster(self._connection), False
+        try:
+            while True:
+                try:
+                    if not is_connected:
+                        await cluster.start_again()
+                    health.note_ends(await cluster.ends(health.topics_read, health.reads))
+                    for held_up in health.ends.unnamed():
+                        by = await cluster.open_transaction(held_up.place, held_up.offset)
+                        health.ends.name(held_up, by, health.producer_ids())
+                except Transient:
+                    is_connected = False
+                    health.note_ends({})
+                else:
+                    is_connected = True
+                await asyncio.sleep(_WATCH_SECONDS)
+        finally:
+            await cluster.stop()
 
     async def _watch_readiness(self) -> None:
         """Log when the worker stops being ready, and when it is ready again."""

@@ -26,7 +26,6 @@ Why a partition is taken up in this order:
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +106,8 @@ class PartitionLoop:
         self.quiet = asyncio.Event()
         """Set while no slice is in hand."""
         self.quiet.set()
+        self.log_end: int | None = None
+        """Where the log of the partition ends, as its leader has said a moment ago; None if it has not."""
         self._role = role
         self._subscription = subscription
         self._now_ms = now_ms
@@ -123,7 +124,6 @@ class PartitionLoop:
         self._backoff = Backoff()
         self._committed_to: int | None = None
         self._reached: int | None = None
-        self._noted_end: int | None = None
         self._fences = FenceWatch(f"{role.topic}/{partition}")
         self._contradicted_since: float | None = None
         self._beyond_since: float | None = None
@@ -138,16 +138,18 @@ class PartitionLoop:
         return self._state is State.SERVING
 
     @property
-    def is_fetched(self) -> bool:
-        """Whether polls show where the partition ends."""
-        return self.is_serving and not self._buffer.paused and self.troubles.unread is None
+    def lag(self) -> int | None:
+        """Records (and markers) between the committed position and the end of the log; None if either is unknown.
+
+        What is behind an open transaction counts: it is there, and has no result yet.
+        """
+        return None if self.log_end is None or self._reached is None else max(0, self.log_end - self._reached)
 
     @property
-    def lag(self) -> int | None:
-        """Records (and markers) between the committed position and the last stable offset; None if unknown."""
-        seen = self._subscription.end_seen(self.partition) if self.is_serving else None
-        ends = [end for end in (seen, self._noted_end) if end is not None]
-        return max(0, max(ends) - self._reached) if ends and self._reached is not None else None
+    def producer_id(self) -> int | None:
+        """The id of the transactional producer that writes for this partition; None if there is none just now."""
+        epoch = None if self._held is None else self._held.writer.epoch
+        return None if epoch is None else epoch.producer_id
 
     def suspend(self) -> None:
         """The partition may be taken away: finish the slice in hand and start no other."""
@@ -205,11 +207,6 @@ class PartitionLoop:
             self.troubles.unread = None
             self._buffer.fetched_to = offset
             self._subscription.seek(self.partition, offset)
-
-    async def note_end(self) -> None:
-        """Ask where the partition ends; raises Fatal."""
-        with contextlib.suppress(Transient):  # it is only for the lag, and asked for again
-            self._noted_end = await self._subscription.end(self.partition)
 
     # --- from state to state ------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ hand is dropped, and the partition is taken up again if it is still ours.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -41,6 +41,8 @@ class PollLoop:
         self.subscription: Subscription | None = None
         self.leaderless: frozenset[int] = frozenset()
         """The partitions of the topic that have no leader, as the cluster says: they cannot be read."""
+        self.held_up: frozenset[int] = frozenset()
+        """The partitions of the topic that an open transaction holds up: they cannot be read further."""
         self._shutdown_seconds = shutdown_seconds
         self._now_ms = now_ms
         self._generation: int | None = None
@@ -198,6 +200,7 @@ class PollLoop:
         try:
             for runner in self.runners.values():
                 runner.suspend()
+            self._note_waits()  # until the rebalance ends, no poll does
             for partition in await self._quiet(_REVOKE_SECONDS):
                 self._drop(partition)
         except Exception as error:  # noqa: BLE001 - aiokafka logs and swallows it; a half-done revoke must stop us
@@ -216,6 +219,7 @@ class PollLoop:
                     self._drop(partition)
             for partition in sorted(partitions - self.runners.keys()):
                 self._take_up(partition)
+            self._note_waits()
             self._logged_serving = False
             _log.info(
                 "partitions assigned",
@@ -284,34 +288,53 @@ class PollLoop:
     def _note_waits(self) -> None:
         """Sampled on every poll, so that taking a partition up again does not reset how long it has been waiting."""
         now = time.monotonic()
-        self._waiting_since = {
-            partition: self._waiting_since.get(partition, now)
+        self._waiting_since = {partition: self._waiting_since.get(partition, now) for partition in self._waiting()}
+
+    def _waiting(self) -> list[int]:
+        """The partitions that are not being served."""
+        unreadable = self.runners.keys() if self._polling_fails() else self.leaderless | self.held_up
+        return [
+            partition
             for partition, runner in self.runners.items()
-            if runner.troubles.told or partition in self.leaderless
-        }
+            if not runner.is_serving or runner.troubles.told or partition in unreadable
+        ]
 
     def waiting_seconds(self) -> dict[int, float]:
         """How long each partition has been waiting, 0 for those that are served."""
         now = time.monotonic()
-        return {partition: now - self._waiting_since.get(partition, now) for partition in self.runners}
+        return {partition: now - self._waiting_since.get(partition, now) for partition in self._surely_ours()}
 
     def lags(self) -> dict[int, int]:
-        """The lag of each partition whose lag is known; without a leader, the end of a partition is not."""
-        known = {at: runner.lag for at, runner in self.runners.items() if at not in self.leaderless}
+        """The lag of each partition whose lag is known."""
+        known = {at: runner.lag for at, runner in self._surely_ours().items()}
         return {partition: lag for partition, lag in known.items() if lag is not None}
+
+    def _surely_ours(self) -> Mapping[int, PartitionLoop]:
+        """Our partitions, none while the group does not answer: they may be another's by now, which shows them."""
+        is_sure = self.subscription is not None and self.subscription.heartbeat_is_fresh()
+        return self.runners if is_sure else {}
+
+    def note_ends(self, ends: Mapping[int, int]) -> None:
+        """Take where the logs of partitions end; where one is missing, its end is not known now."""
+        for partition, runner in self.runners.items():
+            runner.log_end = ends.get(partition)
+
+    def reads(self, topic: str, partition: int) -> bool:
+        """Whether the partition is ours, or a part of the state that ours were restored from."""
+        return partition in self.runners and topic in (self.role.topic, self.role.restored_from)
+
+    def waits_for(self, topic: str, partition: int) -> bool:
+        """Whether one of our partitions cannot be served while this one cannot be read."""
+        if topic == self.role.restored_from:
+            return partition in self.runners and not self.runners[partition].is_serving
+        return self.reads(topic, partition)
+
+    def producer_ids(self) -> frozenset[int]:
+        """The ids of the transactional producers that write for our partitions."""
+        return frozenset(runner.producer_id for runner in self.runners.values() if runner.producer_id is not None)
 
     def needs(self, topic: str, partition: int) -> bool:
         """Whether the partitions that are ours cannot be served without this one."""
         if topic in self.role.scattered:
             return bool(self.runners)
         return partition in self.runners and (topic == self.role.topic or topic in self.role.aligned)
-
-    async def note_ends(self) -> None:
-        """Ask where the partitions end that are not being fetched: their lag must be right while they wait."""
-        await asyncio.gather(
-            *(
-                runner.note_end()
-                for partition, runner in self.runners.items()
-                if not runner.is_fetched and partition not in self.leaderless
-            )
-        )

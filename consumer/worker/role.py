@@ -59,6 +59,8 @@ class Role:
     make_subscription: Callable[[GroupMember], Subscription]
     make_logic: Callable[[int], PartitionLogic]
     make_writer: Callable[[int, Subscription], PartitionWriter]
+    restored_from: str | None = None
+    """The topic that the state of a partition is read from when it is taken up, the partition of the same number."""
     aligned: frozenset[str] = frozenset()
     scattered: frozenset[str] = frozenset()
     commit_seconds: float = inf

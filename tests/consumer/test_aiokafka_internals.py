@@ -31,6 +31,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.errors import (
     CorruptRecordException,
     GroupCoordinatorNotAvailableError,
+    IncompatibleBrokerVersion,
     KafkaConnectionError,
     SaslAuthenticationFailed,
 )
@@ -38,6 +39,7 @@ from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
+from aiokafka.protocol.offset import OffsetResponse_v3
 from aiokafka.record import memory_records
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
@@ -57,6 +59,7 @@ from consumer.kafka.aiokafka_internals import (
     position_of,
 )
 from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge, Decompression, UndecodableBatch
+from consumer.kafka.protocol import DescribeProducersResponse_v0, ProducersRequest
 from consumer.kafka.subscription import Subscription
 from tests.support.batches import CODECS as BATCH_CODECS
 from tests.support.batches import Codec, encode_batch, with_codec_number
@@ -940,6 +943,48 @@ async def test_topics_can_be_asked_for_without_making_them() -> None:
     [topic] = metadata["topics"]
     assert (topic["topic"], topic["error_code"]) == ("input", 0)
     assert topic["partitions"][0].items() >= {"partition": 3, "leader": -1}.items(), "readiness would not see it"
+
+
+async def test_a_leader_is_asked_for_both_ends_of_its_partitions_the_stable_one_first() -> None:
+    asked: list[tuple[Any, int | None]] = []
+    ends = {1: 4, 0: 9}  # by isolation: 1 is for committed records alone
+
+    class Admin:
+        async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+            built = request.prepare({2: (1, 10)})
+            asked.append((built, node_id))
+            offset = ends[built.isolation_level]
+            return OffsetResponse_v3(0, [("input", [(0, 0, -1, offset), (3, 6, -1, -1)])])
+
+    places = [("input", 0), ("input", 3)]
+    assert await aiokafka_internals.ends_of(cast("Any", Admin()), places, 2) == {("input", 0): (4, 9)}
+    assert [(request.isolation_level, request.replica_id, node) for request, node in asked] == [(1, -1, 2), (0, -1, 2)]
+    assert all(request.topics == [("input", [(0, -1), (3, -1)])] for request, _node in asked), "the latest of both"
+
+
+async def test_a_leader_is_asked_for_the_producers_of_a_partition_in_the_way_that_kafka_documents() -> None:
+    producers: list[Any] = [(4001, 3, 17, 1_700_000_000_000, -1, 4, {}), (4002, 0, 1, 1_700_000_000_000, 2, -1, {})]
+    answers: list[Any] = [
+        [("input", [(0, 0, None, producers, {})], {})],
+        [("input", [(0, 29, "not authorised", [], {})], {})],
+    ]
+
+    class Admin:
+        async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+            assert node_id == 2
+            built = request.prepare({61: (0, 0)})
+            # One topic of five letters with one partition: lengths are one more than they are, and no field has tags.
+            assert built.encode() == b"\x02\x06input\x02\x00\x00\x00\x00\x00\x00"
+            answer = DescribeProducersResponse_v0(0, answers.pop(0), {})
+            return DescribeProducersResponse_v0.decode(answer.encode())
+
+    admin = cast("Any", Admin())
+    first, second = await aiokafka_internals.producers_of(admin, "input", 0, 2)
+    assert (first["producer_id"], first["producer_epoch"], first["first_offset"]) == (4001, 3, 4)
+    assert (second["producer_id"], second["producer_epoch"], second["first_offset"]) == (4002, 0, -1)
+    assert await aiokafka_internals.producers_of(admin, "input", 0, 2) == []
+    with pytest.raises(IncompatibleBrokerVersion):
+        ProducersRequest("input", 0).prepare({3: (0, 12)})
 
 
 async def test_the_administrative_client_tells_its_brokers() -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,17 +15,18 @@ from typing_extensions import override
 
 from consumer.case_sources.folder import FolderSource
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
-from consumer.kafka.cluster import Cluster, TopicsSeen
+from consumer.kafka.cluster import Cluster, Ends, OpenTransaction, Place, TopicsSeen
+from consumer.kafka.connection import Connection
 from consumer.kafka.reachability import TurnedAway
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
 from consumer.worker import health as health_module
 from consumer.worker import main as app_module
-from consumer.worker import startup_wait
+from consumer.worker import partition_ends, startup_wait
 from consumer.worker.event_waits import unless
 from consumer.worker.main import Worker
-from consumer.worker.partition_loop import PartitionLoop
+from consumer.worker.partition_loop import PartitionLoop, State
 from consumer.worker.partition_troubles import PartitionTroubles
 from consumer.worker.topic_watch import TopicWatch
 
@@ -361,10 +362,92 @@ async def test_a_client_whose_brokers_are_all_gone_starts_again(
         await asyncio.wait({watching})
 
 
+# --- partitions that an open transaction holds up ---------------------------------------------------------------------
+
+
+class Ending(Cluster):
+    """A cluster whose leaders tell where partitions end; it is made by the worker, and answers every other time."""
+
+    answers: ClassVar[dict[Place, Ends]] = {}
+    made: ClassVar[list["Ending"]] = []
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self.connected = self.asked = 0
+        self.about: list[Place] = []
+        self._asked = asyncio.Condition()
+        self.made.append(self)
+
+    @override
+    async def start(self) -> None:
+        self.connected += 1
+
+    @override
+    async def stop(self) -> None:
+        """Nothing was started."""
+
+    @override
+    async def ends(self, topics: Sequence[str], is_wanted: Callable[[Place], bool]) -> Mapping[Place, Ends]:
+        self.asked += 1
+        async with self._asked:
+            self._asked.notify_all()
+        if self.asked % 2:
+            raise Transient("no answer about the topics: TimeoutError")
+        return {place: ends for place, ends in self.answers.items() if place[0] in topics and is_wanted(place)}
+
+    @override
+    async def open_transaction(self, place: Place, first_offset: int) -> OpenTransaction | None:
+        self.about.append(place)
+        return OpenTransaction(4001, 0, first_offset)
+
+    async def asked_for(self, times: int) -> None:
+        """Wait until so many questions have been answered, and what was answered is taken in."""
+        wanted = self.asked + times
+        async with self._asked, asyncio.timeout(10):
+            await self._asked.wait_for(lambda: self.asked > wanted)
+
+
+async def test_the_watch_of_ends_names_what_holds_up_what_this_worker_reads(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_WATCH_SECONDS", 0.001)
+    monkeypatch.setattr(app_module, "Cluster", Ending)
+    monkeypatch.setattr(partition_ends, "_HELD_UP_SECONDS", 1e-9)
+    monkeypatch.setattr(Ending, "made", [])
+    settings, health = worker._settings, worker._health
+    mine, scored = (settings.input_topic, 0), (settings.scored_topic, 1)
+    state, cases = (settings.state_topic, 1), ("cases", 0)
+    others = [(settings.input_topic, 1), (settings.state_topic, 0), (settings.result_topic, 1)]
+    open_ones = dict.fromkeys([mine, state, cases, *others], Ends(3, 9))
+    monkeypatch.setattr(Ending, "answers", {**open_ones, scored: Ends(4, 4)})
+    serve(worker)
+    health.cases_topic = "cases"
+    scorer, aggregator = health.poll_loops
+    watching = asyncio.create_task(worker._watch_ends())
+    try:
+        await asyncio.sleep(0)
+        [cluster] = Ending.made
+        await cluster.asked_for(6)
+        assert sorted(cluster.about) == sorted([mine, state, cases]), "each is asked about once"
+        assert (scorer.held_up, aggregator.held_up) == (frozenset({0}), frozenset())
+        assert (scorer.runners[0].log_end, aggregator.runners[1].log_end) == (9, 4)
+        assert cluster.connected > 1, "after no answer, it connects again"
+        by = "by an open transaction of producer 4001, which is not this worker's"
+        assert health.not_ready() == [
+            f"partition 0 of cases is held up at offset 3 {by}",
+            f"partition 0 of {mine[0]} is held up at offset 3 {by}",
+        ]
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
 class Serving(PartitionLoop):
     """A partition that is served."""
 
     def __init__(self) -> None:
+        self._held = None
+        self._state = State.SERVING
         self.troubles = PartitionTroubles("scorer", "input", 0)
         self.troubles.trouble = None
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import NodeNotReadyError
+from aiokafka.errors import IncompatibleBrokerVersion, NodeNotReadyError
 from typing_extensions import override
 
 from consumer.errors import Transient
 from consumer.kafka import cluster as cluster_module
-from consumer.kafka.cluster import Cluster, TopicDescription, TopicsSeen
+from consumer.kafka.cluster import Cluster, Ends, OpenTransaction, TopicDescription, TopicsSeen
 
 NODES = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 NO_LEADER, REFUSED, UNKNOWN = -1, 29, 3
@@ -126,6 +126,82 @@ async def test_every_broker_is_asked_what_it_lacks(nodes: MakeNodes) -> None:
 async def test_what_a_user_may_not_see_is_not_waited_for(nodes: MakeNodes) -> None:
     refused = metadata(topic("one", 1), topic("two", error=REFUSED))
     assert await nodes(dict.fromkeys(NODES, refused)).brokers_lacking(["one", "two"]) == {}
+
+
+# --- where partitions end ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def leaders(monkeypatch: pytest.MonkeyPatch) -> dict[int, Mapping[tuple[str, int], tuple[int, int]]]:
+    """What each leader answers about the ends of its partitions; one without an answer is down."""
+    answers: dict[int, Mapping[tuple[str, int], tuple[int, int]]] = {}
+
+    async def ends_of(_admin: object, places: Sequence[tuple[str, int]], node: int) -> Mapping[Any, tuple[int, int]]:
+        if node not in answers:
+            raise NodeNotReadyError(f"node {node}")
+        return {place: answers[node][place] for place in places if place in answers[node]}
+
+    monkeypatch.setattr(cluster_module, "ends_of", ends_of)
+    return answers
+
+
+async def test_each_leader_is_asked_where_its_partitions_end_and_one_that_is_down_leaves_out_only_its_own(
+    nodes: MakeNodes, leaders: dict[int, Mapping[tuple[str, int], tuple[int, int]]]
+) -> None:
+    cluster = nodes(dict.fromkeys(NODES, metadata(topic("input", 1, 2, 3, NO_LEADER), topic("scored", 2, 1))))
+    leaders[1] = {("input", 0): (4, 9), ("scored", 1): (7, 7)}
+    leaders[2] = {("scored", 0): (0, 1)}  # it is no longer the leader of input/1
+    assert await cluster.ends(["input", "scored"], lambda _place: True) == {
+        ("input", 0): Ends(4, 9),
+        ("scored", 0): Ends(0, 1),
+        ("scored", 1): Ends(7, 7),
+    }
+    assert await cluster.ends(["input", "scored"], lambda place: place == ("scored", 1)) == {("scored", 1): Ends(7, 7)}
+
+
+async def test_a_leader_that_the_client_does_not_know_yet_is_looked_for(
+    nodes: MakeNodes,
+    leaders: dict[int, Mapping[tuple[str, int], tuple[int, int]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, refreshed = nodes(dict.fromkeys(NODES, metadata(topic("input", 4)))), []
+    leaders[4] = {("input", 0): (2, 2)}
+
+    async def refresh_metadata(admin: object) -> None:
+        refreshed.append(admin)
+
+    monkeypatch.setattr(cluster_module, "refresh_metadata", refresh_metadata)
+    assert await cluster.ends(["input"], lambda _place: True) == {("input", 0): Ends(2, 2)}
+    assert len(refreshed) == 1
+
+
+async def test_whose_transaction_begins_at_an_offset_is_asked_of_the_leader(
+    nodes: MakeNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = nodes(dict.fromkeys(NODES, metadata(topic("input", 2))))
+    producers = [
+        {"producer_id": 7, "producer_epoch": 1, "first_offset": -1},
+        {"producer_id": 8, "producer_epoch": 2, "first_offset": 5},
+        {"producer_id": 9, "producer_epoch": 3, "first_offset": 4},
+    ]
+
+    async def producers_of(_admin: object, *about: object) -> list[dict[str, Any]]:
+        assert about == ("input", 0, 2)
+        return producers
+
+    monkeypatch.setattr(cluster_module, "producers_of", producers_of)
+    assert await cluster.open_transaction(("input", 0), 4) == OpenTransaction(9, 3, 4)
+    assert await cluster.open_transaction(("input", 0), 6) is None, "it has ended meanwhile"
+    assert await cluster.open_transaction(("input", 1), 4) is None, "it has no leader"
+
+    async def too_old(_admin: object, *_about: object) -> list[dict[str, Any]]:
+        raise IncompatibleBrokerVersion("ProducersRequest")
+
+    monkeypatch.setattr(cluster_module, "producers_of", too_old)
+    assert await cluster.open_transaction(("input", 0), 4) is None
+
+
+# --- settings of topics -----------------------------------------------------------------------------------------------
 
 
 class Settings:

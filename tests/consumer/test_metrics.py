@@ -91,13 +91,19 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "safe_consumer_lag_records",
         "gauge",
         {"topic", "partition"},
-        "Records from the group's committed offset to the end of the partition.",
+        "Records from the group's committed offset to the end of the log, those behind an open transaction included.",
     ),
     (
         "safe_partition_waiting_seconds",
         "gauge",
         {"topic", "partition"},
         "How long a partition of this process has been waiting or restoring. It is 0 while the partition is served.",
+    ),
+    (
+        "safe_partition_held_up_seconds",
+        "gauge",
+        {"topic", "partition"},
+        "For how long the same transaction has been open in a partition that is read here. It is 0 while none is.",
     ),
     ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
     (
@@ -256,6 +262,7 @@ def full() -> Metrics:
     metrics.ready = lambda: True
     metrics.lags = lambda: {("input", 0): 7}
     metrics.waits = lambda: {("input", 0): 2.5}
+    metrics.held_up = lambda: {("input", 0): 1.5}
     metrics.expectations_requests = lambda: {("folder", "found"): 3}
     metrics.unusable_expectations = lambda: [("folder", "broken.json")]
     return metrics

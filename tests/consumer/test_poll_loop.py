@@ -127,8 +127,6 @@ class Group(Subscription):
         self.polling = False
         self.broken = False
         self.unread: Transient | None = None  # told once, with whatever comes
-        self.ends_asked = 0
-        self.end_failure: Transient | None = None
         self.fails_once_stopped = False  # as a client does that is polled while, or after, it is stopped
 
     @override
@@ -233,9 +231,6 @@ class Group(Subscription):
 
     @override
     async def end(self, partition: int) -> int:
-        self.ends_asked += 1
-        if self.end_failure is not None:
-            raise self.end_failure
         return self.site.bounds[1] if self.site.bounds else self.site.end
 
     @override
@@ -562,7 +557,8 @@ async def test_markers_alone_are_committed_too_so_that_the_lag_is_zero(site: Sit
         await until(lambda: site.committed == 3)
         site.publish(0, markers=4)
         await until(lambda: site.committed == 7)
-        assert stage.runners[0].lag == 0
+        stage.note_ends({0: site.end})
+        assert stage.lags() == {0: 0}
     assert site.commits == [([0, 1], 3), ([], 7)]
 
 
@@ -1233,33 +1229,73 @@ async def test_a_partition_whose_records_cannot_be_read_waits_too(site: Site) ->
         await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
 
 
-async def test_a_partition_without_a_leader_waits_and_has_no_lag(site: Site) -> None:
+@pytest.mark.parametrize("why", ["leaderless", "held_up"])
+async def test_a_partition_that_cannot_be_read_waits(site: Site, why: str) -> None:
     stage = stage_of(site)
     async with running(stage):
-        await until(lambda: stage.lags() == {0: 0}, "all is read")
-        stage.leaderless = frozenset({0, 7})
-        assert stage.lags() == {}
-        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
-        asked = group_of(site).ends_asked
-        await stage.note_ends()
-        assert group_of(site).ends_asked == asked, "nobody could answer"
-        stage.leaderless = frozenset()
         await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
-        assert stage.lags() == {0: 0}
+        setattr(stage, why, frozenset({0, 7}))
+        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
+        setattr(stage, why, frozenset())
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
 
 
-async def test_the_end_of_a_partition_that_is_not_fetched_is_asked_for_and_no_answer_is_no_harm(site: Site) -> None:
+async def test_a_partition_waits_while_the_group_rebalances_or_polls_fail(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = stage_of(site)
     async with running(stage):
-        await until(lambda: stage.lags() == {0: 0}, "all is read")
-        group = group_of(site)
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
         await stage.on_revoked()
-        site.publish(2)
-        await stage.note_ends()
-        assert stage.lags() == {0: 2}
-        group.end_failure = Transient("no answer")
-        await stage.note_ends()
-        assert stage.lags() == {0: 2}
+        assert stage.waiting_seconds().keys() == {0}
+        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits, whether the client polls or not")
+        group_of(site).deal()
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
+        monkeypatch.setattr(poll_loop, "_POLL_TROUBLE_SECONDS", 0.2)
+        group_of(site).failures.append(Transient("no answer"))
+        site.publish(1)
+        await until(lambda: stage.waiting_seconds()[0] > 0, "it waits")
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
+
+
+async def test_lag_counts_to_the_end_of_the_log_and_is_unknown_where_nobody_tells_it(site: Site) -> None:
+    stage = stage_of(site)
+    site.publish(3, markers=1)
+    async with running(stage):
+        await until(lambda: site.committed == 4)
+        assert stage.lags() == {}, "nobody has told the end"
+        stage.note_ends({0: 4, 7: 20})
+        assert stage.lags() == {0: 0}
+        stage.note_ends({0: 9})  # what an open transaction hides; nothing of it is fetched
+        assert stage.lags() == {0: 5}
+        stage.note_ends({})
+        assert stage.lags() == {}
+
+
+async def test_a_member_without_an_answer_of_its_group_shows_no_partition(site: Site) -> None:
+    stage = stage_of(site)
+    async with running(stage):
+        await until(lambda: stage.waiting_seconds() == {0: 0.0}, "it is served")
+        stage.note_ends({0: 0})
+        group_of(site).fresh = False
+        assert (stage.lags(), stage.waiting_seconds()) == ({}, {})
+        group_of(site).fresh = True
+        assert (stage.lags(), stage.waiting_seconds()) == ({0: 0}, {0: 0.0})
+
+
+async def test_of_the_state_a_partition_waits_only_until_it_is_served(site: Site) -> None:
+    stage = stage_of(site, restored_from="state")
+    site.confirm_gate.clear()
+    places = [("input", 0), ("state", 0), ("input", 1), ("state", 1), ("other", 0)]
+    async with running(stage):
+        await until(lambda: "confirms" in site.steps, "it is taken up")
+        assert [place for place in places if stage.waits_for(*place)] == [("input", 0), ("state", 0)]
+        assert stage.producer_ids() == frozenset()
+        site.confirm_gate.set()
+        await until(lambda: site.visible, "it is served")
+        assert [place for place in places if stage.waits_for(*place)] == [("input", 0)]
+        assert [place for place in places if stage.reads(*place)] == [("input", 0), ("state", 0)]
+        assert stage.producer_ids() == {1}
 
 
 async def test_what_a_role_reads_and_writes_for_its_partitions_is_what_it_needs(site: Site) -> None:

@@ -138,9 +138,39 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
     "one topic is as good as another": ("SafePartitionUnowned", "count by (job, namespace, topic)", "count by (job)"),
     "a failed scrape is no lag": (
         "SafeLagGrowing",
-        "last_over_time(safe_consumer_lag_records[2m])",
+        "or last_over_time(safe_consumer_lag_records[2m])",
+        "",
+    ),
+    "a transaction of the moment is lag": (
+        "SafeLagGrowing",
+        "min_over_time(safe_consumer_lag_records[1m])",
         "safe_consumer_lag_records",
     ),
+    "a transaction of a minute pages": ("SafePartitionHeldUp", "_held_up_seconds) > 300", "_held_up_seconds) > 30"),
+    "each reader of a topic pages": (
+        "SafePartitionHeldUp",
+        "max by (job, namespace, topic, partition) (safe_partition_held_up_seconds)",
+        "safe_partition_held_up_seconds",
+    ),
+    "a partition that is held up pages twice": (
+        "SafePartitionWaiting",
+        "unless on (job, namespace, topic, partition) safe_partition_held_up_seconds > 300",
+        "",
+    ),
+    "a worker whose test cases are held up pages, too": (
+        "SafeNotReady",
+        "unless on (job, namespace, instance) safe_partition_held_up_seconds > 300",
+        "",
+    ),
+    "other rules are no difference": ("SafeWorkersDiffer", "version, fingerprint)", "version)"),
+    "another version is no difference": ("SafeWorkersDiffer", "version, fingerprint)", "fingerprint)"),
+    "installations may not differ": (
+        "SafeWorkersDiffer",
+        "count by (job, namespace, group) (\n            group by (job, namespace, group,",
+        "count by (job, namespace) (\n            group by (job, namespace, group,",
+    ),
+    "a rollout is a ticket": ("SafeWorkersDiffer", "for: 30m", "for: 10m"),
+    "a failed scrape begins anew": ("SafeWorkersDiffer", "last_over_time(safe_build_info[5m])", "safe_build_info"),
     "lag by partition": (
         "SafeLagGrowing",
         "sum by (job, namespace, topic) (\n            max",

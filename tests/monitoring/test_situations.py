@@ -138,7 +138,8 @@ SITUATIONS: Mapping[str, Series] = {
         of_worker("a", "safe_failed_generations_total", concern_id="S11"): "0x150 250x30",
     },
     "a backlog of a million is worked off within hours": lag(f"1000000-5000x{MINUTES}") | latency(3_000, 1),
-    "the lag swings between 990,000 and 1,000,000 for hours": lag(in_turns(1_000_000, 990_000)) | latency(3_000, 1),
+    "the lag swings between 990,000 and 1,000,000 for hours": lag(in_turns(*[1_000_000] * 4, *[990_000] * 4))
+    | latency(3_000, 1),
     "one result in five takes longer than half a minute": latency(3_000, 0.2),
     "one of three workers is gone": gone("c"),
     "all workers are gone": gone(*WORKERS),
@@ -146,6 +147,13 @@ SITUATIONS: Mapping[str, Series] = {
         "b", **{of_worker("b", "safe_restore_failures_total"): "0x59 0+4x120"}
     ),
     "a partition is not served": waiting("b"),
+    "a producer leaves a transaction open on the input": waiting("b")
+    | {of_worker("b", "safe_partition_held_up_seconds", topic="input", partition="1"): "0x59 0+60x120"}
+    | {of_worker("b", "safe_consumer_lag_records", topic="input", partition="1"): "0x59 0+300x120"},
+    "one of three workers has other scoring rules": {
+        of_worker(worker, "safe_build_info", version="1", group="g", fingerprint=rules): steady(1)
+        for worker, rules in zip(WORKERS, ("sha256:x", "sha256:x", "sha256:y"), strict=True)
+    },
     "the source of test cases is unavailable": {
         name: values for worker in WORKERS for name, values in waiting(worker).items()
     }
