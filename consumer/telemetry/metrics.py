@@ -218,10 +218,10 @@ class BatchGauges:
         self._visible.discard(partition)
         self._partitions.pop(partition, None)
 
-    def exported(self) -> tuple[list[ExportedBatch], int]:
-        """The batches to show, latest first, and how many the cap leaves out."""
+    def exported(self) -> tuple[list[ExportedBatch], int | None]:
+        """The batches to show, latest first, and how many the cap leaves out: unknown while ours may be another's."""
         if not self._is_surely_ours():
-            return [], 0
+            return [], None
         live = [batch for partition in self._visible for batch in self._partitions.get(partition, {}).values()]
         live.sort(key=lambda batch: batch.last_scored_at, reverse=True)
         return live[: self._max_exported], max(0, len(live) - self._max_exported)
@@ -302,7 +302,7 @@ class Metrics:
         for labels, batch in series.items():
             _add_batch(families, labels, batch)
         yield from families.values()
-        yield _family("safe_batches_not_exported", [((), left_out)])
+        yield _family("safe_batches_not_exported", [] if left_out is None else [((), left_out)])
 
 
 def _bounded(concern_id: str, named: set[str]) -> str:

@@ -195,6 +195,11 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
     "a scrape that fails makes old ones new": ("SafeDeadLetters", "total[15m] offset 1h", "total[1s] offset 1h"),
     "a pager at night for a ticket": ("SafeDeadLetters", "severity: ticket", "severity: page"),
     "a file in the writing is a ticket": ("SafeExpectationsUnusable", "for: 15m", "for: 1m"),
+    "a worker that cannot say for a moment shows all": (
+        "SafeBatchesNotExported",
+        "last_over_time(safe_batches_not_exported[5m])",
+        "safe_batches_not_exported",
+    ),
     "a burst of batches is a ticket": ("SafeBatchesNotExported", "for: 1h", "for: 1m"),
     "silence is always a ticket": ("SafeSilent", " and on () safe:traffic_expected == 1", ""),
     "traffic is expected as shipped": (
