@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.guardian import leave_nothing
 from tests.support.kafka_broker import BrokerUnavailableError, KafkaBroker, kafka_libs, shared_broker
 from tests.support.outside import Outside
 
@@ -24,6 +25,11 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def pytest_configure() -> None:
+    """Whatever ends the run, its brokers and workers end with it."""
+    leave_nothing()
 
 
 @pytest.hookimpl(wrapper=True)

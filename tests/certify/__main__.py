@@ -15,6 +15,7 @@ from tests.certify.mutants import MUTANTS, copied, named
 from tests.certify.results import Results, breaches, code_of, commit_of, table
 from tests.certify.run import Order, carry_out
 from tests.certify.scenarios import SCENARIOS
+from tests.support.guardian import leave_nothing
 from tests.support.kafka_broker import PROJECT, BrokerUnavailableError
 
 SEED = 20260302
@@ -23,6 +24,7 @@ SEED = 20260302
 def main(arguments: Sequence[str]) -> int:
     """Return 0 if nothing was broken, 1 if something was, 3 where no cluster can be had."""
     options = _options(arguments)
+    leave_nothing()
     with tempfile.TemporaryDirectory(prefix="safe-without-") as name:
         if options.without:
             options.checkout = copied(Path(name), named(options.without))

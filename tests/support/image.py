@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.guardian import MARK
 from tests.support.kafka_broker import PROJECT
 
 PROGRAMS = ("buildah", "mmdebstrap", "unshare", "chroot")
@@ -82,7 +83,9 @@ class Image:
         mounts = {str(source): target for source, target in (folders or {}).items()}
         for target in mounts.values():
             (self.files / target.lstrip("/")).mkdir(exist_ok=True)
-        variables = [f"{name}={value}" for name, value in (self.environment | dict(environment or {})).items()]
+        of_this_run = {MARK: os.environ[MARK]} if MARK in os.environ else {}
+        everything = self.environment | dict(environment or {}) | of_this_run
+        variables = [f"{name}={value}" for name, value in everything.items()]
         script = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _READ_ONLY, "sh"]
         listed = " ".join(f"{source}:{target}" for source, target in mounts.items())
         at_home = [f"--chdir={self.settings['WorkingDir']}", *variables]
