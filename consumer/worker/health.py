@@ -90,6 +90,10 @@ class Health:
         read = {self.cases_topic, *(role.topic for role in roles), *(role.restored_from for role in roles)}
         return sorted(topic for topic in read if topic is not None)
 
+    def _held_up_seconds(self) -> Mapping[Place, float]:
+        """For how long the same transaction has been open in each partition that this worker reads."""
+        return {place: seconds for place, seconds in sorted(self.ends.seconds().items()) if self.reads(place)}
+
     def reads(self, place: Place) -> bool:
         """Whether this worker reads committed records of the partition, now or when it is restored."""
         return place[0] == self.cases_topic or any(loop.reads(*place) for loop in self.poll_loops)
@@ -133,7 +137,7 @@ class Health:
     def connect(self, metrics: Metrics) -> None:
         """Give the gauges what they show."""
         metrics.lags = lambda: self._by_partition(PollLoop.lags)
-        metrics.held_up = lambda: {place: held for place, held in self.ends.seconds().items() if self.reads(place)}
+        metrics.held_up = self._held_up_seconds
         metrics.waits = lambda: self._by_partition(PollLoop.waiting_seconds)
         metrics.ready = lambda: not self.not_ready()
         source = self.source
