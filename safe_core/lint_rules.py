@@ -7,13 +7,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, get_args
 
+from safe_core.case_keys import unread_keys, within
 from safe_core.expectations import PLACES
 from safe_core.matching_rule import normalise, which_occur
-from safe_core.misspelt_keys import key_meant
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
 from safe_core.policy import CRITERIA, UNKNOWN_ARCHETYPE, Criterion
 from safe_core.scripts import is_letter_of_spaced_word
@@ -146,62 +145,17 @@ def listed_terms(case: WrittenCase, criterion: Criterion) -> list[ListedTerm]:
 
 def _written_terms(case: WrittenCase, criterion: Criterion) -> Iterator[ListedTerm]:
     keys = ("expectations", *PLACES[criterion])
-    terms = _within(case.written, *keys)
+    terms = within(case.written, *keys)
     for at, term in enumerate(terms if isinstance(terms, list) else ()):
         if isinstance(term, str):
             yield ListedTerm(f"{'.'.join(keys)}[{at}]", term, normalise(term))
 
 
-def _within(document: object, *keys: str) -> object:
-    for key in keys:
-        document = document.get(key) if isinstance(document, Mapping) else None
-    return document
-
-
 # --- findings of a case -----------------------------------------------------------------------------------------------
 
 
-class _Keys(NamedTuple):
-    """The keys of one level of a test case: those that are read here, and those that factory-cli writes besides."""
-
-    read: tuple[str, ...]
-    ignored: tuple[str, ...] = ()
-
-
-_DIGEST: Final = "patient_payload_digest"
-_LEVELS: Final[Mapping[tuple[str, ...], _Keys]] = {
-    (): _Keys(
-        ("test_id", "concern_id", "archetype", "metric_id", "patient_payload", _DIGEST, "expectations"),
-        ("description",),
-    ),
-    ("expectations",): _Keys(tuple(section for section, _ in PLACES.values())),
-    ("expectations", "signal_generation"): _Keys(("must_find_signals",), ("min_signal_count",)),
-    ("expectations", "followup_questions"): _Keys(("forbidden_terms",), ("required_themes",)),
-    ("expectations", "event_summary"): _Keys(("must_contain_phrases",)),
-}
-_PLACE_OF_KEY: Final = {key: ".".join(level) for level, keys in _LEVELS.items() for key in keys.read}
-
-
 def _keys(case: WrittenCase) -> Iterator[Finding]:
-    for level, known in _LEVELS.items():
-        within = _within(case.written, *level)
-        if isinstance(within, Mapping):
-            for key in (key for key in within if key not in known.read and key not in known.ignored):
-                code, what = _unknown_key(key, known, frozenset(name for name in known.read if name in within))
-                yield case.finding(code, what, ".".join((*level, key)))
-
-
-@lru_cache(maxsize=4096)  # the same key tends to stand in every case
-def _unknown_key(key: str, known: _Keys, there: frozenset[str]) -> tuple[Code, str]:
-    """Say what an unknown key may be: one of another level, or a misspelt one that is missing here."""
-    if key in _PLACE_OF_KEY:
-        where = _PLACE_OF_KEY[key] or "the test case itself"
-        return "misplaced_key", f'"{key}" is not read here, but in {where}'
-    if meant := key_meant(key, known.read, there):
-        return "misspelt_key", f'unknown key "{key}", which scoring ignores; did you mean "{meant}"?'
-    close = key_meant(key, (*known.read, *known.ignored), ())
-    hint = f'; the nearest known one is "{close}"' if close else ""
-    return "unknown_key", f'unknown key "{key}", which scoring ignores{hint}'
+    return (case.finding(each.code, each.sentence, each.path) for each in unread_keys(case.written))
 
 
 def _problems(case: WrittenCase) -> Iterator[Finding]:
@@ -220,9 +174,12 @@ def _checks_nothing(case: WrittenCase) -> Iterator[Finding]:
         yield case.finding("checks_nothing", "all three lists are empty: every output passes", "expectations")
 
 
+_DIGEST: Final = "patient_payload_digest"
+
+
 def _digest(case: WrittenCase) -> Iterator[Finding]:
     try:
-        stated_digest(_within(case.written, _DIGEST))
+        stated_digest(within(case.written, _DIGEST))
     except InvalidDigest as error:
         yield case.finding(
             "malformed_digest", f"{error}: nobody can tell whether an output is of this patient", _DIGEST
@@ -237,7 +194,7 @@ def _concern(case: WrittenCase) -> Iterator[Finding]:
 
 
 def _archetype(case: WrittenCase) -> Iterator[Finding]:
-    written = _within(case.written, "archetype")
+    written = within(case.written, "archetype")
     if isinstance(written, str) and isinstance(case.read, TestCase) and case.read.archetype is None:
         what = f'"{written}" is a placeholder' if written.strip() else "is blank"
         sentence = (
@@ -311,7 +268,7 @@ def _contradictory(_: WrittenCase, lists: _Lists) -> _TermFindings:
 
 
 def _forbidden_themes(case: WrittenCase, lists: _Lists) -> _TermFindings:
-    themes = _within(case.written, "expectations", "followup_questions", "required_themes")
+    themes = within(case.written, "expectations", "followup_questions", "required_themes")
     for theme in themes if isinstance(themes, list) else ():
         for listed in lists["AH"] if isinstance(theme, str) else ():
             if listed.needle in normalise(theme):

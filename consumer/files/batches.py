@@ -3,10 +3,12 @@
 import hashlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +16,10 @@ from consumer.case_sources.cases import ConflictingCases, Row, cases_in, expect_
 from consumer.case_sources.folder import SUFFIX, list_folder, read_whole
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import Entry, holds_outputs, is_own_report, readable, unusable
-from consumer.files.repeated_keys import RepeatedKey, repeated_keys
-from consumer.text import composed, named, visible
+from consumer.files.repeated_keys import RepeatedKey, repeated_keys, repeated_keys_lines
+from consumer.text import composed, count_of, named, printable, visible
 from safe_core import MAX_ID_LENGTH, Batch, InvalidBatch, NoBatch, TestCase, narrative_of, parse_batch
+from safe_core.case_keys import unread_keys
 from safe_core.testcases import PLANS
 
 _BESIDE_NAMED: Final = 10
@@ -26,7 +29,8 @@ _BESIDE_NAMED: Final = 10
 class LoadedBatch:
     """A batch file of a test-dir; `name` is its batch_id, `rows` what it says of each test_id.
 
-    `repeated_keys` are those of which only the last one counts.
+    `repeated_keys` are those of which only the last one counts. `misread_keys` counts the test cases with a key which
+    scoring ignores, but which resembles one that it reads, by the sentence that says so.
     """
 
     name: str
@@ -36,6 +40,7 @@ class LoadedBatch:
     batch: Batch
     rows: Mapping[str, Row]
     repeated_keys: Sequence[RepeatedKey] = ()
+    misread_keys: Mapping[str, int] = field(default_factory=dict)
 
 
 class HoldsNoTestCases(ConfigurationError):
@@ -158,7 +163,27 @@ def load_batch(test_dir: Path, name: str) -> LoadedBatch:
         except NoBatch as error:
             raise HoldsNoTestCases(path, str(error)) from error
     digest, repeated = hashlib.sha256(raw).hexdigest(), repeated_keys(raw, document)
-    return LoadedBatch(name, path, digest, _batch_index(document), batch, rows_of(batch), repeated)
+    misread = misread_keys(document)
+    return LoadedBatch(name, path, digest, _batch_index(document), batch, rows_of(batch), repeated, misread)
+
+
+def misread_keys(document: object) -> Mapping[str, int]:
+    """Count the test cases of a batch file with a key that resembles one that is read, by the sentence about it."""
+    cases = document["test_cases"] if isinstance(document, dict) else ()
+    return Counter(each.sentence for case in cases for each in unread_keys(case) if each.code != "unknown_key")
+
+
+def key_lines(batches: Iterable[LoadedBatch]) -> Iterator[str]:
+    """Say which keys of batch files are lost, because they are there twice or because scoring does not read them."""
+    for batch in batches:
+        yield from repeated_keys_lines([(batch.path, batch.repeated_keys)])
+        yield from misread_lines(batch.path, batch.misread_keys)
+
+
+def misread_lines(path: Path, misread: Mapping[str, int]) -> Iterator[str]:
+    """Say which keys of a file resemble one that is read."""
+    for sentence, count in islice(misread.items(), _BESIDE_NAMED):
+        yield f"{visible(str(path))}: {printable(sentence)} ({count_of(count, 'test case')}; safe lint shows where)"
 
 
 def read_document(path: Path) -> tuple[bytes, object]:

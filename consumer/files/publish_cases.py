@@ -24,6 +24,8 @@ from consumer.files.batches import (
     beside_lines,
     chosen,
     has_wildcard,
+    misread_keys,
+    misread_lines,
     no_batch,
     only_beside,
     read_document,
@@ -139,6 +141,7 @@ def _planned_cases(
         problems.append(f"{where}: {error}")
         return
     remarks.extend(repeated_keys_lines([(folder / (name + SUFFIX), repeated_keys(raw, document))]))
+    remarks.extend(misread_lines(folder / (name + SUFFIX), misread_keys(document)))
     rows = rows_of(batch)
     planned: set[str] = set()
     bad: dict[str, list[int]] = {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from consumer.case_sources.cases import case_or_poison
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from consumer.files.batches import LoadedBatch, beside_lines, narratives_of
+from consumer.files.batches import LoadedBatch, beside_lines, key_lines, narratives_of
 from consumer.offline.selection import chosen_batches
 from consumer.terminal import NO_BAR, Bar
 from consumer.text import count_of, named, visible
@@ -58,12 +58,12 @@ class MutatedTest:
 class Mutation:
     """What came of it, in the order of the cases; `without_narrative` counts the cases that have none.
 
-    `beside` are the names of files that hold no test cases.
+    `about_files` is for the person who asked.
     """
 
     tests: Sequence[MutatedTest]
     without_narrative: int
-    beside: Sequence[str] = ()
+    about_files: Sequence[str] = ()
 
     @property
     def mutants(self) -> list[Mutant]:
@@ -97,7 +97,7 @@ class Mutation:
 
     def remarks(self) -> Iterator[str]:
         """What the numbers alone do not tell."""
-        yield from beside_lines(self.beside)
+        yield from self.about_files
         if self.without_narrative:
             cases = count_of(self.without_narrative, "test case")
             yield f"{cases} skipped: no narrative to alter"
@@ -116,7 +116,7 @@ def mutate(policy: Policy, test_dir: Path, batch: str, concern: str | None, bar:
     for test in told:
         mutated.append(MutatedTest(test, [*MutatedCase(test.case).mutants()]))
         bar(1)
-    return Mutation(mutated, len(tests) - len(told), batches.beside)
+    return Mutation(mutated, len(tests) - len(told), [*key_lines(batches.all), *beside_lines(batches.beside)])
 
 
 def _narrated_tests(

@@ -16,6 +16,7 @@ from consumer.files.batches import (
     beside_lines,
     chosen,
     differ,
+    key_lines,
     load_batch,
     load_batches,
     no_batch,
@@ -23,7 +24,6 @@ from consumer.files.batches import (
     usable_batches,
 )
 from consumer.files.outputs import Entry
-from consumer.files.repeated_keys import repeated_keys_lines
 from consumer.text import count_of, named, visible
 from safe_core import (
     MAX_ID_LENGTH,
@@ -211,7 +211,7 @@ def _selected(
     twice = [test_id for test_id, case in cases.items() if len(case.batches) > 1]
     remarks: list[str] = []
     if not together:  # the first one tells for all
-        remarks += repeated_keys_lines((batch.path, batch.repeated_keys) for batch in loaded.all)
+        remarks += key_lines(loaded.all)
         remarks += beside_lines(loaded.beside)
     if twice and only is None:
         remarks.append(_counted_once(twice))

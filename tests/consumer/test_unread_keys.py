@@ -11,6 +11,7 @@ from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.exit_codes import EXIT_ERROR, EXIT_OK
 from consumer.files.outputs import open_outputs
+from consumer.files.publish_cases import plan_cases
 from consumer.files.publish_outputs import TargetBatches, plan_events
 from tests.support.case_files import GOOD, a_case, answer, event, write_batch, write_events, write_report
 
@@ -174,3 +175,39 @@ def test_what_is_missing_may_be_there_in_another_spelling(
 
     assert main([*COMMANDS[0], name]) == EXIT_ERROR
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+# --- test cases -------------------------------------------------------------------------------------------------------
+
+MISSPELT = {"signalGeneration": {"must_find_signals": ["wheeze"]}, "event_summary": {"mustContainPhrases": ["x"]}}
+TOLD = {
+    'unknown key "signalGeneration", which scoring ignores; did you mean "signal_generation"?': "2 test cases",
+    'unknown key "mustContainPhrases", which scoring ignores; did you mean "must_contain_phrases"?': "2 test cases",
+    '"forbidden_terms" is not read here, but in expectations.followup_questions': "1 test case",
+}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("mutate", "-t", "cases")], ids=" ".join)
+def test_terms_under_a_key_that_is_not_read_are_told_before_anybody_trusts_the_score(
+    command: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files_of(GOOD)
+    cases = [{"test_id": f"B-{n}", "concern_id": "K07", "expectations": MISSPELT, "x": 1} for n in (1, 2)]
+    story = a_case("B-3", forbidden_terms=["blame"], patient_payload="Wheeze. Salbutamol was given.")
+    write_batch(Path("cases"), "b", *cases, story)
+
+    main([*command] if command[0] == "mutate" else [*command, "run.json"])
+
+    told = " ".join(capsys.readouterr().err.split())
+    lines = [f"safe: cases/b.json: {sentence} ({count}; safe lint shows where)" for sentence, count in TOLD.items()]
+    assert [told.count(line) for line in lines] == [1, 1, 1]
+    assert '"x"' not in told, "it resembles nothing"
+
+
+def test_they_are_told_where_test_cases_are_published() -> None:
+    write_batch(Path("cases"), "b", {"test_id": "B-1", "concern_id": "K07", "expectations": MISSPELT})
+
+    assert [line.split(";")[0] for line in plan_cases(Path("cases")).remarks] == [
+        'cases/b.json: unknown key "signalGeneration", which scoring ignores',
+        'cases/b.json: unknown key "mustContainPhrases", which scoring ignores',
+    ]
