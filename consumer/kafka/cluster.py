@@ -24,7 +24,8 @@ from aiokafka.errors import (
 from consumer.errors import Fatal, Transient
 from consumer.kafka.aiokafka_internals import ends_of, metadata_of, nodes_of, producers_of, refresh_metadata
 from consumer.kafka.connection import Connection
-from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed
+from consumer.kafka.failures import CALL_SECONDS, FAILURES, answered, closed, translated
+from consumer.kafka.group_offsets import Committed
 from consumer.kafka.protocol import NO_ID
 from consumer.kafka.reachability import reach
 from consumer.text import named
@@ -258,9 +259,18 @@ class Cluster:
 
     async def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offsets that a group has committed (the next to read), by partition; without an offset, left out."""
+        committed = await self.committed(group, topic, partitions)
+        return {partition: each.offset for partition, each in committed.items()}
+
+    async def committed(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, Committed]:
+        """The same, with the note of each offset."""
         wanted = [TopicPartition(topic, partition) for partition in partitions]
-        offsets = await answered(self._offsets(group, wanted), f"group {group}")
-        return {where.partition: offsets[where].offset for where in wanted if offsets[where].offset >= 0}
+        found = await answered(self._offsets(group, wanted), f"group {group}")
+        return {
+            where.partition: Committed(found[where].offset, found[where].metadata or "")
+            for where in wanted
+            if found[where].offset >= 0
+        }
 
     async def _offsets(self, group: str, wanted: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
         """Ask until the answer has every partition.
@@ -280,6 +290,15 @@ class Cluster:
                 if offsets.keys() >= set(wanted):
                     return offsets
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def has_members(self, group: str) -> bool:
+        """Whether a group has members at the moment; one of the newer protocol (KIP-848) always says no."""
+        answers = await answered(self._admin.describe_consumer_groups([group]), f"group {group}")
+        found = [each for answer in answers for each in answer.to_object()["groups"]]
+        for each in found:
+            if each["error_code"]:
+                raise translated(for_code(each["error_code"])(), f"group {group}")
+        return any(each["members"] for each in found)
 
     async def describe(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
         """The topics that exist, with their settings."""

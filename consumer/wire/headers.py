@@ -52,15 +52,21 @@ def check_schema(headers: KafkaHeaders) -> None:
     for name, _ in headers:
         if not (name.isascii() or is_utf8(name)):  # nearly every name is ASCII: this spares a call for each
             raise Undecodable("the name of a header is not UTF-8")
+    schema = schema_of(headers)
+    if schema is None:
+        raise Undecodable("the header safe.schema is missing or not a number")
+    if schema > SCHEMA:
+        raise NewerSchema(f"schema {schema} was written by a newer SAFE; this one reads up to {SCHEMA}")
+    if schema < SCHEMA - 1:
+        raise Undecodable(f"schema {schema} is older than this SAFE reads")
+
+
+def schema_of(headers: KafkaHeaders) -> int | None:
+    """The schema of a record of `scored` or `state`; None without one."""
     for name, content in headers:
         if name == _SCHEMA_HEADER and content is not None and content.isdigit() and len(content) <= _LONGEST_SCHEMA:
-            schema = int(content)
-            if schema > SCHEMA:
-                raise NewerSchema(f"schema {schema} was written by a newer SAFE; this one reads up to {SCHEMA}")
-            if schema < SCHEMA - 1:
-                raise Undecodable(f"schema {schema} is older than this SAFE reads")
-            return
-    raise Undecodable("the header safe.schema is missing or not a number")
+            return int(content)
+    return None
 
 
 # --- results and reports ----------------------------------------------------------------------------------------------

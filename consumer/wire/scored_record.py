@@ -135,6 +135,15 @@ _DECODER = msgspec.json.Decoder(ScoredRecord[ResultShape])
 _OF_BYTES = msgspec.json.Decoder(ScoredRecord[Raw])
 
 
+class _Sourced(Struct, frozen=True):
+    """What is read of a scored record where only its source matters."""
+
+    source: SourceShape
+
+
+_OF_SOURCE = msgspec.json.Decoder(_Sourced)
+
+
 # --- scored -----------------------------------------------------------------------------------------------------------
 
 
@@ -185,6 +194,14 @@ def with_believed_time(scored: ScoredRecord[_Result], ahead_ms: int) -> ScoredRe
     if event_time == source.event_time:
         return scored
     return replace(scored, source=replace(source, event_time=event_time, stated_event_time=source.event_time))
+
+
+def decode_source(value: bytes | None) -> SourceShape:
+    """Read only the source of a scored record; raises Undecodable."""
+    try:
+        return _OF_SOURCE.decode(value or b"").source
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Undecodable(f"not a scored record: {type(error).__name__}") from None
 
 
 def row_of(scored: ScoredRecord[ResultShape]) -> CaseRow:

@@ -52,6 +52,7 @@ from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
 from consumer.worker.topic_ownership import check_input_offsets, check_ownership, input_start
 from consumer.worker.topic_watch import TopicWatch
+from consumer.worker.unmarked_offsets import unmarked_offsets
 
 _log = structlog.get_logger("safe.worker")
 
@@ -96,6 +97,8 @@ class Worker:
         self._metrics = Metrics(__version__, loaded.policy.fingerprint, self._settings.kafka_group_id)
         self._traces = open_traces(self._settings.traces, __version__)
         self._input_start = "earliest"
+        self._guarded = True
+        self._unmarked_offsets = unmarked_offsets(self._cluster, self._connection, self._settings)
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
         self._health = Health()
@@ -171,6 +174,7 @@ class Worker:
         if self._role != "aggregator":
             await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
             self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
+            await self._unmarked_offsets.look(guarded=self._guarded)
         for warning in verified.warnings:
             _log.warning(warning)
         for note in verified.notes:
@@ -267,6 +271,7 @@ class Worker:
                 source,
                 self._metrics,
                 now_ms,
+                self._unmarked_offsets.judge,
                 self._traces.of_partition(settings.kafka_group_id),
                 memory,
             ),

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -24,6 +24,7 @@ from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.headers import own_headers
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import batch_key, case_key
+from consumer.wire.offset_note import is_noted, note_of
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
 from consumer.wire.trace_headers import caused_by, traced
@@ -69,6 +70,10 @@ _Answer = FoundExpectations | Poison | None
 """The test case of a decoded record, or why it becomes a dead letter; None for one that is ignored."""
 
 
+JudgeUnmarked = Callable[[int, Committed], Awaitable[None]]
+"""Returns if a partition may begin at an offset that SAFE did not commit; raises Transient."""
+
+
 class ScorerPartition:
     """What the scorer does with one partition of the input; it keeps no state of its own."""
 
@@ -79,9 +84,11 @@ class ScorerPartition:
         source: ExpectationsSource,
         metrics: Metrics,
         now_ms: Callable[[], int],
+        judge_unmarked: JudgeUnmarked,
         spans: SliceSpans | None = None,
         memory: ScoringMemory | None = None,
     ) -> None:
+        self._judge_unmarked = judge_unmarked
         self._spans = spans or SliceSpans()
         self._memory = memory or ScoringMemory(settings.policy)
         self._partition = partition
@@ -118,8 +125,14 @@ class ScorerPartition:
         """Nothing to rebuild: scoring depends on the record and its expectations alone."""
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
-        """The committed offset, else what SAFE_V0_INPUT_START says, else the earliest record."""
+        """The committed offset, else what SAFE_V0_INPUT_START says, else the earliest record.
+
+        Raises Transient if SAFE did not commit that offset, nor a version of it without notes.
+        """
         if committed is not None:
+            if not is_noted(*committed):
+                await self._judge_unmarked(self._partition, committed)
+                self._begun_at = time.monotonic()
             return committed.offset
         if self._settings.input_start == "latest":
             self._begun_at = time.monotonic()
@@ -127,11 +140,14 @@ class ScorerPartition:
         return await subscription.beginning(self._partition)
 
     def finish(self, outgoing: Outgoing, next_offset: int, *, at_end: bool) -> str:  # noqa: ARG002 - the protocol's signature
-        """A scorer's transaction holds nothing but the outputs and the offset, and the offset needs no note."""
-        return ""
+        """A scorer's transaction holds only the outputs and the offset, whose note says that SAFE committed it."""
+        return note_of(next_offset)
 
     def next_chore_at(self, *, at_end: bool) -> float:  # noqa: ARG002 - the protocol's signature
-        """One chore: if reading began at the end, that offset is committed at once, or a restart would skip more."""
+        """One chore: to commit where reading began, if it was at the end or at an offset without a note.
+
+        It comes before any record: after a restart, more would be skipped, or the offset would be judged again.
+        """
         return self._begun_at
 
     def show(self, *, visible: bool) -> None:
@@ -150,6 +166,8 @@ class ScorerPartition:
 
     async def process(self, records: Sequence[Record], outgoing: Outgoing) -> int:
         """Score a slice; raises Transient while test cases cannot be read, or a limit of dead letters is met."""
+        if self._begun_at < inf:
+            return 0  # the chore comes first
         self._begin_slice()
         self._trial_watch = self._watch.copy()
         records = records[: self._most_records]

@@ -156,7 +156,7 @@ def fill(site: Site, frozen: Frozen) -> None:
     for partition in range(frozen.partitions):
         refill_scored(site, frozen, partition)
     assert places(site.outside.read(TOPICS.scored)) == places(frozen.records["scored"])
-    commit(site, GROUP, TOPICS.input, frozen.scorer)
+    commit(site, GROUP, TOPICS.input, frozen.scorer, has_notes=has_notes(frozen))
     commit(site, f"{GROUP}.aggregator", TOPICS.scored, frozen.aggregator)
 
 
@@ -208,9 +208,15 @@ def transaction(producer: Producer, records: Sequence[Outgoing], end: Callable[[
     end(CALL_SECONDS)
 
 
-def commit(site: Site, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+def has_notes(frozen: Frozen) -> bool:
+    """Whether the scorers of that version committed their offsets with notes: with schema 2, notes came."""
+    return {record.header("safe.schema") for record in frozen.records["scored"]} != {"1"}
+
+
+def commit(site: Site, group: str, topic: str, offsets: Mapping[int, int], *, has_notes: bool = False) -> None:
     """Commit a group's offsets until they are seen: an error of one partition is none of the call."""
-    wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    notes = {partition: f"next_offset={offset}" if has_notes else "" for partition, offset in offsets.items()}
+    wanted = [TopicPartition(topic, partition, offset, notes[partition]) for partition, offset in offsets.items()]
 
     def is_committed() -> bool:
         asked = site.outside.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])
@@ -263,13 +269,32 @@ def test_what_an_older_version_left_is_taken_over_and_nothing_counts_twice(
             site.await_rest()
             gone_on, later = site.seen()
             assert worker.stop() == 0
-        with site.worker(name="restarted"):
+        with site.worker(name="restarted") as restarted:
             site.await_rest()
+            assert accepted(restarted) == {}
 
+    assert accepted(worker) == ({} if has_notes(frozen) else gaps(frozen))
     assert problems == later == []
     assert check(taken_over.with_(results=[*taken_over.results, taken_over.results[-1]]), site.oracle) != []
     assert len(taken_over.results) == len(frozen.records["scored"])
     assert len(gone_on.results) == len(frozen.records["scored"]) + len(again(frozen))
+
+
+def accepted(worker: Worker) -> dict[int, tuple[int, int]]:
+    """The offset without a note of each partition that it has accepted, and how far the partition was scored."""
+    event = "an offset without a note of SAFE is accepted"
+    lines = [line for line in worker.log_lines() if line.get("event") == event]
+    return {line["partition"]: (line["offset"], line["scored_up_to"]) for line in lines}
+
+
+def gaps(frozen: Frozen) -> dict[int, tuple[int, int]]:
+    """The same, from what is kept."""
+    newest: dict[int, tuple[int, int]] = {}
+    for record in frozen.records["scored"]:
+        source = record.json()["source"]
+        at = (record.timestamp, source["offset"])
+        newest[source["partition"]] = max(newest.get(source["partition"], at), at)
+    return {partition: (offset, newest[partition][1] + 1) for partition, offset in frozen.scorer.items()}
 
 
 # --- a newer version, and back again ----------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ FENCING = "consumer/worker/repeated_fences.py"
 PARTITION = "consumer/worker/partition_loop.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
+SCORER = "consumer/worker/scorer.py"
+UNMARKED = "consumer/worker/unmarked_offsets.py"
 RESTORE = "consumer/worker/restore.py"
 
 
@@ -170,6 +172,25 @@ MUTANTS = (
     Mutant(
         "unstable_offset_taken", "consumer/kafka/protocol.py",
         "topics, True, no_tags", "topics, False, no_tags", "test_group_offsets",
+    ),
+    # --- offsets that SAFE did not commit
+    Mutant("offset_of_a_stranger_taken", SCORER, "if not is_noted(*committed):", "if False:", "test_scorer"),
+    Mutant(
+        "copied_note_taken", "consumer/wire/offset_note.py",
+        "return note == note_of(offset)", 'return offset >= 0 and note.startswith("next_offset=")', "test_scorer",
+    ),
+    Mutant(
+        "read_before_the_note", SCORER, "            return 0  # the chore comes first\n", "            pass\n",
+        "test_scorer",
+    ),
+    Mutant(
+        "stranger_of_all_partitions_taken", UNMARKED,
+        "scored.schema >= FIRST_SCHEMA_WITH_NOTES", "scored.schema < 0", "test_unmarked_offsets",
+    ),
+    Mutant(
+        "notes_of_others_ignored", UNMARKED,
+        "return not any(is_noted(*each) for each in (await self._committed()).values())", "return True",
+        "test_unmarked_offsets",
     ),
     # --- the restore
     Mutant(

@@ -29,6 +29,7 @@ from consumer.worker.main import Worker
 from consumer.worker.partition_loop import PartitionLoop, State
 from consumer.worker.partition_troubles import PartitionTroubles
 from consumer.worker.topic_watch import TopicWatch
+from consumer.worker.unmarked_offsets import UnmarkedOffsets
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
@@ -76,13 +77,14 @@ def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[SafeError]:
         if failures:
             raise failures.popleft()
 
-    async def nothing(*_arguments: object) -> str:
+    async def nothing(*_arguments: object, **_named: object) -> str:
         return "earliest"
 
     monkeypatch.setattr(app_module, "verify_topics", verify_topics)
     monkeypatch.setattr(app_module, "check_ownership", check_ownership)
     monkeypatch.setattr(app_module, "check_input_offsets", nothing)
     monkeypatch.setattr(app_module, "input_start", nothing)
+    monkeypatch.setattr(UnmarkedOffsets, "look", nothing)
     monkeypatch.setattr(app_module, "_ASK_AGAIN_SECONDS", 0.001)
     return failures
 

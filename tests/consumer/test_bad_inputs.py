@@ -31,6 +31,7 @@ from tests.support.bad_inputs import (
     write_cases,
     write_traps,
 )
+from tests.support.offsets import never_judged
 
 NOW = 1_795_291_200_000
 POLICY = Policy.from_document({})
@@ -121,7 +122,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
 async def _all_of_them(cases: Path) -> dict[int, list[Written]]:
     source = FolderSource(cases)
     await source.start()
-    logic = ScorerPartition(0, SETTINGS, source, Metrics("0.1.0", POLICY.fingerprint), lambda: NOW)
+    logic = ScorerPartition(0, SETTINGS, source, Metrics("0.1.0", POLICY.fingerprint), lambda: NOW, never_judged)
     written: dict[int, list[Written]] = {}
     for number, bad in enumerate(BAD_INPUTS):
         timestamp = NOW if bad.record.timestamp is None else bad.record.timestamp

@@ -39,6 +39,7 @@ from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import Expectations, JudgedBy, Policy, digest_of_narrative, judged_by, prepare
 from tests.support.case_files import a_case, write_batch, write_events
 from tests.support.marker import Marker
+from tests.support.offsets import noted
 
 Headers = Sequence[tuple[str, bytes | None]]
 NOW = 1_795_291_200_000
@@ -207,7 +208,17 @@ class Site:
         self.source = InMemoryExpectations()
         self.source.answers["B", "T"] = FOUND
         self.metrics = Metrics("0.1.0", POLICY.fingerprint)
-        self.logic = ScorerPartition(6, replace(SETTINGS, **changes), self.source, self.metrics, lambda: NOW)
+        self.judged: list[Committed] = []
+        self.objection: Transient | None = None
+        settings = replace(SETTINGS, **changes)
+        self.logic = ScorerPartition(6, settings, self.source, self.metrics, lambda: NOW, self._judge)
+
+    async def _judge(self, partition: int, committed: Committed) -> None:
+        """Judge an offset without a note."""
+        assert partition == 6
+        self.judged.append(committed)
+        if self.objection is not None:
+            raise self.objection
 
     async def score(self, *records: Fetched) -> Kept:
         outgoing = Kept()
@@ -641,8 +652,41 @@ STARTS: list[tuple[str | None, int | None, int]] = [
 async def test_reading_begins_at_the_committed_offset_else_as_told(
     start: str | None, committed: int | None, expected: int
 ) -> None:
-    answer = None if committed is None else Committed(committed)
-    assert await Site(input_start=start).logic.first_offset(Log(), answer) == expected
+    answer = None if committed is None else noted(committed)
+    site = Site(input_start=start)
+    assert await site.logic.first_offset(Log(), answer) == expected
+    assert site.judged == []
+
+
+NOT_SAFES = [
+    Committed(17),
+    Committed(17, "next_offset=16"),  # copied from another offset
+    Committed(17, "next_offset=017"),
+    Committed(17, "transactions=17"),
+]
+
+
+@pytest.mark.parametrize("committed", NOT_SAFES)
+async def test_an_offset_that_safe_did_not_commit_is_judged(site: Site, committed: Committed) -> None:
+    assert await site.logic.first_offset(Log(), committed) == 17
+    site.objection = Transient("who was that?")
+    with pytest.raises(Transient, match="who was that"):
+        await site.logic.first_offset(Log(), committed)
+    assert site.judged == [committed, committed]
+
+
+@pytest.mark.parametrize(("start", "committed"), [("latest", None), (None, Committed(17))])
+async def test_where_reading_begins_is_committed_before_any_record_is_read(
+    start: str | None, committed: Committed | None
+) -> None:
+    site, outgoing = Site(input_start=start), Kept()
+    await site.logic.first_offset(Log(), committed)
+    assert site.logic.next_chore_at(at_end=False) <= time.monotonic()
+    assert await site.logic.process([event(18)], outgoing) == 0
+    assert outgoing.written == []
+    site.logic.committed(18)
+    assert site.logic.next_chore_at(at_end=False) == inf
+    assert (await site.score(event(18))).outcomes == ["Pass"]
 
 
 async def test_counters_move_after_the_commit_alone(site: Site) -> None:
@@ -722,7 +766,7 @@ async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> 
 async def test_a_scorer_has_no_chores_and_no_state(site: Site) -> None:
     outgoing = Kept()
     await site.logic.restore(Marker())
-    assert site.logic.finish(outgoing, 7, at_end=True) == ""
+    assert site.logic.finish(outgoing, 7, at_end=True) == noted(7).note
     site.logic.show(visible=True)
     site.logic.drop()
     assert outgoing.written == []

@@ -23,6 +23,7 @@ from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import DEFAULT_POLICY, Expectations, Policy, prepare
 from tests.support.cases import WrittenBatch
 from tests.support.marker import Marker
+from tests.support.offsets import never_judged
 
 Headers = Sequence[tuple[str, bytes | None]]
 NOW = 1_795_291_200_000
@@ -126,7 +127,7 @@ class Chain:
         )
         self._metrics = metrics
         self._clock = _Clock()
-        self._scorer = ScorerPartition(0, scoring, _Cases(batches), metrics, lambda: NOW)
+        self._scorer = ScorerPartition(0, scoring, _Cases(batches), metrics, lambda: NOW, never_judged)
 
     async def _nothing(self, _partition: int, _end: int) -> AsyncIterator[Sequence[Record]]:
         nothing: Sequence[Sequence[Record]] = ()

@@ -37,6 +37,7 @@ from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from safe_core import InvalidBatch, LatestResults, Policy, parse_batch, prepare
 from tests.core.oracle import Settings, oracle_score
+from tests.support.offsets import never_judged
 from tests.support.oracle import has_failed
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -218,7 +219,7 @@ class Examiner:
         self._clock = clock
         self._source = _OneBatch()
         self._metrics = _Counted("0.1.0", POLICY.fingerprint)
-        self._scorer = ScorerPartition(6, SETTINGS, self._source, self._metrics, lambda: NOW)
+        self._scorer = ScorerPartition(6, SETTINGS, self._source, self._metrics, lambda: NOW, never_judged)
         self._runner = asyncio.Runner()
 
     def close(self) -> None:
