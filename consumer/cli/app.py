@@ -39,6 +39,8 @@ app.add_typer(topics, name="topics")
 app.add_typer(config, name="config")
 dead_letters = typer.Typer(help="List and show dead letters, and send them again.", rich_markup_mode=None)
 app.add_typer(dead_letters, name="dead-letters")
+offsets = typer.Typer(help="Show where workers continue to read, and change it.", rich_markup_mode=None)
+app.add_typer(offsets, name="offsets")
 
 
 @app.callback(invoke_without_command=True)
@@ -57,6 +59,7 @@ def safe(
 @topics.callback(invoke_without_command=True)
 @config.callback(invoke_without_command=True)
 @dead_letters.callback(invoke_without_command=True)
+@offsets.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

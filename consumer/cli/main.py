@@ -11,12 +11,20 @@ from functools import cache, partial
 
 import typer
 
-from consumer.cli import dead_letter_commands, kafka_commands, offline_commands, reference_commands
+from consumer.cli import dead_letter_commands, kafka_commands, offline_commands, offset_commands, reference_commands
 from consumer.cli.app import app
 from consumer.errors import SafeError
 from consumer.exit_codes import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK
 
-__all__ = ["app", "dead_letter_commands", "kafka_commands", "main", "offline_commands", "reference_commands"]
+__all__ = [
+    "app",
+    "dead_letter_commands",
+    "kafka_commands",
+    "main",
+    "offline_commands",
+    "offset_commands",
+    "reference_commands",
+]
 
 
 _command = cache(partial(typer.main.get_command, app))

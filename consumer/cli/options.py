@@ -269,6 +269,14 @@ ByteOrderMark = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if SAFE did not write them.")]
 
+# --- the options of `offsets`
+
+InputPartitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", metavar="N", min=0, help="Only this partition of the input; can be repeated."),
+]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this option, only print what would change.")]
+
 # --- the options of `dead-letters`
 
 

@@ -469,6 +469,38 @@ def test_test_cases_are_published_by_whom_the_page_says(lacking: Grant, cluster:
     assert cluster.run(lacking.user, "publish-cases", str(tmp_path))[0] == 0
 
 
+OFFSETS = {
+    "show": ("show",),
+    "accept": ("accept", "--to-last-result", "--execute"),
+    "reset": ("reset", "--to-latest", "--execute"),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "lacking"),
+    [
+        pytest.param(command, grant, id=f"{command} {grant}")
+        for command in OFFSETS
+        for grant in GRANTS[f"safe offsets {command}"]
+    ],
+)
+def test_offsets_are_changed_by_whom_the_page_says(
+    command: str, lacking: Grant, cluster: Cluster, scored: Record
+) -> None:
+    end = cluster.outside.ends(TOPICS.input)[0].stable
+    strange = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(TOPICS.input, 0, end)])
+    for done in cluster.outside.admin.alter_consumer_group_offsets([strange]).values():
+        done.result(CALL_SECONDS)
+    with cluster.without(lacking):
+        exit_code, said = cluster.run(lacking.user, "offsets", *OFFSETS[command])
+        assert exit_code == EXIT_UNUSABLE, f"{lacking} is not needed: {said}"
+        assert said.startswith("safe: error: ")
+        assert named(lacking) in said
+    assert cluster.run(lacking.user, "offsets", *OFFSETS[command])[0] == 0
+    assert cluster.run("safe-offsets-reset", "offsets", "reset", "--to-latest", "--execute")[0] == 0
+    assert scored.topic == TOPICS.scored
+
+
 @pytest.fixture(scope="module")
 def letters(cluster: Cluster, scored: Record) -> int:
     """Dead letters of both stages, of each one whose value is too large to be kept; returns how many."""
