@@ -116,8 +116,13 @@ def test_a_transaction_that_stays_open_is_named_wherever_it_hides_records_and_co
         assert {place for place, seconds in held_up.items() if seconds >= HELD_UP_SECONDS} == hanging.places
         behind = sum(record.partition == incoming[1] for record in stream)
         assert by_place(worker, "safe_consumer_lag_records")[incoming] == behind + 1
-        waits = by_place(worker, "safe_partition_waiting_seconds")
-        assert {place for place, seconds in waits.items() if seconds} == {incoming, passed_on, (topics.scored, 2)}
+
+        def waiting() -> set[Place]:
+            waits = by_place(worker, "safe_partition_waiting_seconds")
+            return {place for place, seconds in waits.items() if seconds}
+
+        expected = {incoming, passed_on, (topics.scored, 2)}
+        wait_until(lambda: waiting() == expected, within_seconds=CALL_SECONDS, what=f"these wait: {expected}")
         assert by_place(worker, "safe_consumer_lag_records")[passed_on] > 1
 
         hanging.abort()

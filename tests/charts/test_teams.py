@@ -146,6 +146,21 @@ def test_the_lag_is_that_of_the_groups_whose_members_the_workers_are(role: str, 
     assert {trigger["bootstrapServers"] for trigger in triggers} == {"broker-1:9092,broker-2:9092"}
 
 
+@pytest.mark.parametrize(
+    ("by", "kind", "path"),
+    [
+        ("cpu", "HorizontalPodAutoscaler", ("behavior",)),
+        ("lag", "ScaledObject", ("advanced", "horizontalPodAutoscalerConfig", "behavior")),
+    ],
+)
+def test_workers_are_added_only_for_what_lasts_a_minute(by: str, kind: str, path: tuple[str, ...]) -> None:
+    found = changed(autoscaling={"by": by}).one(kind)["spec"]
+    for name in path:
+        found = found[name]
+    # Of this time, the autoscaler takes the least; a scorer's open transaction is lag for a moment.
+    assert found["scaleUp"]["stabilizationWindowSeconds"] == 60
+
+
 def test_names_of_ones_own_are_those_that_it_asks_about() -> None:
     config = {"kafkaGroupId": "mine", "inputTopic": "outputs", "scoredTopic": "mine.scored"}
     scaler = changed(config=config, autoscaling={"by": "lag"}).one("ScaledObject")
