@@ -126,6 +126,7 @@ def publish(
         whole_output=whole_output,
         run=run,
         max_value_bytes=loaded.settings.max_value_bytes,
+        texts=loaded.policy.engine_texts,
     )
     return publish_events(loaded.settings, planned)
 

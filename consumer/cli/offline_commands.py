@@ -34,6 +34,7 @@ def score_(
     fail_on: options.FailOnOption = None,
     max_violations: options.MaxViolations = None,
     max_missing: options.MaxMissing = None,
+    max_failed_generations: options.MaxFailedGenerations = None,
     max_vacuous: options.MaxVacuous = None,
     max_mismatches: options.MaxMismatches = None,
     max_doubtful: options.MaxDoubtful = None,
@@ -58,13 +59,13 @@ def score_(
     from consumer.offline.gate import Gate, conditions
     from consumer.offline.score_command import ScoreRequest, score_command
 
-    bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
+    at_most = (max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_doubtful)
     loaded = load(config=config_file, ah_strict=strict_ah or None)
     request = ScoreRequest(
         concern, batch, outputs, test_folder(test_dir, loaded), output or [],
         format=format_,
         on_duplicate=on_duplicate,
-        gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds)),
+        gate=Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of))),
         explain=("with text" if include_text else "without text") if explain or include_text else None,
         verbose=verbose,
         force=force,
@@ -84,6 +85,7 @@ def gate(
     fail_on: options.FailOnOption = None,
     max_violations: options.MaxViolations = None,
     max_missing: options.MaxMissing = None,
+    max_failed_generations: options.MaxFailedGenerations = None,
     max_vacuous: options.MaxVacuous = None,
     max_mismatches: options.MaxMismatches = None,
     max_doubtful: options.MaxDoubtful = None,
@@ -105,8 +107,8 @@ def gate(
     from consumer.offline.gate import NO_CASE_FAILS, Gate, conditions
     from consumer.offline.report_commands import gate_command
 
-    bounds = (max_violations, max_missing, max_vacuous, max_mismatches, max_doubtful, min_mean, min_pass_rate_of)
-    asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions(bounds))
+    at_most = (max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_doubtful)
+    asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of)))
     return gate_command(report, asked or NO_CASE_FAILS)
 
 
@@ -134,8 +136,8 @@ def explain(
     """Say why test cases scored as they did: for each missed term a verdict on what must change, and the evidence.
 
     The verdicts: term (change the term), prompt (change the prompt), output (the output contradicts the narrative),
-    look (only a person can tell). On the console, the command shows text from outputs, which may contain patient
-    data. It does not change any score.
+    look (only a person can tell), not asked for (by the prompt). On the console, the command shows text from outputs,
+    which may contain patient data. It does not change any score.
 
     Examples:
 

@@ -108,6 +108,7 @@ def _at_most(what: str) -> object:
 # The further conditions of a gate, read by consumer.offline.gate.
 MaxViolations = Annotated[int | None, _at_most("AH violations")]
 MaxMissing = Annotated[int | None, _at_most("cases without an output")]
+MaxFailedGenerations = Annotated[int | None, _at_most("failed generations (cases that no model answered)")]
 MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
 MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrative than that of their test case")]
 MaxDoubtful = Annotated[

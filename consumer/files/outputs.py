@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeVar
 
@@ -20,12 +20,14 @@ from consumer.text import named, printable, quoted, visible
 from consumer.wire.input_event import narrative_read
 from safe_core import (
     MAX_ID_LENGTH,
+    EngineTexts,
     InvalidBatch,
     InvalidDigest,
     InvalidOutput,
     Output,
     do_inputs_match,
     id_problem,
+    kind_of,
     known_archetype,
 )
 from safe_core.misspelt_keys import (
@@ -50,6 +52,8 @@ OnDuplicate = Literal["first", "last"]
 """Which of several answers to one test case counts."""
 
 _STANDINGS: Final[Mapping[bool | None, int]] = {True: 0, None: 1, False: 2}
+FAILED: Final = 3
+"""The standing of a failed generation: it gives way to every answer."""
 
 _LISTED: Final = 50
 _LONGEST_ERROR: Final = 200
@@ -65,9 +69,9 @@ class Entry:
     """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
 
     `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads;
-    `narrative` is the digest of the narrative that the model read, None where it is not known. `failure` says that the
-    generation failed, and why as far as the report tells: then there is no output. `error` is what a report says beside
-    an output that is empty. `look_alikes` are keys that nothing reads, though they resemble one that is read.
+    `narrative` is the digest of the narrative that the model read, None where it is not known. `error` is what a report
+    says of a generation that failed, beside what the engine wrote; it is the output's `error_message` then.
+    `look_alikes` are keys that nothing reads, though they resemble one that is read.
     """
 
     place: str
@@ -82,12 +86,16 @@ class Entry:
     engine_output: Mapping[str, object] | None
     output: Output
     narrative: str | None = None
-    failure: str | None = None
     error: str | None = None
     look_alikes: LookAlikes = ()
 
-    def standing(self, narratives: Collection[str]) -> int:
-        """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2."""
+    def standing(self, narratives: Collection[str], texts: EngineTexts) -> int:
+        """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2.
+
+        Last comes FAILED, a generation that failed.
+        """
+        if kind_of(self.output, texts).generation == "failed":
+            return FAILED
         return _STANDINGS[do_inputs_match(self.narrative, narratives)]
 
 
@@ -243,12 +251,12 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         if identifier is not None and (problem := id_problem(identifier)):
             raise unusable(path, f"{place}: {name} {problem}")
     batch_index = _member(path, place, document, "batch_index", int)
-    has_output = output_name in document
-    if not has_output and not is_report:
+    if output_name not in document and not is_report:
         raise unusable(path, f"{place} has no {output_name}{_did_you_mean(output_name, document)}")
     engine_output = document.get(output_name)
     try:
         output = Output.parse(engine_output)
+        error = _error(document, output, output_name) if is_report else None
         narrative = narrative_read(document, engine_output)
     except InvalidOutput as invalid:
         # which calls it as an event does
@@ -262,10 +270,9 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         batch_index=batch_index,
         **(texts | {"archetype": known_archetype(texts["archetype"])}),
         engine_output=engine_output if isinstance(engine_output, dict) else None,
-        output=output,
+        output=output if error is None else replace(output, error_message=error),
         narrative=narrative,
-        failure=None if has_output else _error(document, "message") or "its entry in the report has no engine_output",
-        error=_error(document) if has_output and is_report and output.is_empty else None,
+        error=error,
         look_alikes=look_alikes(document, keys) + look_alikes(fields, OUTPUT_KEYS),
     )
 
@@ -275,9 +282,15 @@ def _did_you_mean(name: str, document: Mapping[str, object]) -> str:
     return "" if near is None else f"; did you mean {quoted(near)}?"
 
 
-def _error(document: Mapping[str, object], *more: str) -> str | None:
-    """Give what a report says went wrong with an entry, perhaps in `more` fields; None if it says nothing."""
-    errors = (document.get(name) for name in ("error", "engine_error", *more))
+def _error(document: Mapping[str, object], output: Output, output_name: str) -> str | None:
+    """Give what a report says went wrong with an entry beside its output; None if it says nothing, or has an answer."""
+    if output_name not in document:
+        return _said(document, "error", "engine_error", "message") or "its entry in the report has no engine_output"
+    return _said(document, "error", "engine_error") if output.is_empty else None
+
+
+def _said(document: Mapping[str, object], *names: str) -> str | None:
+    errors = (document.get(name) for name in names)
     error = next((error for error in errors if isinstance(error, str) and error.strip()), None)
     return None if error is None else printable(error.strip())[:_LONGEST_ERROR]
 

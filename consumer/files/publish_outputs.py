@@ -26,7 +26,7 @@ from consumer.files.batches import (
     load_batches,
     no_batch,
 )
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line, unusable
+from consumer.files.outputs import FAILED, Entry, OnDuplicate, OutputFile, passed_over_line, unusable
 from consumer.files.unread_keys import UnreadKeys
 from consumer.kafka.publisher import publishing_events
 from consumer.settings import Settings
@@ -35,12 +35,13 @@ from consumer.text import count_of, named, visible
 from consumer.wire.input_event import InputRules, decode
 from consumer.wire.keys import event_key
 from consumer.wire.record import KafkaHeaders
-from safe_core import MAX_ID_LENGTH, BadTestCase, TestCase, id_problem
+from safe_core import MAX_ID_LENGTH, BadTestCase, EngineTexts, TestCase, id_problem
+from safe_core.generations import DEFAULT_ENGINE_TEXTS
 
 _NAMED = 10
 _LISTED = 50
 _SENT_FIELDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "generated_at", "run_id")
-_SCORED_FIELDS = ("signals", "summary", "followup_questions")
+_READ_FIELDS = ("signals", "summary", "followup_questions", "error_message")
 
 
 class OutgoingEvent(NamedTuple):
@@ -147,7 +148,7 @@ class PlannedFile:
     """One file's events: `addressed` reads its entries, each with its batch, as often as it is called.
 
     `passed_over` names the entries that are not sent because another is surer to be made from the case's narrative,
-    `failed` the test_ids whose generation failed, so that there is nothing to send.
+    `failed` the test_ids for which nothing but a failed generation is sent.
     """
 
     file: OutputFile
@@ -182,7 +183,9 @@ class EventsPlan:
             known["input_digest"] = entry.narrative
         output = entry.engine_output
         if output is not None and not self.whole_output:
-            output = {name: output[name] for name in _SCORED_FIELDS if name in output}
+            output = {name: output[name] for name in _READ_FIELDS if name in output}
+        if entry.error is not None:  # what the report says beside the output, where an event can say it
+            output = {**(output or {}), "error_message": entry.error}
         try:
             value = orjson.dumps(known | {"output": output})
             # What the scorer would refuse is refused here, where the user sees why.
@@ -215,6 +218,7 @@ def plan_events(
     whole_output: bool = False,
     run: str | None = None,
     max_value_bytes: int = InputRules().max_value_bytes,
+    texts: EngineTexts = DEFAULT_ENGINE_TEXTS,
 ) -> EventsPlan:
     """Plan what to send of some files; raises ConfigurationError naming every test_id for which nothing is sent.
 
@@ -224,7 +228,7 @@ def plan_events(
     refusals: Refusals = defaultdict(dict)
     keys = UnreadKeys()
     planned = tuple(
-        PlannedFile(file, run or _default_run(file), *_addressed(file, target, on_duplicate, refusals, keys))
+        PlannedFile(file, run or _default_run(file), *_addressed(file, target, on_duplicate, refusals, keys, texts))
         for file in files
     )
     if refusals:
@@ -251,7 +255,12 @@ _Addressed = Iterable[tuple[Entry, str]]
 
 
 def _addressed(
-    file: OutputFile, target: TargetBatches, on_duplicate: OnDuplicate | None, refusals: Refusals, keys: UnreadKeys
+    file: OutputFile,
+    target: TargetBatches,
+    on_duplicate: OnDuplicate | None,
+    refusals: Refusals,
+    keys: UnreadKeys,
+    texts: EngineTexts,
 ) -> tuple[Callable[[], _Addressed], Sequence[str], Sequence[str]]:
     if file.kind == "events":
         for entry in file.entries():
@@ -261,18 +270,15 @@ def _addressed(
             else:
                 _check_concern(file, [(entry, target.batch_ids(entry)[0])], target, refusals)
         return lambda: ((entry, target.batch_ids(entry)[0]) for entry in file.entries()), (), ()
-    # An entry of a report whose generation failed has no output to send.
-    all_entries = [*file.entries()]
-    for entry in all_entries:
+    entries = [*file.entries()]
+    for entry in entries:
         keys.note(entry)
-    entries = [entry for entry in all_entries if entry.failure is None]
     for entry in entries:
         if reason := target.refusal(entry):
             refusals[file.path, reason][entry.test_id] = None
-    addressed, passed_over = _of_report(file, entries, target, on_duplicate, refusals)
+    addressed, passed_over = _of_report(file, entries, target, on_duplicate, refusals, texts)
     _check_concern(file, addressed, target, refusals)
-    sent = {entry.test_id for entry in entries}
-    failed = dict.fromkeys(entry.test_id for entry in all_entries if entry.test_id not in sent)
+    failed = dict.fromkeys(entry.test_id for entry, _ in addressed if entry.standing((), texts) == FAILED)
     return (lambda: addressed), passed_over, tuple(failed)
 
 
@@ -289,20 +295,22 @@ def _of_report(
     target: TargetBatches,
     on_duplicate: OnDuplicate | None,
     refusals: Refusals,
+    texts: EngineTexts,
 ) -> tuple[Sequence[tuple[Entry, str]], Sequence[str]]:
     """Give what is sent of a report, and the entries that are passed over."""
     answers: dict[tuple[str, str], list[Entry]] = {}  # to each case, by batch_id and test_id
     standings: dict[str, int] = {}  # of each entry, by its place (contract.md, "The right patient")
     for entry in entries:
-        standings[entry.place] = entry.standing(target.narratives(entry))
+        standings[entry.place] = entry.standing(target.narratives(entry), texts)
         for batch_id in target.batch_ids(entry):
             answers.setdefault((batch_id, entry.test_id), []).append(entry)
     passed_over: dict[str, None] = {}
     for key, candidates in answers.items():
         best = min(standings[entry.place] for entry in candidates)
-        worse = [entry for entry in candidates if standings[entry.place] > best]
+        worse = [entry for entry in candidates if best < standings[entry.place] < FAILED]
         passed_over |= dict.fromkeys(f"{entry.test_id} ({entry.place})" for entry in worse)
-        answers[key] = [entry for entry in candidates if standings[entry.place] == best]
+        alike = [entry for entry in candidates if standings[entry.place] == best]
+        answers[key] = alike[-1:] if best == FAILED else alike
     twice = dict.fromkeys(test_id for (_, test_id), candidates in answers.items() if len(candidates) > 1)
     if twice and on_duplicate is None:
         refusals[file.path, "answered more than once (choose with --on-duplicate first or last)"] = twice
@@ -344,10 +352,10 @@ def publish_events(settings: Settings, planned: EventsPlan) -> int:
 
 
 def failed_line(test_ids: Sequence[str]) -> str:
-    """Say which test cases get nothing, because no output was generated for them."""
+    """Say for which test cases nothing but a failed generation is published."""
     has = "1 test_id has" if len(test_ids) == 1 else f"{len(test_ids)} test_ids have"
     listed = named(test_ids, _LISTED, MAX_ID_LENGTH)
-    return f"{has} no output, because the generation failed, so nothing is published for: {listed}"
+    return f"{has} no answer, because the call of the model failed; that is what is published for: {listed}"
 
 
 async def send(planned: EventsPlan, settings: Settings, console: Console) -> None:

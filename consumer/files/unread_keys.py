@@ -27,7 +27,7 @@ class UnreadKeys:
         output = entry.engine_output or {}
         if not output.keys().isdisjoint(SCORED_FIELDS):
             self.read += 1
-        elif output and not output.get("error_message"):  # which says why there is nothing else
+        elif output and not entry.output.error_message:  # which says why there is nothing else
             self.unread += 1
 
     def remarks(self) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """`safe compare`: what changed between two reports over the same test cases, case by case and in all.
 
-A case is judged if both reports hold an answer to it, each made from the case's own narrative as far as anyone knows.
-Every other case is listed with the reason, and is *lost* if the base report answers it and the new one does not.
+A case is judged if both reports hold an answer of a model to it, each made from the case's own narrative as far as
+anyone knows. Every other case is listed with the reason. It is *lost* if the base report answers it and the new one
+does not, unless the call of the model failed.
 """
 
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from consumer.errors import ConfigurationError
 from consumer.offline.scored_run import RANKS
@@ -20,10 +21,10 @@ from safe_core.decimals import compare_decimals
 from safe_core.exact import exact_mean, units
 from safe_core.significance import mcnemar, sign_test
 
-Reason = Literal["not_in_report", "no_output", "input_mismatch"]
+Reason = Literal["not_in_report", "no_output", "failed_generation", "input_mismatch"]
 """Why one of two reports does not answer a case; the first that applies."""
 
-_REASONS: Final[tuple[Reason, ...]] = ("not_in_report", "no_output", "input_mismatch")
+_REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
@@ -58,6 +59,8 @@ class Side:
             return "not_in_report"
         if test_id in self.unanswered:
             return "no_output"
+        if result.generation == "failed":
+            return "failed_generation"
         return "input_mismatch" if result.input_matches is False else None
 
 
@@ -179,8 +182,13 @@ class NotJudged(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether base answers it and new does not."""
-        return self.base is None
+        """Whether base answers it and new does not, unless no model did: of that, the prompt is not to blame."""
+        return self.base is None and self.new != "failed_generation"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is not judged because its generation failed."""
+        return "failed_generation" in {self.base, self.new}
 
     @property
     def batch_id(self) -> str | None:
@@ -356,6 +364,7 @@ def _why_none(others: Sequence[NotJudged]) -> Iterator[str]:
 _IN_WORDS: Final[Mapping[Reason, str]] = {
     "not_in_report": "not in",
     "no_output": "without an output in",
+    "failed_generation": "whose generation failed in",
     "input_mismatch": "answered from another narrative in",
 }
 

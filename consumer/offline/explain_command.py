@@ -19,6 +19,7 @@ from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all, readable
 from consumer.offline.decisions import Decisions
+from consumer.offline.explanations import NO_EXPECTATIONS
 from consumer.offline.narratives import with_digest
 from consumer.offline.pages.csv_tables import marked, unneeded_mark
 from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
@@ -37,7 +38,7 @@ from consumer.telemetry.logs import describe
 from consumer.terminal import message_console, print_message, progress_bar, result_console
 from consumer.text import composed, count_of, named, visible
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, prepare
+from safe_core import LABELS, MAX_ID_LENGTH, Label, Policy, TestCase, judged_by, kind_of, prepare
 from safe_core.diagnosis import diagnose, doubtful_hits
 
 _FROM_TOPIC_SECONDS: Final = 30.0
@@ -88,7 +89,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
     ]
     for each in explained:
-        if request.test_ids and not each.case.answered:
+        if request.test_ids and each.case.generation is None:
             print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
     if not explained:
         print_message(
@@ -105,17 +106,18 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
 
 
 def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:
-    """Print each case; those without an output have nothing to explain, and share a line unless they were named."""
-    unanswered = [each.case.test_id for each in explained if not each.case.answered and not request.test_ids]
-    shown = [each for each in explained if each.case.answered or request.test_ids]
+    """Print each case; those that no model answered have nothing to explain, and share lines unless they were named."""
+    shown = [each for each in explained if each.case.generation == "answered" or request.test_ids]
+    others = [each.case for each in explained if each not in shown]
     for number, each in enumerate(shown):
         if number:
             print()
         print_explanation(each.case, each.explanation, result_console(), verbose=request.verbose)
-    if unanswered:
-        if shown:
-            print()
-        print(f"No output: {count_of(len(unanswered), 'case')}: {named(unanswered, _NAMED, MAX_ID_LENGTH)}")
+    if others and shown:
+        print()
+    for generation, what in (("failed", "Failed generations"), (None, "No output")):
+        if test_ids := [case.test_id for case in others if case.generation == generation]:
+            print(f"{what}: {count_of(len(test_ids), 'case')}: {named(test_ids, _NAMED, MAX_ID_LENGTH)}")
 
 
 _LABELS_OF: Final[Mapping[Which, Sequence[Label]]] = {
@@ -196,12 +198,17 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     if isinstance(found, Poison):
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
     narrative = _narrative(event, found, test_dir)
-    explanation = Explanation(diagnose(found.expectations, event.output, narrative), event.output, narrative)
+    kind = kind_of(event.output, policy.engine_texts)
+    terms = NO_EXPECTATIONS if kind.generation == "failed" else found.expectations
+    diagnosis = diagnose(terms, event.output, narrative, kind.not_asked_for)
+    explanation = Explanation(diagnosis, event.output, narrative)
     # as the worker scores it
     by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)
     row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
     doubtful = doubtful_hits(event.output, None if row.input_matches is False else narrative, row.details)
-    case = CaseLine(event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful)
+    case = CaseLine(
+        event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful, not_asked_for=kind.not_asked_for
+    )
     print_explanation(case, explanation, result_console())
     return EXIT_OK
 

@@ -11,10 +11,11 @@ from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.offline.selection import Selection
 from consumer.terminal import Bar
-from safe_core import EMPTY_OUTPUT, Label, Output
+from safe_core import EMPTY_OUTPUT, Expectations, Label, Output
 from safe_core.ceiling import NarratedCase, ceiling
 from safe_core.diagnosis import KINDS, VERDICTS, Miss, Verdict, miss_document
 
+NO_EXPECTATIONS: Final = Expectations()
 FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""
 
@@ -29,7 +30,7 @@ def explained(
     labels: Collection[Label],
     bar: Bar,
 ) -> ScoredRun:
-    """Diagnose every missed term of a run, or of its cases with certain labels.
+    """Diagnose every missed term of a run, or of its cases with certain labels; of a failed generation, none.
 
     `outputs` are those that were scored and `narratives` what their cases tell, both by test_id. With `include_text`
     the report quotes the passages, which may hold patient data (contract.md, "Confidentiality").
@@ -38,9 +39,10 @@ def explained(
     bar.explaining(len(asked))
     questions = [
         Question(
-            selection.cases[case.test_id].test_case.expectations,
+            NO_EXPECTATIONS if case.row.failed else selection.cases[case.test_id].test_case.expectations,
             outputs.get(case.test_id, EMPTY_OUTPUT),
             narratives.get(case.test_id),
+            case.not_asked_for,
         )
         for case in asked
     ]
@@ -73,7 +75,7 @@ def explained(
 def counts_by_verdict(misses: Iterable[Miss]) -> dict[Verdict, int]:
     """Count the misses of each verdict."""
     counts = Counter(miss.verdict for miss in misses)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
+    return {verdict: counts[verdict] for verdict in VERDICTS if verdict != "not_asked_for" or counts[verdict]}
 
 
 def misses_documents(explanation: Explanation, *, include_text: bool) -> list[dict[str, Any]]:

@@ -84,6 +84,7 @@ _RATES: Final = (*CRITERIA, "overall")
 _KINDS: Final[Mapping[str, _Kind]] = {
     "--max-violations": _Kind("results", lambda place, _, found: violations_of(found, place), "AH violation{s}"),
     "--max-missing": _Kind("missing_outputs", _count, "case{s} without an output"),
+    "--max-failed-generations": _Kind("failed_generations", _count, "failed generation{s}"),
     "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
     "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),
     "--max-doubtful": _Kind("doubtful_hits", _count, "doubtful hit{s}"),

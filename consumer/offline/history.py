@@ -56,8 +56,17 @@ class Run:
 
     @property
     def answered(self) -> int:
-        """How many cases have an output."""
-        return sum(test_id not in self.side.unanswered for test_id in self.side.results)
+        """How many cases a model has answered."""
+        return sum(self.answers(test_id) for test_id in self.side.results)
+
+    def answers(self, test_id: str) -> bool:
+        """Tell whether it has an output for a case that is no failed generation."""
+        return self.side.lacks(test_id) in {None, "input_mismatch"}
+
+    @property
+    def failed(self) -> int:
+        """How many cases no model has answered."""
+        return sum(result.generation == "failed" for result in self.side.results.values())
 
     @property
     def mismatches(self) -> int:
@@ -71,6 +80,7 @@ class Run:
             "generated_at": self.generated_at,
             "fingerprint": self.side.fingerprint,
             "answered": self.answered,
+            "failed_generations": self.failed,
             "mismatches": self.mismatches,
             "pass": self.passes,
             "review": self.side.labelled("Review"),
@@ -313,7 +323,7 @@ def _cases(runs: Sequence[Run]) -> list[CaseHistory]:
             if case is None:
                 case = CaseHistory(result.test_id, {}, [None] * len(runs), [False] * len(runs))
                 known.append(case)
-            case.note(number, result, is_answered=result.test_id not in run.side.unanswered)
+            case.note(number, result, is_answered=run.answers(result.test_id))
     cases = [case for known in held.values() for case in known]
     return sorted(cases, key=lambda case: natural_order(case.batch_id or ""))
 

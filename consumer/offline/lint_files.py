@@ -5,7 +5,7 @@ import os
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -37,23 +37,26 @@ from consumer.text import count_of, named, visible
 from safe_core import (
     CRITERIA,
     Criterion,
+    EngineTexts,
     Expectations,
     InvalidBatch,
     NoBatch,
     Output,
+    OutputField,
     Policy,
     PreparedExpectations,
     Rules,
     TestCase,
     is_of_concern,
     judged_by,
+    kind_of,
     narrative_of,
     normalise,
     prepare,
     score,
 )
 from safe_core.ceiling import Ceiling, NarratedCase, ceiling
-from safe_core.diagnosis import Passage
+from safe_core.diagnosis import Passage, asked_criteria
 from safe_core.expectations import PLACES
 from safe_core.lint_rules import (
     SEVERITIES,
@@ -265,7 +268,7 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
     keys = UnreadKeys()
-    answers = _look_at_outputs(files, request.outputs, keys) if request.outputs else None
+    answers = _look_at_outputs(files, request.outputs, keys, policy.engine_texts) if request.outputs else None
     decisions = {folder: Decisions.to_show(folder) for folder in {file.path.parent for file in files}}
     located = [located for file in files for located in _located(file, decisions[file.path.parent])]
     counts = [len(file.cases) for file in files if file.cases]
@@ -406,13 +409,13 @@ class _Answered:
     case: WrittenCase
     prepared: PreparedExpectations
     terms: Mapping[Criterion, Sequence[ListedTerm]]
-    answers: int = 0
+    answers: Counter[Criterion] = field(default_factory=Counter)  # those that were asked for what it reads
     met: dict[Criterion, set[str]] = field(default_factory=lambda: {criterion: set() for criterion in CRITERIA})
     inside: dict[ListedTerm, Criterion] = field(default_factory=dict)
 
-    def note(self, output: Output) -> None:
+    def note(self, output: Output, not_asked_for: Collection[OutputField]) -> None:
         """Look at one more answer."""
-        self.answers += 1
+        self.answers.update(asked_criteria(not_asked_for))
         details = score(self.prepared, output, _ANY_RULES).details
         self.met["CR"].update(details.cr_found)
         self.met["AH"].update(details.ah_violations)
@@ -423,13 +426,16 @@ class _Answered:
                 if listed not in self.inside and longer_word(listed.needle, text):
                     self.inside[listed] = criterion
 
-    def never_met(self, *criteria: Criterion) -> Iterator[ListedTerm]:
-        """The terms of some criteria that no answer held."""
-        return (listed for name in criteria for listed in self.terms[name] if listed.term not in self.met[name])
+    def never_met(self, criterion: Criterion) -> list[ListedTerm]:
+        """The terms of a criterion that no answer held, though the model was asked for what the criterion reads."""
+        held, terms = self.met[criterion], self.terms[criterion]
+        return [listed for listed in terms if listed.term not in held] if self.answers[criterion] else []
 
 
-def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path], read_keys: UnreadKeys) -> int:
-    """Add what outputs tell of the terms; gives how many of them answer one of the cases."""
+def _look_at_outputs(
+    files: Sequence[_LintedFile], paths: Iterable[Path], read_keys: UnreadKeys, texts: EngineTexts
+) -> int:
+    """Add what outputs tell of the terms, failed generations aside; gives how many of them answer one of the cases."""
     cases = _to_be_answered(files)
     batches = Batches(load_batch(file.path.parent, file.batch_id) for file in files if file.cases)
     answers = 0
@@ -438,9 +444,10 @@ def _look_at_outputs(files: Sequence[_LintedFile], paths: Iterable[Path], read_k
             read_keys.note(entry)
             keys = [ExpectationsKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
             answers += any(key in cases for key in keys)
+            kind = kind_of(entry.output, texts)
             for key in keys:
-                if key in cases:
-                    cases[key].note(entry.output)
+                if key in cases and kind.generation == "answered":
+                    cases[key].note(entry.output, kind.not_asked_for)
     answered = [case for case in cases.values() if case.answers]
     for case, code, sentence, listed in (*_never_found(answered), *_never_used(answered), *_inside(answered)):
         case.file.found.append(case.case.finding(code, sentence, listed.path, listed.term))
@@ -464,9 +471,10 @@ _Told = Iterator[tuple[_Answered, Code, str, ListedTerm]]
 
 def _never_found(answered: Iterable[_Answered]) -> _Told:
     for case in answered:
-        one, none = "the only output does not contain", f"none of the {case.answers} outputs contains"
-        for listed in case.never_met("CR", "AC"):
-            yield case, "never_found", f'{one if case.answers == 1 else none} "{listed.term}"', listed
+        for criterion in ("CR", "AC"):
+            one, none = "the only output does not contain", f"none of the {case.answers[criterion]} outputs contains"
+            for listed in case.never_met(criterion):
+                yield case, "never_found", f'{one if case.answers[criterion] == 1 else none} "{listed.term}"', listed
 
 
 def _never_used(answered: Sequence[_Answered]) -> _Told:

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final, NamedTuple
 
-from safe_core import Expectations, Output
+from safe_core import Expectations, Output, OutputField
 from safe_core.diagnosis import Diagnosis, diagnose
 
 MANY: Final = 1_000
@@ -24,6 +24,7 @@ class Question(NamedTuple):
     expectations: Expectations
     output: Output
     narrative: str | None
+    not_asked_for: frozenset[OutputField] = frozenset()
 
 
 def diagnoses(questions: Sequence[Question]) -> Iterator[Diagnosis]:

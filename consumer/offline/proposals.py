@@ -36,6 +36,7 @@ _TWICE: Final = "The list has the term more than once. A person must decide whic
 _UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."
 _FORBIDDEN: Final = "Ask the follow-up questions without the forbidden terms."
 _LOOK: Final = "Only a person can tell what must change."
+_NOT_ASKED: Final = "Change nothing: the model was not asked for this."
 _OUTPUT: Final = "Change neither the prompt nor the test case: the output contradicts the narrative."
 
 
@@ -209,6 +210,8 @@ class ProposedCase:
         for miss in self._misses:
             if miss.verdict == "look":
                 yield _about(miss, _LOOK)
+            elif miss.verdict == "not_asked_for":
+                yield _about(miss, _NOT_ASKED)
             elif miss.verdict == "term" and (miss.criterion, miss.term) not in replaced_terms:
                 yield replace(_about(miss, self._why_not(miss)), verdict="look")
 

@@ -42,6 +42,8 @@ def _worth_knowing(report: Mapping[str, Any]) -> Iterator[str]:
     of_all = f"of {report['summary']['total_cases']} test cases"
     if missing := report.get("missing_outputs"):
         yield without_output(missing, report["summary"]["total_cases"])
+    if failed := report.get("failed_generations"):
+        yield f"failed generations, which say nothing about the prompt: {failed} {of_all}"
     if mismatches := report.get("input_mismatches"):
         yield f"outputs made from another narrative (input mismatch): {mismatches} {of_all}"
     configuration = report.get("configuration")

@@ -146,7 +146,7 @@ class ReviewedCase:
 
     @cached_property
     def _undecided(self) -> list[Item]:
-        if not self.line.answered:
+        if self.line.generation != "answered":
             return []
         proposals = {(each.criterion, each.term): each for each in self.proposals}
         passages: dict[tuple[Criterion, str], Passage | None] = {

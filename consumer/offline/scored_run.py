@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from consumer.offline.decisions import NO_DECISIONS, CaseDecisions
-from safe_core import CRITERIA, LABELS, CaseRow, Criterion, Label, Output, Rules, Threshold
+from safe_core import (
+    CRITERIA,
+    LABELS,
+    CaseRow,
+    Criterion,
+    Generation,
+    Label,
+    Output,
+    OutputField,
+    Rules,
+    Threshold,
+)
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
 
 Outcome = Literal["found", "missing", "used"]
@@ -27,7 +38,8 @@ def labels_of(labels: Iterable[Label]) -> dict[Label, int]:
 class CaseLine:
     """One scored test case; `answered` is False where no output stood for it, and it was scored as an empty one.
 
-    `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits").
+    `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits"), `not_asked_for` the fields
+    of its output that the model was not asked for ("Failed generations").
     """
 
     batch_id: str
@@ -36,6 +48,7 @@ class CaseLine:
     rules: Rules
     answered: bool
     doubtful: tuple[DoubtfulHit, ...] = ()
+    not_asked_for: frozenset[OutputField] = frozenset()
 
     @property
     def archetype(self) -> str | None:
@@ -51,9 +64,16 @@ class CaseLine:
         return self.row.input_matches
 
     @property
+    def generation(self) -> Generation | None:
+        """Whether a model wrote its output; None where there is no output."""
+        if not self.answered:
+            return None
+        return "failed" if self.row.failed else "answered"
+
+    @property
     def has_reasons(self) -> bool:
-        """Whether its misses say anything: not without an output, nor with one of another patient."""
-        return self.answered and self.input_matches is not False
+        """Whether its misses say anything: not without an answer of a model, nor with one of another patient."""
+        return self.generation == "answered" and self.input_matches is not False
 
     @property
     def outcomes(self) -> tuple[tuple[Criterion, Outcome, tuple[str, ...]], ...]:

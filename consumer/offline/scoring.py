@@ -6,13 +6,12 @@ Entries are read, scored and let go one by one: what is kept is a row for each t
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer import __version__
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
-from consumer.files.outputs import Entry, OnDuplicate, OutputFile, passed_over_line
+from consumer.files.outputs import FAILED, Entry, OnDuplicate, OutputFile, passed_over_line
 from consumer.files.unread_keys import UnreadKeys
 from consumer.offline.decisions import CaseDecisions, Decisions
 from consumer.offline.explanations import explained
@@ -35,6 +34,7 @@ from safe_core import (
     Label,
     LatestResults,
     Output,
+    OutputField,
     Policy,
     PreparedExpectations,
     Rules,
@@ -54,12 +54,14 @@ Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
 
 _LISTED: Final = 50
+_LONGEST_REMARK: Final = MAX_ID_LENGTH + 210
 
 
 class Origin(NamedTuple):
     """Where the answer that stands for a case came from: the batch whose case it answers, and its file's place.
 
     `standing` orders entries of reports: made from the case's own narrative (0), not known (1), from another one (2).
+    Wherever it comes from, a failed generation (FAILED) comes last.
     """
 
     standing: int
@@ -77,6 +79,7 @@ class _Answer(NamedTuple):
     narrative: str | None
     error: str | None
     output: Output | None
+    not_asked_for: frozenset[OutputField]
 
 
 class Scoring:
@@ -105,7 +108,6 @@ class Scoring:
         self._judged_by: set[JudgedBy] = set()
         self._twice: dict[str, set[int]] = {}
         self._passed_over: dict[str, None] = {}
-        self._failed: dict[str, str] = {}
         self._unanswering = Unanswering()
         self._newest = NewestEvents()
         self._keys = UnreadKeys()
@@ -128,9 +130,7 @@ class Scoring:
             self._keys.note(entry)
             bar(1)
             ranks = self._answers.ranks(entry)
-            if ranks and entry.failure is not None:
-                self._failed[entry.test_id] = entry.failure
-            elif ranks:
+            if ranks:
                 yield number, entry, ranks
             else:
                 self._note_unanswering(entry)
@@ -149,7 +149,8 @@ class Scoring:
             if entry.generated_at is not None:
                 self._newest.note(DatedEvent(event_time, entry.test_id, file.path, entry.place))
             version = (event_time, place, number)
-            self._offer(entry, Origin(0, min(ranks), place, is_event=True), version)
+            standing = FAILED if entry.standing((), self._policy.engine_texts) == FAILED else 0
+            self._offer(entry, Origin(standing, min(ranks), place, is_event=True), version)
 
     def _add_report(self, file: OutputFile, bar: Bar) -> None:
         """In a report, two entries may not answer the same case, unless it is said which of them counts."""
@@ -168,20 +169,21 @@ class Scoring:
         """
         found: dict[str, tuple[int, dict[int, tuple[int, Entry]]]] = {}
         for number, entry, ranks in self._entries(file, bar):
-            standing = entry.standing(self._answers.narratives(entry, min(ranks)))
+            standing = entry.standing(self._answers.narratives(entry, min(ranks)), self._policy.engine_texts)
             best, by_rank = found.get(entry.test_id, (standing, {}))
             if standing > best:
-                self._pass_over(entry)
+                if standing != FAILED:
+                    self._pass_over(entry)
                 continue
             if standing < best:
-                for _, worse in by_rank.values():
+                for _, worse in by_rank.values() if best != FAILED else ():
                     self._pass_over(worse)
                 by_rank = {}
             found[entry.test_id] = standing, by_rank
             for rank in ranks:
-                if rank in by_rank:
+                if rank in by_rank and standing != FAILED:
                     self._twice.setdefault(entry.test_id, set()).add(standing)
-                if rank not in by_rank or self._on_duplicate == "last":
+                if rank not in by_rank or standing == FAILED or self._on_duplicate == "last":
                     by_rank[rank] = number, entry
         return found.values()
 
@@ -195,7 +197,7 @@ class Scoring:
         answer = self._standing.get(entry.test_id)
         standing = None if answer is None else answer.origin
         is_stream = standing is not None and standing.rank == origin.rank and standing.is_event and origin.is_event
-        if is_stream:
+        if standing is not None and is_stream and origin.standing == standing.standing:
             self._outdated += 1  # whichever of the two it is
         if standing is not None and standing != origin:
             if not self._replaces(entry, origin, standing):
@@ -209,15 +211,18 @@ class Scoring:
             # Another patient's narrative settles nothing.
             doubtful = doubtful_hits(entry.output, None if row.input_matches is False else told, row.details)
             output = entry.output if self._keep else None
-            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output)
+            fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output, fields)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
 
         Of two reports, the one made from the case's own narrative goes first. A case in several batches is answered in
         the first that has any answer. Within it, events of several files are one stream; any other two files are two
-        answers.
+        answers. A failed generation gives way to everything, and nothing need be said of that.
         """
+        if FAILED in (origin.standing, standing.standing):
+            return standing.standing == FAILED
         if not (origin.is_event or standing.is_event) and origin.standing != standing.standing:
             other = f"an answer of {printable(self._files[standing.file].path.name)}"
             worse = entry.place if origin.standing > standing.standing else other
@@ -297,25 +302,23 @@ class Scoring:
             yield from self._remarks_on_selection()
 
     def _remarks_on_generations(self) -> Iterator[str]:
-        """Name the cases that have no output, or an empty one, for a reason that the report tells."""
-        failed = {test_id: why for test_id, why in self._failed.items() if test_id not in self._standing}
-        for test_id, why in islice(failed.items(), _LISTED):
-            yield f"{visible(test_id)}: its generation failed, so it has no output: {why}"
-        if len(failed) > _LISTED:
-            yield f"{len(failed) - _LISTED} more generations failed"
-        empty = {test_id: answer.error for test_id, answer in self._standing.items() if answer.error is not None}
-        for test_id, why in islice(empty.items(), _LISTED):
-            yield f"{visible(test_id)}: its output is empty, and the report names an error: {why}"
-        if len(empty) > _LISTED:
-            yield f"{len(empty) - _LISTED} more empty outputs with an error"
+        """Name the cases that no model answered; what a report says of it beside the outputs is quoted."""
+        if failed := self._failed():
+            have, each = ("1 test case has", "it") if len(failed) == 1 else (f"{len(failed)} test cases have", "each")
+            told = ((test_id, self._standing[test_id].error) for test_id in failed)
+            listed = named(
+                [f"{test_id} ({why})" if why else test_id for test_id, why in told], _LISTED, _LONGEST_REMARK
+            )
+            yield f"{have} no answer, because the generation failed; {each} is scored as an empty output: {listed}"
+
+    def _failed(self) -> list[str]:
+        return [test_id for test_id in self._standing if self._fold.row(test_id).failed]
 
     def _remarks_on_selection(self) -> Iterator[str]:
         """Say what is of interest only where all test cases of some batches are looked at."""
         if not self._selection.others:  # each of which may be judged by other overrides
             yield from self._remarks_on_overrides()
-        if not self._standing and self._failed:
-            yield f"no selected test case has an output: {count_of(len(self._failed), 'generation')} failed"
-        elif not self._standing:
+        if not self._standing:
             yield "no output answers any selected test case: is --outputs the right file?"
         elif missing := len(self._selection.cases) - len(self._standing):
             yield without_output(missing, len(self._selection.cases))
@@ -366,7 +369,7 @@ class Scoring:
             names = named([str(file.path) for file in self._files], longest=MAX_ID_LENGTH)
             raise ConfigurationError(f"{names}: no outputs, so there is nothing to score")
         self._keys.refuse()
-        if not (self._standing or self._failed or allow_empty):
+        if not (self._standing or allow_empty):
             raise ConfigurationError(self._unanswering.refusal(self._selection.concern_id))
         cases = [self._line(test_id, selected) for test_id, selected in self._selection.cases.items()]
         missing = [case.test_id for case in cases if not case.answered]
@@ -400,7 +403,10 @@ class Scoring:
         answer = self._standing.get(test_id)
         if answer is not None:
             row = self._fold.row(test_id)
-            return CaseLine(selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.doubtful)
+            return CaseLine(
+                selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.doubtful,
+                not_asked_for=answer.not_asked_for,
+            )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
         return CaseLine(selected.batch_id, test_id, row, rules, answered=False)
@@ -440,7 +446,8 @@ def _concern_in_force(selection: Selection, policy: Policy) -> str:
 def _result(case: CaseLine) -> dict[str, Any]:
     result = result_document(case.test_id, case.archetype, case.row)
     doubtful = [doubtful_document(hit) for hit in case.doubtful]
-    return result | {"batch_id": case.batch_id, "input_matches": case.input_matches, "doubtful": doubtful}
+    about = {"input_matches": case.input_matches, "generation": case.generation}
+    return result | {"batch_id": case.batch_id, **about, "doubtful": doubtful}
 
 
 def judged_row(

@@ -19,7 +19,7 @@ from consumer.files.outputs import holds_outputs
 from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
-from safe_core import REPORT_TYPE, Criterion, Label, id_problem
+from safe_core import REPORT_TYPE, Criterion, Generation, Label, id_problem
 
 _WRITES_ONE: Final = "safe score --output report.json writes a report"
 
@@ -116,6 +116,7 @@ class StoredResult(Struct, frozen=True):
     terms: _Forbidden | None = None
     batch_id: str | None = None
     input_matches: bool | None = None
+    generation: Generation | None = None
     doubtful: tuple[_Doubtful, ...] = ()
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ def _is_older(version: str) -> bool:
 
 _NEWER: Final = frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",
-    "missing_words", "in_other_words",
+    "missing_words", "in_other_words", "failed_generations", "generation",
 })  # fmt: skip
 """What reports of earlier versions do not have: in the report itself, in a result or in a miss."""
 

@@ -1,6 +1,6 @@
 """Why a required term was not found, and which found ones the text may not mean; no score depends on it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from safe_core.diagnosis.diagnosis_types import (
@@ -25,13 +25,14 @@ from safe_core.diagnosis.doubtful_hits import (
 )
 from safe_core.diagnosis.joined_text import JoinedText, occurrences
 from safe_core.diagnosis.miss_kind_rules import Evidence, Finding, decide
-from safe_core.diagnosis.output_texts import READ_BY, Element, elements
+from safe_core.diagnosis.output_texts import READ_BY, Element, asked_criteria, elements
 from safe_core.diagnosis.passages import Term, nearest, similarity, term_of
 from safe_core.diagnosis.sentence_index import Sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.verdicts import Judge, Judgement
 from safe_core.diagnosis.word_types import absent_word
 from safe_core.expectations import Expectations, prepare
+from safe_core.generations import OutputField
 from safe_core.matching_rule import normalise, which_occur
 from safe_core.outputs import Output
 from safe_core.policy import DEFAULT_POLICY
@@ -51,6 +52,7 @@ __all__ = [
     "Occurrence",
     "Passage",
     "Verdict",
+    "asked_criteria",
     "diagnose",
     "doubtful_document",
     "doubtful_hits",
@@ -63,8 +65,15 @@ _WORK = 2_000  # sentences that are compared with the missed terms of a case, al
 _LEAST_SENTENCES, _MOST_SENTENCES = 2, 64  # for each of them
 
 
-def diagnose(expectations: Expectations, output: Output, narrative: str | None) -> Diagnosis:
+def diagnose(
+    expectations: Expectations,
+    output: Output,
+    narrative: str | None,
+    not_asked_for: Collection[OutputField] = (),
+) -> Diagnosis:
     """Explain every missed term of a case, and say where the others stand.
+
+    The misses of a criterion have no other reason where the model was asked for none of the fields that it reads.
 
     What is missing is what score() finds missing. However large they are, at most MAX_WORDS words of the output are cut
     and some 2,000 sentences compared (two for each missed term, if that is more). Only the literal searches, as in
@@ -76,7 +85,14 @@ def diagnose(expectations: Expectations, output: Output, narrative: str | None) 
         *(("CR", term) for term in details.cr_missing),
         *(("AC", term) for term in details.ac_missing),
     ]
-    return Diagnosis(tuple(_misses(missed, texts, narrative)), tuple(occurrences(details, texts)))
+    asked = asked_criteria(not_asked_for)
+    explained = _misses([miss for miss in missed if miss[0] in asked], texts, narrative)
+    stands = _in_narrative([term for _, term in missed], narrative)
+    misses = (
+        next(explained) if criterion in asked else Miss(criterion, term, "absent", told, None, 0.0, "not_asked_for")
+        for (criterion, term), told in zip(missed, stands, strict=True)
+    )
+    return Diagnosis(tuple(misses), tuple(occurrences(details, texts)))
 
 
 class _Fields:

@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from safe_core.generations import OutputField
+
 Kind = Literal["form", "connectives", "rearranged", "value", "polarity", "split", "part", "other_field", "absent"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of misses, in the order in which they are asked: the first that holds is said."""
 
-Verdict = Literal["term", "prompt", "output", "look"]
+Verdict = Literal["term", "prompt", "output", "look", "not_asked_for"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """Who must act on a miss: the expectation must change; the output lacks it, so the prompt should ask for it; the output
-contradicts the narrative; only a person can tell (contract.md, "Verdicts")."""
+contradicts the narrative; only a person can tell (contract.md, "Verdicts"). Nobody, where the model was not asked."""
 
 InNarrative = Literal["yes", "no", "no_narrative"]
-Field = Literal["signals", "summary", "followup_questions"]
+Field = OutputField
 WordType = Literal[
     "time", "day", "side", "grade", "certainty", "event", "mechanism", "reference point", "other"
 ]  # of absent words, for people

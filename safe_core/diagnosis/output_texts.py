@@ -1,24 +1,31 @@
 """The texts of an output, cut into words and sentences once for any number of terms."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from safe_core.diagnosis.diagnosis_types import Field, Passage
 from safe_core.diagnosis.sentences import sentences
 from safe_core.diagnosis.tokens import Item
 from safe_core.diagnosis.words import Folded, Word, run_together, words
+from safe_core.generations import OutputField
 from safe_core.outputs import Output
+from safe_core.policy import Criterion
 
 MAX_WORDS = 50_000
 """How many words of an output are looked at; no real one comes near."""
 
-READ_BY: dict[Literal["CR", "AH", "AC"], tuple[Field, ...]] = {
+READ_BY: dict[Criterion, tuple[Field, ...]] = {
     "CR": ("signals", "summary"),
     "AH": ("followup_questions",),
     "AC": ("summary",),
 }
 """The fields that each criterion reads (contract.md, "Criteria")."""
+
+
+def asked_criteria(not_asked_for: Collection[OutputField]) -> list[Criterion]:
+    """Give the criteria that read a field for which the model was asked (contract.md, "Failed generations")."""
+    return [criterion for criterion, fields in READ_BY.items() if not set(fields) <= set(not_asked_for)]
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ def test_a_suite_tells_how_it_was_judged() -> None:
         "version": "0.1.0",
         "rule": "substring/1",
         "fingerprint": run["scorer"]["fingerprint"],
+        "failed_generations": "0",
         "input_mismatches": "0",
         "doubtful_hits": "0",
         "vacuous.CR": "0",

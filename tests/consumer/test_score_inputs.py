@@ -9,7 +9,7 @@ import pytest
 
 from consumer.cli.main import main
 from consumer.files.outputs import open_outputs
-from consumer.files.publish_outputs import TargetBatches, plan_events
+from consumer.files.publish_outputs import TargetBatches, failed_line, plan_events
 from tests.support.case_files import a_case, answer, write_batch
 
 GOOD = {"signals": ["wheeze"], "summary": "Salbutamol was given.", "followup_questions": []}
@@ -30,20 +30,26 @@ def score(*options: str) -> int:
     return main(["score", "-c", "K07", "-b", "asthma_1", "-i", "run.json", "-t", "cases", "-f", "json", *options])
 
 
-def test_a_failed_generation_is_a_missing_output_named_with_its_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_without_an_output_is_a_failed_generation_named_with_its_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     run({"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "error": "rate limit\x1b[31m reached"})
     assert score() == 1
     printed = capsys.readouterr()
     report = json.loads(printed.out)
-    assert (report["missing_outputs"], report["missing_test_ids"]) == (1, ["A-2"])
-    assert "safe: A-2: its generation failed, so it has no output: rate limit\\u001b[31m reached\n" in printed.err
+    assert (report["missing_outputs"], report["failed_generations"], report["empty_outputs"]) == (0, 1, 0)
+    line = "safe: 1 test case has no answer, because the generation failed; it is scored as an empty output: A-2 "
+    assert f"{line}(rate limit\\u001b[31m reached)\n" in printed.err
 
 
 def test_where_all_generations_failed_the_file_is_not_doubted(capsys: pytest.CaptureFixture[str]) -> None:
-    run({"test_id": "A-1", "error": "timeout"}, {"test_id": "A-2", "error": "timeout"})
-    score()
+    run({"test_id": "A-1", "error": "timeout"}, {"test_id": "A-2"})
+    assert score() == 1
     told = capsys.readouterr().err
-    assert "safe: no selected test case has an output: 2 generations failed\n" in told
+    why = "A-1 (timeout), A-2 (its entry in the report has no engine_output)"
+    assert (
+        f"2 test cases have no answer, because the generation failed; each is scored as an empty output: {why}" in told
+    )
     assert "right file" not in told
 
 
@@ -52,29 +58,44 @@ def test_a_failed_generation_beside_an_answer_changes_nothing(capsys: pytest.Cap
     score()
     printed = capsys.readouterr()
     report = json.loads(printed.out)
-    assert (report["missing_outputs"], report["empty_outputs"]) == (0, 1)
+    assert (report["missing_outputs"], report["failed_generations"], report["empty_outputs"]) == (0, 0, 1)
     assert "generation failed" not in printed.err
 
 
-def test_an_empty_output_is_named_with_the_error_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_output_with_an_error_beside_it_is_a_failed_generation(capsys: pytest.CaptureFixture[str]) -> None:
     failed = {"test_id": "A-1", "engine_output": None, "error": "time\x1bout"}
     run(failed, {"test_id": "A-2", "engine_output": {"summary": ""}, "message": "done"})
     score()
     printed = capsys.readouterr()
-    assert json.loads(printed.out)["empty_outputs"] == 2
-    line = "safe: A-1: its output is empty, and the report names an error: time\\u001bout"
-    assert printed.err.splitlines()[:1] == [line]
+    report = json.loads(printed.out)
+    assert (report["failed_generations"], report["empty_outputs"]) == (1, 1)
+    assert printed.err.splitlines()[0].endswith(": A-1 (time\\u001bout)")
     assert "A-2" not in printed.err
 
     run(failed, {"test_id": "A-1", "engine_output": GOOD, "error": "none worth mentioning"})
-    score("--on-duplicate", "last")
-    assert "names an error" not in capsys.readouterr().err, "another answer counts"
+    assert score() == 1, "no --on-duplicate is needed: the failed one gives way"
+    assert "failed" not in capsys.readouterr().err, "another answer counts"
 
 
-def test_a_failed_generation_is_not_published() -> None:
-    run({"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2"})
+def test_a_failed_generation_is_published_as_such() -> None:
+    error = {"summary": "ENGINE_ERROR", "signals": [], "followup_questions": [], "error_message": "429", "latency": 3}
+    run(
+        {"test_id": "A-1", "engine_output": error},
+        {"test_id": "A-1", "engine_output": GOOD},
+        {"test_id": "A-2", "error": "timeout"},
+        {"test_id": "A-3", "engine_output": error},
+    )
     plan = plan_events([open_outputs(Path("run.json"))], TargetBatches.of(None, Path("cases")))
-    assert [event.key for event in plan] == [b"asthma_1/A-1"]
+    sent = {event.key: json.loads(event.value)["output"] for event in plan}
+    assert sent == {
+        b"asthma_1/A-1": GOOD,  # an answer goes before it
+        b"asthma_1/A-2": {"error_message": "timeout"},  # what the report says beside the output
+        b"asthma_2/A-3": {name: error[name] for name in error if name != "latency"},
+    }
+    assert [(file.failed, file.passed_over) for file in plan.files] == [(("A-2", "A-3"), ())]
+    assert failed_line(plan.files[0].failed) == (
+        "2 test_ids have no answer, because the call of the model failed; that is what is published for: A-2, A-3"
+    )
 
 
 def test_outputs_of_another_concern_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,7 +108,10 @@ def summary(comparison: Comparison) -> str:
     total = len(comparison.cases)
     kept = f"{total - fell - rose} kept theirs" + (f" ({moved} with other scores or terms)" if moved else "")
     judged = f"of {count_of(total, 'judged case')}, {fell} got a worse label, {rose} a better one, {kept}."
-    others = len(comparison.not_judged)
+    failed = sum(case.has_failed for case in comparison.not_judged)
+    if failed:
+        judged += f" {count_of(failed, 'case')} not judged: the generation failed."
+    others = len(comparison.not_judged) - failed
     if not others:
         return judged
     lost = comparison.lost
@@ -116,7 +119,8 @@ def summary(comparison: Comparison) -> str:
     are = "is" if len(lost) == 1 else "are"
     found = f"the base report had found {count_of(terms, 'required term')} there"
     how = f" Of these, {len(lost)} {are} lost; {found}." if lost else ""
-    return f"{judged} Not judged: {count_of(others, 'case')}.{how}"
+    more = "Not judged for other reasons" if failed else "Not judged"
+    return f"{judged} {more}: {count_of(others, 'case')}.{how}"
 
 
 def counts(side: Side) -> str:
@@ -225,6 +229,7 @@ def lists(comparison: Comparison) -> tuple[CaseList, ...]:
 _REASONS: Final[Mapping[Reason, str]] = {
     "not_in_report": "not in the report",
     "no_output": "no output",
+    "failed_generation": "the generation failed",
     "input_mismatch": MISMATCH,
 }
 

@@ -74,8 +74,8 @@ def _named(case: CaseLine) -> Iterator[str]:
 
 
 def _output_state(case: CaseLine) -> str:
-    if not case.answered:
-        return "missing"
+    if case.generation != "answered":
+        return "missing" if case.generation is None else "failed"
     return "empty" if case.row.empty_output else "answered"
 
 

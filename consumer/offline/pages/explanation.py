@@ -20,7 +20,14 @@ from consumer.offline.explanations import counts_by_verdict, misses_documents
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
 from consumer.offline.pages.csv_tables import cell, csv_text
 from consumer.offline.pages.markdown_parts import literal
-from consumer.offline.pages.miss_wording import KIND_LABELS, NOTHING_LIKE_IT, ExplainedTerm, explained_terms, reason
+from consumer.offline.pages.miss_wording import (
+    IN_WORDS,
+    KIND_LABELS,
+    NOTHING_LIKE_IT,
+    ExplainedTerm,
+    explained_terms,
+    reason,
+)
 from consumer.offline.pages.numbers import score
 from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, text_of
 from consumer.offline.pages.report_content import MISMATCH, NOTHING_TO_CHECK, about_output, counted, score_of
@@ -28,6 +35,8 @@ from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
+
+_LONGEST_FAILURE: Final = 500
 
 
 class _Look(NamedTuple):
@@ -69,7 +78,8 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
     label = (case.label.upper(), LABEL_STYLES[case.label])
     yield from layout.hanging(Text.assemble((printable(case.test_id), BOLD), "  ", label, f"{about}  "), scores)
     yield from _judged_by_people(explanation, layout)
-    if not case.answered:
+    if case.generation != "answered":
+        yield from _failure(case, explanation, layout)
         return
     for group in explained_terms(explanation, case.doubtful, shows_text=True):
         for each in group.terms:
@@ -78,9 +88,7 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
 
 
 def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
-    lead = Text.assemble(
-        "  ", (f"{term.verdict or ('doubt' if term.is_doubtful else 'used'):7}", BOLD), f"{term.criterion}  "
-    )
+    lead = Text.assemble("  ", (f"{_word_for(term):7}", BOLD), f"{term.criterion}  ")
     indent = Text(" " * lead.cell_len)
     yield from layout.hanging(lead, signed(term.expected, layout) if term.expected else printable(term.text))
     if term.place:
@@ -94,6 +102,12 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
         yield from layout.hanging(indent, printable(term.advice))
     if term.decided:
         yield from layout.hanging(indent, printable(f"decided: {term.decided}"))
+
+
+def _word_for(term: ExplainedTerm) -> str:
+    if term.verdict is not None:
+        return IN_WORDS[term.verdict]
+    return "doubt" if term.is_doubtful else "used"
 
 
 def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
@@ -115,9 +129,18 @@ def _warning(case: CaseLine, layout: Layout) -> Iterator[Line]:
         yield from layout.wrapped(Text(warning, RED))
 
 
+def _failure(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
+    """Say what the engine says of a call that failed: it may quote the model, as only this page and review may."""
+    if case.generation == "failed":
+        said = explanation.output.error_message.strip()[:_LONGEST_FAILURE]
+        why = f": {printable(said)}" if said else ""
+        yield from layout.hanging(Text("  "), f"The call of the model failed, so there is nothing to explain{why}")
+
+
 def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> Iterator[Line]:
     yield from _heading(case, layout)
     yield from _judged_by_people(explanation, layout)
+    yield from _failure(case, explanation, layout)
     for group in explained_terms(explanation, case.doubtful, shows_text=True):
         yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
 
@@ -232,7 +255,8 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
         "misses": len(misses),
         "miss_verdicts": counts_by_verdict(misses),
         "doubtful_hits": doubtful,
-        "missing_outputs": sum(not each.case.answered for each in cases),
+        "missing_outputs": sum(each.case.generation is None for each in cases),
+        "failed_generations": sum(each.case.generation == "failed" for each in cases),
         "input_mismatches": sum(each.case.input_matches is False for each in cases),
         "results": [
             {
@@ -241,7 +265,8 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "archetype": each.case.archetype,
                 "label": each.case.label,
                 "scores": each.case.row.scores._asdict(),
-                "answered": each.case.answered,
+                "answered": each.case.generation == "answered",
+                "generation": each.case.generation,
                 "input_matches": each.case.input_matches,
                 "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
                 "misses": misses_documents(each.explanation, include_text=include_text),
@@ -306,7 +331,7 @@ def _markdown(cases: Sequence[ExplainedCase], *, include_text: bool) -> Iterator
         yield f"\n## {literal(each.case.test_id)}: {each.case.label}{about}\n\n{scores}\n"
         if (verdict := each.explanation.decisions.verdict) is not None:
             yield f"Judged {literal(verdict.in_words(shows_text=include_text))}\n"
-        if each.case.answered:
+        if each.case.generation == "answered":
             yield from _bullets(each, each.explanation if include_text else None)
 
 
@@ -319,7 +344,7 @@ def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[s
 
     for miss in explained.explanation.diagnosis.misses:
         yield (
-            f"- **{miss.verdict}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
+            f"- **{IN_WORDS[miss.verdict]}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
             f"{literal(reason(miss, quoted))}{decided(miss.criterion, miss.term)}"
         )
     for group in explained_terms(explained.explanation, explained.case.doubtful, shows_text=False):

@@ -10,6 +10,7 @@ from consumer.offline.pages import report_content
 from consumer.offline.pages.html_parts import page
 from consumer.offline.pages.miss_wording import (
     FOUND,
+    IN_WORDS,
     KIND_LABELS,
     MISSED,
     USED,
@@ -53,7 +54,7 @@ class _Filter(NamedTuple):
     options: Sequence[tuple[str, str]]
 
 
-_REASONS: Final[Mapping[str, str]] = {each: f"{each}: {VERDICT_LABELS[each]}" for each in VERDICTS} | {
+_REASONS: Final[Mapping[str, str]] = {each: f"{IN_WORDS[each]}: {VERDICT_LABELS[each]}" for each in VERDICTS} | {
     kind: KIND_LABELS[kind] for kind in KINDS
 }
 

@@ -56,6 +56,7 @@ def _properties(run: ScoredRun, cases: Sequence[CaseLine]) -> ET.Element:
         "version": scorer["version"],
         "rule": scorer["rule"],
         "fingerprint": scorer["fingerprint"],
+        "failed_generations": str(sum(case.generation == "failed" for case in cases)),
         "input_mismatches": str(sum(case.input_matches is False for case in cases)),
         "doubtful_hits": str(sum(len(case.doubtful) for case in cases)),
         **{f"vacuous.{name}": str(sum(getattr(case.row.vacuous, name) for case in cases)) for name in CRITERIA},

@@ -57,7 +57,11 @@ VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "prompt": "ask for it in the prompt",
     "output": "the output is wrong",
     "look": "look at it yourself",
+    "not_asked_for": "the model was not asked for it",
 }
+
+IN_WORDS: Final[Mapping[Verdict, str]] = {each: each.replace("_", " ") for each in VERDICTS}
+"""Verdicts as pages write them."""
 
 _FIELD_OF: Final[Mapping[Criterion, str]] = {
     "CR": "the signals or the summary",
@@ -82,7 +86,7 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     misses = (miss for result in counted for miss in result.get("misses", ()))
     if reworded := sum(miss["verdict"] == "term" and miss.get("in_other_words", False) for miss in misses):
         labels["term"] += f"; compare {reworded} of them with the output first"
-    verdicts = ", ".join(f"{counts[each]} {each} ({labels[each]})" for each in VERDICTS if counts.get(each))
+    verdicts = ", ".join(f"{counts[each]} {IN_WORDS[each]} ({labels[each]})" for each in VERDICTS if counts.get(each))
     return f"{count_of(total, 'miss', 'es')}: {verdicts}"
 
 
@@ -91,6 +95,8 @@ def remark_on(miss: Miss) -> str:
     narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
     found = miss.also_in[0] if miss.also_in else miss.passage
     place = f", {quotes.place_of(found)}" if found else ""
+    if miss.verdict == "not_asked_for":
+        return IN_WORDS[miss.verdict] + narrative
     kind = _SAID_OTHERWISE if miss.in_other_words else KIND_LABELS[miss.kind]
     kind = "word for word in another field" if miss.also_in else kind
     return f"{miss.verdict}: {kind}{narrative}{place}"
@@ -102,6 +108,10 @@ def remark_on(miss: Miss) -> str:
 def reason(miss: Miss, quoted: Explanation | None) -> str:
     """Say in a sentence or two why a miss has its verdict, and what to do; texts are quoted only where they may be."""
     match miss.verdict:
+        case "not_asked_for":
+            return (
+                f"The model was not asked for {_FIELD_OF[miss.criterion]}: neither the term nor the prompt is to blame."
+            )
         case "prompt":
             return _reason_of_prompt(miss)
         case "output":
@@ -216,6 +226,7 @@ _HEADINGS: Final[Mapping[Verdict, str]] = {
     "prompt": "Missed: ask for it in the prompt (prompt)",
     "output": "Missed: the output contradicts the narrative (output)",
     "look": "Missed: only a person can tell (look)",
+    "not_asked_for": "Missed: the model was not asked for it (not asked for)",
 }
 MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"

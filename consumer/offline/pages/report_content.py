@@ -128,6 +128,13 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         yield Sentence(f"Empty outputs: {count_of(report['empty_outputs'], 'case')}.")
     if report["missing_outputs"]:
         yield Sentence(f"No output: {count_of(report['missing_outputs'], 'case')}, scored as empty outputs.")
+    failed = [case.test_id for case in run.cases if case.generation == "failed"]
+    if failed:
+        yield Sentence(
+            f"Failed generations: {count_of(len(failed), 'case')} that no model answered, scored as empty outputs, so "
+            f"the scores say nothing about the prompt: {a_few(failed, _NAMED)}.",
+            tuple(failed[:_NAMED]),
+        )
     others = [case.test_id for case in run.cases if case.input_matches is False]
     if others:
         yield Sentence(
@@ -174,8 +181,8 @@ def why_missed(run: ScoredRun) -> Iterator[Sentence]:
     uncounted = len(run.cases) - len(judged)
     if uncounted:
         yield Sentence(
-            f"Not counted: {count_of(uncounted, 'case')} without an output, or with an output that was made from "
-            "another narrative."
+            f"Not counted: {count_of(uncounted, 'case')} without an output, with a failed generation, or with an "
+            "output that was made from another narrative."
         )
 
 
@@ -277,12 +284,13 @@ def shortfalls(case: CaseLine) -> list[str]:
 
 
 NOTHING_TO_CHECK: Final = "nothing to check"
+FAILED_GENERATION: Final = "failed generation"
 
 
 def about_output(case: CaseLine) -> str | None:
     """Say that nothing was there to be scored, or something that was not about the case, if so."""
-    if not case.answered:
-        return "no output"
+    if case.generation != "answered":
+        return "no output" if case.generation is None else FAILED_GENERATION
     if case.input_matches is False:
         return MISMATCH
     return "empty output" if case.row.empty_output else None
@@ -339,7 +347,7 @@ def lost_terms(case: CaseLine, explanation: Explanation | None = None) -> list[T
 
 
 def _missing(terms: Iterable[str], criterion: Criterion, explanation: Explanation | None) -> list[Term]:
-    if explanation is None:
+    if explanation is None or not explanation.diagnosis.misses:  # of a failed generation, none is explained
         return [*map(Term, terms)]
     misses = (miss for miss in explanation.diagnosis.misses if miss.criterion == criterion)
     return [Term(term, remark_on(miss)) for term, miss in zip(terms, misses, strict=True)]

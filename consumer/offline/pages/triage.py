@@ -23,6 +23,7 @@ _PILES: Final[dict[Verdict, str]] = {
     "prompt": "Prompt: what the outputs lack",
     "output": "Outputs that contradict the narrative",
     "look": "To be looked at by a person",
+    "not_asked_for": "Not asked for: nothing to change",
 }
 _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
@@ -59,7 +60,8 @@ def steps(triage: Triage) -> Table:
 
 def remarks(triage: Triage) -> list[str]:
     """Say what the numbers mean, and which cases have no proposals."""
-    missing = sum(not case.answered for case in triage.lines)
+    missing = sum(case.generation is None for case in triage.lines)
+    failed = sum(case.generation == "failed" for case in triage.lines)
     mismatched = sum(case.input_matches is False for case in triage.lines)
     told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, *([LOOKED_AT] if triage.of("look") else []), NOT_JUDGED]
     if mismatched:
@@ -67,6 +69,9 @@ def remarks(triage: Triage) -> list[str]:
         told.insert(
             0, f"{count_of(mismatched, 'output')} {were} made from another narrative: nothing is proposed there."
         )
+    if failed:
+        cases = count_of(failed, "case")
+        told.insert(0, f"{cases} {'has' if failed == 1 else 'have'} a failed generation: nothing is proposed there.")
     if missing:
         told.insert(0, f"{without_output(missing, len(triage.lines))}, and nothing is proposed there.")
     return told
