@@ -86,9 +86,9 @@ def _is_older(version: str) -> bool:
 
 _NEWER: Final = frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",
-    "missing_words", "in_other_words", "failed_generations", "generation",
+    "missing_words", "in_other_words", "failed_generations", "generation", "errorTexts", "placeholderTexts",
 })  # fmt: skip
-"""What reports of earlier versions do not have: in the report itself, in a result or in a miss."""
+"""What reports of earlier versions do not have: in the report itself, its configuration, a result or a miss."""
 
 
 def _as_older(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,8 @@ def _as_older(report: Mapping[str, Any]) -> dict[str, Any]:
         }
         for result in report["results"]
     ]
-    return _without_newer(report) | {"batch_id": report["batch_id"], "results": results}
+    kept = {"batch_id": report["batch_id"], "configuration": _without_newer(report["configuration"])}
+    return _without_newer(report) | kept | {"results": results}
 
 
 def _without_newer(document: Mapping[str, Any]) -> dict[str, Any]:

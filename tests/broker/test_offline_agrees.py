@@ -27,7 +27,7 @@ def test_the_same_cases_give_the_same_bytes_either_way(site_over: Callable[..., 
     folder = write_batches(tmp_path / "cases", BATCHES)
     # In one partition the order of offsets is that of the lines, which decides between events of the same time.
     site = site_over(folder, partitions=1)
-    records = list(event_stream(23, BATCHES, 200, partitions=1, repeated=0.5, late=0.3, poison=0.0))
+    records = list(event_stream(23, BATCHES, 200, partitions=1, repeated=0.5, late=0.3, poison=0.0, failed=0.3))
     (tmp_path / "events.jsonl").write_bytes(b"".join((record.value or b"") + b"\n" for record in records))
     site.send(records)
     with site.worker():
@@ -45,7 +45,9 @@ def test_the_same_cases_give_the_same_bytes_either_way(site_over: Callable[..., 
         offline = scored_offline(site, batch.cases[0].concern_id, batch.batch_id, folder, tmp_path)
         assert offline["summary"] == events[-1]["summary"]
         standing = {result["test_id"]: result for result in offline["results"]}
-        published = {written(event["result"] | {"input_matches": event["input_matches"]}) for event in events}
+        more = ("input_matches", "generation")
+        published = {written(event["result"] | {name: event[name] for name in more}) for event in events}
+        assert {event["generation"] for event in events} == {"answered", "failed"}
         assert len(standing) == 12
         for result in standing.values():
             del result["batch_id"], result["doubtful"]

@@ -88,7 +88,7 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
 
 
 def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
-    lead = Text.assemble("  ", (f"{_word_for(term):7}", BOLD), f"{term.criterion}  ")
+    lead = Text.assemble("  ", (f"{_word_for(term):6} ", BOLD), f"{term.criterion}  ")
     indent = Text(" " * lead.cell_len)
     yield from layout.hanging(lead, signed(term.expected, layout) if term.expected else printable(term.text))
     if term.place:
