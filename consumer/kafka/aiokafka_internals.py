@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial, partialmethod
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 import aiokafka.record._crecords.default_records as compiled_records
@@ -64,6 +64,13 @@ _HEADER_BYTES = 100
 """About the memory that each header of a record takes up besides its text."""
 
 
+class Marker(NamedTuple):
+    """Where a transaction ended: the marker's offset, and the time in ms that the partition's leader gave it."""
+
+    offset: int
+    timestamp: int
+
+
 def generation_of(consumer: AIOKafkaConsumer) -> int:
     """The generation of the group that the member last joined; -1 before the first one and after an eviction."""
     return int(consumer._coordinator.generation)
@@ -81,6 +88,14 @@ def position_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | 
         return None
     state = subscription.assignment.state_value(partition)
     return int(state.position) if state is not None and state.has_valid_position else None
+
+
+def marker_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Marker | None:
+    """The last transaction marker that the consumer has passed since the partition was assigned to it."""
+    subscription: Any = consumer._subscription.subscription
+    state = subscription.assignment.state_value(partition)
+    marker: Marker | None = getattr(state, "marker", None)
+    return marker
 
 
 def note_heartbeats(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> None:
@@ -253,6 +268,7 @@ class _Fetch(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
         self._batch: Any = None
         self._unread: Iterator[Any] = iter(())
         self._last_headers: KafkaHeaders = ()
+        self.marker: Marker | None = None
 
     def take(self, taken: Taken, max_records: int | None, decompression: Decompression) -> bool:
         """Add the next records, until they are as many or as large as is allowed; False if there are no more.
@@ -297,6 +313,8 @@ class _Fetch(PartitionRecords):  # type: ignore[misc]  # aiokafka ships no types
             if self._is_delivered(batch):
                 self._unread = iter(batch)
                 return True
+            if batch.is_control_batch:
+                self.marker = Marker(batch.base_offset, batch.max_timestamp)
             self._leave_batch()
         return False
 
@@ -436,6 +454,8 @@ def _take(result: Any, decompression: Decompression, max_records: int | None = N
     except Exception as error:  # noqa: BLE001 - a batch may be malformed in any way, and only its partition must wait
         failure = UndecodableBatch(f"a batch cannot be read ({type(error).__name__})")
     result._update_position()
+    if fetch.marker is not None:
+        result._assignment.state_value(result._topic_partition).marker = fetch.marker
     if is_over:
         result._partition_records = None
     if failure is not None and not taken:

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CorruptRecordException
 
 from consumer.errors import Fatal, Transient
-from consumer.kafka.aiokafka_internals import position_of
+from consumer.kafka.aiokafka_internals import marker_of, position_of
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import UndecodableBatch
 from consumer.kafka.failures import CALL_SECONDS, answered, stopped, translating
@@ -31,6 +31,8 @@ _RESTORED_RECORDS = 100
 
 POLL_MS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
+_MARKER_FETCH_BYTES = 64 * 1024
+_MARKER_WAIT_MS = 10
 _TAIL_RECORDS = 64
 _offset = attrgetter("offset")
 _RECORD_SECONDS = 3 * CALL_SECONDS
@@ -118,6 +120,26 @@ async def read_partition(
         slices = _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS, max_records=_RESTORED_RECORDS)
         async for records in slices:
             yield records
+
+
+async def read_marker_time(connection: Connection, topic: str, partition: int, after: int) -> int:
+    """The time in ms that the partition's leader gave the first transaction marker after an offset.
+
+    For a transaction that has just ended: it waits until the marker is there. Raises Transient or Fatal.
+    """
+    where = TopicPartition(topic, partition)
+    about = f"{topic}/{partition}"
+    consumer = client(connection, max_partition_fetch_bytes=_MARKER_FETCH_BYTES, fetch_max_wait_ms=_MARKER_WAIT_MS)
+    deadline = time.monotonic() + CALL_SECONDS
+    with translating(about):
+        async with _started(consumer):
+            consumer.assign([where])
+            consumer.seek(where, after)
+            while (marker := marker_of(consumer, where)) is None or marker.offset <= after:
+                if time.monotonic() > deadline:
+                    raise Transient(f"{about}: no broker returns the end of a transaction after offset {after}")
+                await consumer.getmany(timeout_ms=_MARKER_WAIT_MS)
+            return marker.timestamp
 
 
 async def read_tail(connection: Connection, topic: str, partition: int) -> Sequence[Record]:

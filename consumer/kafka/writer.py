@@ -14,19 +14,24 @@ from aiokafka import AIOKafkaProducer, OffsetAndMetadata, TopicPartition
 from aiokafka.codec import zstd_encode
 from aiokafka.errors import (
     InvalidProducerEpoch,
+    InvalidTimestampError,
     KafkaError,
     KafkaTimeoutError,
     ProducerFenced,
     RequestTimedOutError,
     TopicAuthorizationFailedError,
 )
+from aiokafka.structs import RecordMetadata
 from typing_extensions import override
 
 from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.aiokafka_internals import Batch, dispose, identity_of, new_batch, note_lost_connections
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
+from consumer.kafka.reader import read_marker_time
 from consumer.wire.record import KafkaHeaders
+from consumer.wire.times import rfc_3339
 
 T = TypeVar("T")
 
@@ -41,6 +46,13 @@ _FULL_BYTES = 16 * 1024 * 1024
 
 DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second one could end the next transaction (KIP-890)."""
+
+_NO_TIMESTAMP = -1
+"""The timestamp of a record without one: no broker refuses it, whatever either's clock says."""
+
+_LOG_APPEND_TIME = 1
+_TIME_HOLDS_SECONDS = 5.0
+"""A partition that is taken up this soon after a broker has told its time does not ask again."""
 
 FENCED = (ProducerFenced, InvalidProducerEpoch)
 TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
@@ -68,9 +80,16 @@ class ProducerEpoch(NamedTuple):
 class Outgoing:
     """What one slice writes, collected into batches by topic and partition; `share` of what a slice may hold."""
 
-    def __init__(self, producer: AIOKafkaProducer, now_ms: int, share: float = 1.0) -> None:
+    def __init__(
+        self,
+        producer: AIOKafkaProducer,
+        now_ms: int,
+        share: float = 1.0,
+        acknowledged: Callable[[RecordMetadata], None] = lambda _: None,
+    ) -> None:
         self._producer = producer
         self._now_ms = now_ms
+        self._acknowledged = acknowledged
         self._batches: dict[tuple[str, int], list[Batch]] = {}
         self._left = int(_FULL_BYTES * share)
         self.share = share
@@ -124,7 +143,7 @@ class Outgoing:
                 continue
             acknowledged = await self._producer.send_batch(batch, topic, partition=partition)
             with _named(topic):
-                await acknowledged
+                self._acknowledged(await acknowledged)
 
 
 @contextmanager
@@ -151,7 +170,14 @@ class PartitionWriter(Protocol):
         """Write a tombstone without meaning, once, before any commit; return its offset when it is replicated.
 
         Everything that an earlier owner wrote has a smaller offset, and a stale leader never has this record: a reader
-        that has reached it has read all of that. Raises PartitionLost; then the writer cannot be used again.
+        that has reached it has read all of that. Afterwards the brokers' time is known, if they tell it. Raises
+        PartitionLost (then the writer cannot be used again), Transient or Fatal.
+        """
+
+    async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
+        """Have a broker tell its time before the first commit, unless one has just done so; raises what `mark` raises.
+
+        It takes a mark that is never committed. Without transactions, the first acknowledgement has to tell it.
         """
 
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
@@ -171,9 +197,16 @@ class _ProducerOwner:
     """What both writers share: a producer, and a deadline on every call."""
 
     def __init__(
-        self, connection: Connection, topic: str, partition: int, deadline_seconds: float, **options: Any
+        self,
+        connection: Connection,
+        topic: str,
+        partition: int,
+        clock: BrokersClock,
+        deadline_seconds: float,
+        **options: Any,
     ) -> None:
         self._connection = connection
+        self._clock = clock
         self._source = TopicPartition(topic, partition)
         self._deadline_seconds = deadline_seconds
         self._options = options
@@ -198,7 +231,12 @@ class _ProducerOwner:
         self._lost_connections += 1
 
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
-        return Outgoing(self._running(), now_ms, share)
+        return Outgoing(self._running(), now_ms, share, self._note_time)
+
+    def _note_time(self, acknowledged: RecordMetadata) -> None:
+        """Where the topic has LogAppendTime, an acknowledgement tells the broker's time."""
+        if acknowledged.timestamp_type == _LOG_APPEND_TIME and acknowledged.timestamp is not None:
+            self._clock.note(acknowledged.timestamp)
 
     def _running(self) -> AIOKafkaProducer:
         if self._producer is None:
@@ -216,8 +254,9 @@ class _ProducerOwner:
     async def _marked(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         with _named(topic):
             written = await self._running().send_and_wait(
-                topic, key=key, value=None, partition=partition, headers=list(headers)
+                topic, key=key, value=None, partition=partition, headers=list(headers), timestamp_ms=_NO_TIMESTAMP
             )
+        self._note_time(written)
         return int(written.offset)
 
     async def _guarded(self, steps: Awaitable[T]) -> T:
@@ -245,6 +284,8 @@ class _ProducerOwner:
             return meaning
         if any(isinstance(cause, FENCED) for cause in causes(error)):
             return PartitionLost("another producer has taken over", fenced=True)
+        if any(isinstance(cause, InvalidTimestampError) for cause in causes(error)):
+            return PartitionLost(f"the brokers refuse records of the time {rfc_3339(self._clock.now_ms())}")
         timed_out = any(isinstance(cause, TIMED_OUT) for cause in causes(error))
         return PartitionLost(f"a write failed: {type(error).__name__}", timed_out=timed_out)
 
@@ -278,6 +319,7 @@ class TransactionalWriter(_ProducerOwner):
         connection: Connection,
         topic: str,
         partition: int,
+        clock: BrokersClock,
         *,
         transactional_id: str,
         consumer_group: str,
@@ -287,6 +329,7 @@ class TransactionalWriter(_ProducerOwner):
             connection,
             topic,
             partition,
+            clock,
             transaction_timeout_seconds,
             transactional_id=transactional_id,
             transaction_timeout_ms=int(transaction_timeout_seconds * 1_000),
@@ -299,10 +342,31 @@ class TransactionalWriter(_ProducerOwner):
         self.epoch = ProducerEpoch(*identity_of(self._running()))
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
+        offset = await self._mark(topic, partition, key, headers)
+        await self._learn(topic, partition, offset)
+        return offset
+
+    async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
+        if self._clock.was_noted_within(_TIME_HOLDS_SECONDS):
+            return
+        offset = await self._mark(topic, partition, key, headers)
+        try:
+            await self._learn(topic, partition, offset)
+        except Fatal as error:  # a scorer of an older version needed no permission to read what it writes
+            self._clock.note_refusal(str(error))
+
+    async def _mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
         if in_doubt:
             raise PartitionLost("the request to end the marker transaction before the restore may have been sent twice")
         return offset
+
+    async def _learn(self, topic: str, partition: int, offset: int) -> None:
+        """Read what time the leader gave the end of a transaction that has just ended."""
+        ended_at = time.monotonic()
+        async with self._clock.asking[topic]:
+            if not self._clock.was_noted_within(_TIME_HOLDS_SECONDS):
+                self._clock.note(await read_marker_time(self._connection, topic, partition, offset), ended_at)
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         _, in_doubt = await self._ended(self._transaction(outgoing, next_offset, note))
@@ -347,17 +411,21 @@ class PlainWriter(_ProducerOwner):
         connection: Connection,
         topic: str,
         partition: int,
+        clock: BrokersClock,
         *,
         deadline_seconds: float,
         changelog: str,
         commit_offset: Callable[[int, str], Awaitable[None]],
     ) -> None:
-        super().__init__(connection, topic, partition, deadline_seconds)
+        super().__init__(connection, topic, partition, clock, deadline_seconds)
         self._changelog = changelog
         self._commit_offset = commit_offset
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         return await self._guarded(self._marked(topic, partition, key, headers))
+
+    async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
+        """A mark would be seen by readers of this topic: the first acknowledgement has to tell the time."""
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         await self._guarded(self._send_then_commit(outgoing, next_offset, note))

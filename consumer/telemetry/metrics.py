@@ -92,6 +92,9 @@ _ASKED: Mapping[str, _Definition] = {
         "For how long the same transaction has been open in a partition that is read here. It is 0 while none is.",
         ("topic", "partition"),
     ),
+    "safe_clock_skew_seconds": _gauge(
+        "How far the clock of this process is ahead of the brokers' (negative: behind), once they have told their time."
+    ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
     "safe_build_info": _gauge(
         "Version, fingerprint of the scoring rules and consumer group of this process.",
@@ -238,6 +241,7 @@ class Metrics:
         self._concerns: set[str] = set()
         self._build = (version, fingerprint, group)
         self.gauges: BatchGauges | None = None
+        self.clock_skew: Callable[[], float | None] = lambda: None
         self.ready: Callable[[], bool] = lambda: False
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
         self.waits: Callable[[], Mapping[tuple[str, int], float]] = dict
@@ -279,6 +283,8 @@ class Metrics:
         yield _family("safe_consumer_lag_records", self.lags().items())
         yield _family("safe_partition_waiting_seconds", self.waits().items())
         yield _family("safe_partition_held_up_seconds", self.held_up().items())
+        skew = self.clock_skew()
+        yield _family("safe_clock_skew_seconds", [] if skew is None else [((), skew)])
         yield _family("safe_ready", [((), int(self.ready()))])
         yield _family("safe_build_info", [(self._build, 1)])
         yield from self._batches()

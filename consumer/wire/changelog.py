@@ -32,7 +32,8 @@ class BatchRow(_Row, frozen=True):
     that a restore can tell when some are gone; `moved` is the next `scored` offset
     after the last record that changed it, `reported` the one that its last report covers (published at `reported_at`,
     ms): a report is owed while `moved` is greater. `stage` is live, forgetting (its rows are being tombstoned) or
-    forgotten (they are gone).
+    forgotten (they are gone). `folded_at` is the brokers' time (ms) at which its last record was folded; None if that
+    time was not known, or an older SAFE wrote the row.
     """
 
     last_scored_at: int
@@ -44,6 +45,7 @@ class BatchRow(_Row, frozen=True):
     fingerprint: str
     version: str
     stage: str
+    folded_at: int | None = None
 
 
 class ProgressRow(_Row, frozen=True):
@@ -51,7 +53,9 @@ class ProgressRow(_Row, frozen=True):
 
     `topic_id` is the cluster's id of `scored`, None if the broker does not report it or an older SAFE wrote the row.
     `transactions` counts those that have written the row: the committed offset repeats the count in its note, so that
-    a row and an offset of different transactions differ even if the offset did not move.
+    a row and an offset of different transactions differ even if the offset did not move. `first_seen_at` is the
+    brokers' time (ms) from which on each owner of the partition has known that time: batches whose row says nothing
+    are idle from then on.
     """
 
     group: str
@@ -60,6 +64,7 @@ class ProgressRow(_Row, frozen=True):
     next_offset: int
     topic_id: str | None = None
     transactions: int | None = None
+    first_seen_at: int | None = None
 
     @property
     def note(self) -> str:

@@ -7,7 +7,7 @@ rows in `safe.v0.state`, which the partition's owner alone writes (contract.md, 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from sys import intern
 
@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import Fatal, Transient
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter
@@ -54,7 +55,7 @@ class AggregatorPartition:
         read_state: ReadState,
         gauges: BatchGauges,
         metrics: Metrics,
-        now_ms: Callable[[], int],
+        clock: BrokersClock,
         spans: SliceSpans | None = None,
     ) -> None:
         self._spans = spans or SliceSpans()
@@ -62,11 +63,12 @@ class AggregatorPartition:
         self._settings = settings
         self._state = PartitionState(partition, settings)
         self._read_state = read_state
-        self._reporting = ReportSchedule(partition, settings, self._state, now_ms)
-        self._forgetting = Forgetting(settings, self._state, now_ms)
+        self._reporting = ReportSchedule(partition, settings, self._state, clock.now_ms)
+        self._forgetting = Forgetting(settings, self._state, clock, partition)
         self._gauges = gauges
         self._metrics = metrics
-        self._now_ms = now_ms
+        self._clock = clock
+        self._first_seen_at: int | None = None
         self._ce_source = ce_source(settings.group).encode()
         self._restored: dict[str, ExportedBatch] | None = None
         self._committed_at = 0.0
@@ -86,6 +88,7 @@ class AggregatorPartition:
         self._published_at: list[int] = []
         self._reopened: list[LiveBatch] = []
         self._mixed: list[LiveBatch] = []
+        self._began_at, self._folded_at = self._clock.monotonic(), self._clock.known_ms()
 
     # --- restore ------------------------------------------------------------------------------------------------------
 
@@ -103,8 +106,16 @@ class AggregatorPartition:
             raise
         if self._settings.exactly_once:  # in at_least_once two owners at once may leave rows that neither has counted
             restore.check_counts()
+        self._first_seen_at = self._first_seen()
+        self._forgetting.resume(self._first_seen_at)
         self._reporting.resume()
         self._restored = await self._state.exported()
+
+    def _first_seen(self) -> int | None:
+        """From when on the owners of the partition have known the brokers' time; None while it is not known."""
+        known_ms = self._clock.known_ms()
+        earlier = self._state.progress.first_seen_at if self._state.progress is not None else None
+        return known_ms if known_ms is None or earlier is None else earlier
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
         """Where to read on.
@@ -206,7 +217,7 @@ class AggregatorPartition:
             return decode_to_fold(record.value, self._state.ahead_ms)
         except Undecodable as error:
             poison = Poison("invalid_event", str(error))
-        append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._now_ms())
+        append_dead_letter(outgoing, record, poison, "aggregator", self._settings.dead_letters, self._clock.now_ms())
         self._counts["safe_records", "dead_lettered"] += 1
         self._counts["safe_dead_letters", poison.reason] += 1
         self._spans.failed(record, poison.reason)
@@ -238,7 +249,9 @@ class AggregatorPartition:
             intern(scorer.fingerprint),  # nearly all rows, of which there may be millions, have the same
             intern(scorer.version),
             "live",
+            self._folded_at,
         )
+        batch.idle_since = self._began_at
         self._state.touched[batch.key] = None
         batches = self._state.batches
         batches[batch.key] = batches.pop(batch.key)  # the latest is kept last
@@ -261,8 +274,9 @@ class AggregatorPartition:
         self._state.put_touched_rows(outgoing)
         settings = self._settings
         progress = ProgressRow(
-            settings.group, SCHEMA, settings.partitions, next_offset, settings.scored_topic_id, self._transactions + 1
-        )
+            settings.group, SCHEMA, settings.partitions, next_offset, settings.scored_topic_id, self._transactions + 1,
+            self._first_seen_at,
+        )  # fmt: skip
         self._state.put(outgoing, PROGRESS_KEY, progress.encode())
         return progress.note
 
@@ -270,7 +284,7 @@ class AggregatorPartition:
         """When a report is due, or a batch may be forgotten."""
         now = time.monotonic()
         rewrite_at = now if self._state.rewrite else inf
-        forget_at = self._forgetting.next_at(now, self._committed_at) if at_end else inf
+        forget_at = self._forgetting.next_at(self._committed_at) if at_end else inf
         return min(rewrite_at, forget_at, self._reporting.next_at())
 
     # --- export -------------------------------------------------------------------------------------------------------
@@ -292,7 +306,7 @@ class AggregatorPartition:
         self._begin_slice()
 
     def _count(self) -> None:
-        now_ms = self._now_ms()
+        now_ms = self._clock.now_ms()
         self._metrics.count_all(self._counts)
         self._metrics.count("safe_batches_reopened", by=len(self._reopened))
         self._metrics.end_to_end.observe(
@@ -300,6 +314,7 @@ class AggregatorPartition:
         )
 
     def _warn(self) -> None:
+        self._forgetting.committed()
         self._foreign.note(self._counts["safe_records", "foreign"])
         self._undecodable.note(self._counts["safe_records", "dead_lettered"])
         self._ahead.note(self._counts["safe_event_times_ahead",])
@@ -328,4 +343,5 @@ class AggregatorPartition:
         self._foreign.flush()
         self._undecodable.flush()
         self._ahead.flush()
+        self._forgetting.log()
         self._gauges.drop(self._partition)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,17 +35,24 @@ class AggregatorSettings:
     event_time_ahead_seconds: int
 
 
+class Mark(NamedTuple):
+    """What is kept of a forgotten batch, so that a late record is noticed; `idle_since` is monotonic."""
+
+    row: BatchRow
+    idle_since: float
+
+
 class PartitionState:
     """The batches of one partition, in order of their last scored record, the most idle ones first.
 
-    `forgotten` holds the marks of batches whose rows are gone; `rewrite` the winning rows that a losing row
-    follows in the changelog, by key; `touched` the batches whose rows change with the next commit. An event time is
-    believed up to `ahead_ms` after its record's timestamp.
+    `forgotten` holds the marks of batches whose rows are gone, in the same order; `rewrite` the winning rows that a
+    losing row follows in the changelog, by key; `touched` the batches whose rows change with the next commit. An event
+    time is believed up to `ahead_ms` after its record's timestamp.
     """
 
     def __init__(self, partition: int, settings: AggregatorSettings) -> None:
         self.batches: dict[str, LiveBatch] = {}
-        self.forgotten: dict[str, BatchRow] = {}
+        self.forgotten: dict[str, Mark] = {}
         self.progress: ProgressRow | None = None
         self.rewrite: dict[bytes, bytes] = {}
         self.touched: dict[str, None] = {}
@@ -77,7 +84,7 @@ class PartitionState:
         """Add the rows of the batches that have changed."""
         for key in self.touched:
             batch = self.batches.get(key)
-            row = batch.row if batch is not None else self.forgotten.get(key)
+            row = batch.row if batch is not None else self.forgotten[key].row
             assert row is not None
             row = replace(row, cases=len(batch.fold) if batch is not None else 0)
             self.put(outgoing, key.encode(), row.encode())

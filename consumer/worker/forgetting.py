@@ -1,15 +1,21 @@
-"""Forgetting idle batches (contract.md, "Forgetting"): mark the batch, remove its rows one by one, then the mark."""
+"""Forgetting idle batches (contract.md, "Forgetting"): mark the batch, remove its rows one by one, then the mark.
 
-from collections.abc import Callable, Iterator
+How long a batch has been idle is measured with the monotonic clock, which nobody can set. What came before this process
+took the partition up is known from the brokers' time in the rows, once, at the restore: `BrokersClock.age_seconds`.
+"""
+
+from collections.abc import Iterator
 from itertools import islice, takewhile
 from math import inf
 
 import structlog
 from msgspec.structs import replace
 
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.writer import Outgoing
+from consumer.wire.changelog import BatchRow
 from consumer.wire.keys import case_key
-from consumer.worker.aggregator_state import AggregatorSettings, PartitionState
+from consumer.worker.aggregator_state import AggregatorSettings, Mark, PartitionState
 from consumer.worker.live_batch import LiveBatch
 
 _log = structlog.get_logger("safe.aggregator")
@@ -18,18 +24,45 @@ _FORGET_RECORDS = 5_000
 """How many records one transaction of forgetting may have."""
 
 _FORGET_EVERY_SECONDS = 0.05
-_SHORTEST_MARK_MS = 86_400_000
+_SHORTEST_MARK_SECONDS = 86_400.0
 """The mark of a forgotten batch, by which a late record is noticed, stays for a time to live, at least this long."""
+
+_MOST_NAMED = 5
+"""Of more batches that are forgotten together, the log has only the number."""
+
+_LOG_EVERY_SECONDS = 10.0
 
 
 class Forgetting:
     """Forgets the idle batches of a partition, a bounded number of records in each transaction."""
 
-    def __init__(self, settings: AggregatorSettings, state: PartitionState, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: AggregatorSettings, state: PartitionState, clock: BrokersClock, partition: int
+    ) -> None:
         self._state = state
-        self._now_ms = now_ms
-        self._ttl_ms = int(settings.batch_ttl_seconds * 1_000)
-        self._mark_ms = self._ttl_ms + max(self._ttl_ms, _SHORTEST_MARK_MS)
+        self._clock = clock
+        self._partition = partition
+        self._ttl_seconds = float(settings.batch_ttl_seconds)
+        self._mark_seconds = self._ttl_seconds + max(self._ttl_seconds, _SHORTEST_MARK_SECONDS)
+        self._gone: list[LiveBatch] = []  # not logged yet
+        self._logged_at = -inf
+
+    def resume(self, first_seen_at: int | None) -> None:
+        """After a restore: work out how long each batch, and each mark, has been idle.
+
+        A row without a time that brokers gave counts from `first_seen_at` on.
+        """
+        now, state = self._clock.monotonic(), self._state
+
+        def idle_since(row: BatchRow | None) -> float:
+            folded_at = None if row is None else row.folded_at
+            return now - self._clock.age_seconds(first_seen_at if folded_at is None else folded_at)
+
+        for batch in state.batches.values():
+            batch.idle_since = idle_since(batch.row)
+        state.batches = dict(sorted(state.batches.items(), key=lambda entry: entry[1].idle_since))
+        marks = {key: mark._replace(idle_since=idle_since(mark.row)) for key, mark in state.forgotten.items()}
+        state.forgotten = dict(sorted(marks.items(), key=lambda entry: entry[1].idle_since))
 
     def advance(self, outgoing: Outgoing) -> None:
         """Go on with the batches that have been idle for too long."""
@@ -41,9 +74,9 @@ class Forgetting:
                 return
 
     def _idle(self) -> Iterator[LiveBatch]:
-        oldest = self._now_ms() - self._ttl_ms
+        latest = self._clock.monotonic() - self._ttl_seconds
         for batch in self._state.batches.values():
-            if batch.row is None or batch.row.last_scored_at >= oldest:
+            if batch.row is None or batch.idle_since > latest:
                 return  # all that follow were scored later
             if batch.owed_at is None:  # its last report is published first
                 yield batch
@@ -59,9 +92,9 @@ class Forgetting:
         removed = self._remove_rows(batch, outgoing, budget)
         if not len(batch.fold):
             # The mark stays, so that a late record is known to reopen the batch.
-            self._state.forgotten[batch.key] = replace(row, stage="forgotten")
+            self._state.forgotten[batch.key] = Mark(replace(row, stage="forgotten"), batch.idle_since)
             del self._state.batches[batch.key]
-            _log.info("batch forgotten", concern_id=batch.concern_id, batch_id=batch.batch_id)
+            self._gone.append(batch)
         return removed + 1
 
     def remove_rest(self, batch: LiveBatch, outgoing: Outgoing) -> bool:
@@ -77,22 +110,39 @@ class Forgetting:
         return len(names)
 
     def _drop_old_marks(self, outgoing: Outgoing) -> None:
-        forgotten, oldest = self._state.forgotten, self._now_ms() - self._mark_ms
-        old = takewhile(lambda key: forgotten[key].last_scored_at < oldest, forgotten)
+        forgotten, latest = self._state.forgotten, self._clock.monotonic() - self._mark_seconds
+        old = takewhile(lambda key: forgotten[key].idle_since <= latest, forgotten)
         for key in list(islice(old, _most_records(outgoing))):
             del forgotten[key]
             self._state.put(outgoing, key.encode(), None)
 
-    def next_at(self, now: float, committed_at: float) -> float:
+    def next_at(self, committed_at: float) -> float:
         """Monotonic time at which the longest idle batch, or mark, is old enough; `inf` if there is none.
 
         A pause after each commit keeps the loop from spinning over what must wait, such as a batch that owes a report.
         """
         batches, marks = self._state.batches.values(), self._state.forgotten.values()
-        times = [batch.row.last_scored_at + self._ttl_ms for batch in islice(batches, 1) if batch.row]
-        times += [row.last_scored_at + self._mark_ms for row in islice(marks, 1)]
-        due_in = max(0.0, (min(times, default=inf) - self._now_ms() + 1) / 1_000)
-        return max(now + due_in, committed_at + _FORGET_EVERY_SECONDS)
+        times = [batch.idle_since + self._ttl_seconds for batch in islice(batches, 1) if batch.row]
+        times += [mark.idle_since + self._mark_seconds for mark in islice(marks, 1)]
+        return max(min(times, default=inf), committed_at + _FORGET_EVERY_SECONDS)
+
+    def committed(self) -> None:
+        """Log what was forgotten: a few batches by name, of many that go together only the number."""
+        if self._gone and (
+            self._clock.monotonic() - self._logged_at >= _LOG_EVERY_SECONDS or next(self._idle(), None) is None
+        ):
+            self.log()
+
+    def log(self) -> None:
+        """Log what has not been logged yet."""
+        gone, self._gone = self._gone, []
+        if gone:
+            self._logged_at = self._clock.monotonic()
+        if len(gone) > _MOST_NAMED:
+            _log.info("batches forgotten", partition=self._partition, count=len(gone))
+            return
+        for batch in gone:
+            _log.info("batch forgotten", concern_id=batch.concern_id, batch_id=batch.batch_id)
 
 
 def _most_records(outgoing: Outgoing) -> int:

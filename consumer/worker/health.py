@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from consumer.case_sources.source import ExpectationsSource
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.cluster import Ends, Place
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
@@ -23,6 +24,7 @@ class Health:
     """The parts of a worker that exist so far; the worker sets them, probes and scrapes read them."""
 
     def __init__(self) -> None:
+        self.clock = BrokersClock()
         self.poll_loops: Sequence[PollLoop] = ()
         self.source: ExpectationsSource | None = None
         self.topics = TopicWatch({})
@@ -110,6 +112,10 @@ class Health:
             loop.note_ends(self.ends.log_ends(loop.role.topic))
             loop.held_up = frozenset(partition for topic, partition in held_up if topic == loop.role.topic)
 
+    def remarks(self) -> Sequence[str]:
+        """What is wrong although it can serve, each in words."""
+        return self.clock.remarks()
+
     def not_live(self) -> Sequence[str]:
         """An answer at all shows that the event loop runs; polls may stop only while the cluster does not answer."""
         if self.cluster_is_silent:
@@ -139,6 +145,7 @@ class Health:
         metrics.lags = lambda: self._by_partition(PollLoop.lags)
         metrics.held_up = self._held_up_seconds
         metrics.waits = lambda: self._by_partition(PollLoop.waiting_seconds)
+        metrics.clock_skew = self.clock.skew_seconds
         metrics.ready = lambda: not self.not_ready()
         source = self.source
         if source is not None:

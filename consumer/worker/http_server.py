@@ -15,12 +15,21 @@ from consumer.telemetry.metrics import Metrics, page
 _SHUTDOWN_SECONDS = 1.0
 """A client that does not read its answer must not delay the end of the process."""
 
-Troubles = Callable[[], Sequence[str]]
+Sentences = Callable[[], Sequence[str]]
 
 
 @asynccontextmanager
-async def serve_pages(address: str, metrics: Metrics, *, not_live: Troubles, not_ready: Troubles) -> AsyncIterator[str]:
+async def serve_pages(
+    address: str,
+    metrics: Metrics,
+    *,
+    not_live: Sentences,
+    not_ready: Sentences,
+    remarks: Sentences = tuple,
+) -> AsyncIterator[str]:
     """Serve the three pages, and give the address that they are at; troubles say why not, and are empty if all is well.
+
+    `remarks` are what /readyz says is wrong besides, whether or not the worker is ready.
 
     Raises ConfigurationError if the address cannot be had.
     """
@@ -38,7 +47,7 @@ async def serve_pages(address: str, metrics: Metrics, *, not_live: Troubles, not
     app = web.Application()
     app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/livez", _claim("live", not_live))
-    app.router.add_get("/readyz", _claim("ready", not_ready))
+    app.router.add_get("/readyz", _claim("ready", not_ready, remarks))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
@@ -59,9 +68,12 @@ async def _listen(runner: web.AppRunner, address: str) -> None:
         ) from error
 
 
-def _claim(claim: str, troubles: Troubles) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _claim(
+    claim: str, troubles: Sentences, remarks: Sentences = tuple
+) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def show(_request: web.Request) -> web.Response:
-        found = list(troubles())
-        return web.json_response({claim: not found, "troubles": found}, status=503 if found else 200)
+        found, besides = list(troubles()), list(remarks())
+        body = {claim: not found, "troubles": found} | ({"remarks": besides} if besides else {})
+        return web.json_response(body, status=503 if found else 200)
 
     return show

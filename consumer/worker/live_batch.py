@@ -11,7 +11,8 @@ from safe_core import LatestResults
 class LiveBatch:
     """One batch in memory: its fold, and what its row in the changelog says besides.
 
-    `owed_at` is when its report is due, None while none is owed; both times are monotonic.
+    `owed_at` is when its report is due, None while none is owed; `idle_since` is when its last record was folded, in
+    this process or, as far as the brokers' time tells, in an earlier one. All three times are monotonic.
     """
 
     key: str
@@ -19,6 +20,7 @@ class LiveBatch:
     batch_id: str
     fold: LatestResults = field(default_factory=LatestResults)
     row: BatchRow | None = None
+    idle_since: float = 0.0
     report_not_before: float = 0.0
     owed_at: float | None = None
     warned_of_fingerprints: bool = False

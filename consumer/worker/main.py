@@ -34,7 +34,6 @@ from consumer.settings import Loaded, Settings, without_secrets
 from consumer.telemetry.logs import CLIENT_RECORDS
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules
-from consumer.wire.times import now_ms
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_limit import DeadLetterLimits
@@ -102,6 +101,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
         self._health = Health()
+        self._clock = self._health.clock
 
     # --- start → serve → drain ----------------------------------------------------------------------------------------
 
@@ -116,6 +116,7 @@ class Worker:
                     self._metrics,
                     not_live=self._health.not_live,
                     not_ready=self._health.not_ready,
+                    remarks=self._health.remarks,
                 )
             )
             verified = await unless(self._stopping, self._verify())
@@ -238,7 +239,9 @@ class Worker:
         makers = {"scorer": self._scorer, "aggregator": self._aggregator}
         chosen = makers.values() if self._role == "all" else [makers[self._role]]
         seconds = self._settings.shutdown_seconds
-        return [PollLoop(make_role(verified), shutdown_seconds=seconds, now_ms=now_ms) for make_role in chosen]
+        return [
+            PollLoop(make_role(verified), shutdown_seconds=seconds, now_ms=self._clock.now_ms) for make_role in chosen
+        ]
 
     def _scorer(self, verified: Verified) -> Role:
         settings, source = self._settings, self._health.source
@@ -270,7 +273,7 @@ class Worker:
                 scorer if partition in known else added,
                 source,
                 self._metrics,
-                now_ms,
+                self._clock.now_ms,
                 self._unmarked_offsets.judge,
                 self._traces.of_partition(settings.kafka_group_id),
                 memory,
@@ -312,7 +315,7 @@ class Worker:
                 read_state,
                 gauges,
                 self._metrics,
-                now_ms,
+                self._clock,
                 self._traces.of_partition(settings.aggregator_group_id),
             ),
         )
@@ -330,7 +333,7 @@ class Worker:
         scattered: frozenset[str],
         make_logic: Callable[[int], PartitionLogic],
     ) -> Role:
-        settings, connection = self._settings, self._connection
+        settings, connection, clock = self._settings, self._connection, self._clock
         session_seconds = settings.kafka_session_timeout_seconds
         membership = Membership(topic, settings.state_topic, group, assignor, session_seconds, rack)
         exactly_once = settings.delivery == "exactly_once"
@@ -338,13 +341,13 @@ class Worker:
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
             if exactly_once:
                 return TransactionalWriter(
-                    connection, topic, partition,
+                    connection, topic, partition, clock,
                     transactional_id=transactional_ids.of_worker(settings.kafka_group_id, topic, partition),
                     consumer_group=group,
                     transaction_timeout_seconds=session_seconds * _TRANSACTION_SHARE,
                 )  # fmt: skip
             return PlainWriter(
-                connection, topic, partition,
+                connection, topic, partition, clock,
                 deadline_seconds=session_seconds * _TRANSACTION_SHARE,
                 changelog=settings.state_topic,
                 commit_offset=partial(subscription.commit, partition),
@@ -426,6 +429,7 @@ class Worker:
         try:
             while True:
                 readiness.note()
+                self._clock.look()
                 await asyncio.sleep(_WATCH_SECONDS)
         finally:
             readiness.stop()

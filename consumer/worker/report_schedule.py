@@ -46,7 +46,8 @@ class ReportSchedule:
         """Owe what the last owner of the partition did not publish, but no sooner than it would have."""
         for batch in self._state.batches.values():
             if batch.is_live and batch.row is not None:
-                since_report = (self._now_ms() - batch.row.reported_at) / 1_000
+                # Whatever clock wrote that time: no report waits longer than it would have.
+                since_report = max(0.0, (self._now_ms() - batch.row.reported_at) / 1_000)
                 batch.report_not_before = time.monotonic() + max(0.0, _REPORT_EVERY_SECONDS - since_report)
                 if batch.row.moved > batch.row.reported:
                     self.owe(batch)

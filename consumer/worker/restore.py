@@ -18,7 +18,7 @@ from consumer.wire.headers import NewerSchema, Undecodable, check_schema, group_
 from consumer.wire.keys import PROGRESS_KEY, batch_key, parts_of
 from consumer.wire.record import KafkaHeaders, Record
 from consumer.wire.scored_record import ResultShape, ScoredRecord, decode_scored, row_of, with_believed_time
-from consumer.worker.aggregator_state import PartitionState
+from consumer.worker.aggregator_state import Mark, PartitionState
 
 _log = structlog.get_logger("safe.aggregator")
 
@@ -55,7 +55,7 @@ class Restore:
             rows += len(records)
         if self._losers:
             await self._find_winners()
-        self._put_in_order()
+        self._set_marks_apart()
         cases = sum(len(batch.fold) for batch in self._state.batches.values())
         _log.log(
             logging.INFO if rows else logging.DEBUG,
@@ -153,11 +153,11 @@ class Restore:
                         self._state.rewrite[record.key] = record.value
         self._losers.clear()
 
-    def _put_in_order(self) -> None:
+    def _set_marks_apart(self) -> None:
         rows = {key: batch.row for key, batch in self._state.batches.items() if batch.row is not None}
-        in_order = sorted(rows, key=lambda key: rows[key].last_scored_at)
-        self._state.forgotten = {key: rows[key] for key in in_order if rows[key].stage == "forgotten"}
-        self._state.batches = {key: self._state.batches[key] for key in in_order if key not in self._state.forgotten}
+        now = time.monotonic()
+        self._state.forgotten = {key: Mark(row, now) for key, row in rows.items() if row.stage == "forgotten"}
+        self._state.batches = {key: self._state.batches[key] for key in rows if key not in self._state.forgotten}
 
 
 def _since(started: float) -> float:

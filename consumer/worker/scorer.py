@@ -23,7 +23,7 @@ from consumer.telemetry.metrics import Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.headers import own_headers
 from consumer.wire.input_event import InputEvent, InputRules, decode
-from consumer.wire.keys import batch_key, case_key
+from consumer.wire.keys import MARK_KEY, batch_key, case_key
 from consumer.wire.offset_note import is_noted, note_of
 from consumer.wire.record import Record
 from consumer.wire.scored_record import ScoredBy, ScoredRecord, SourceShape, encode_scored
@@ -122,7 +122,10 @@ class ScorerPartition:
     # --- the life of a partition --------------------------------------------------------------------------------------
 
     async def restore(self, writer: PartitionWriter) -> None:
-        """Nothing to rebuild: scoring depends on the record and its expectations alone."""
+        """Nothing to rebuild: scoring depends on the record and its expectations alone. But what time is it?"""
+        settings = self._settings
+        partition = self._partition % settings.scored_partitions
+        await writer.learn_time(settings.scored_topic, partition, MARK_KEY, self._headers)
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
         """The committed offset, else what SAFE_V0_INPUT_START says, else the earliest record.

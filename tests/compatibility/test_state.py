@@ -13,6 +13,7 @@ import pytest
 from typing_extensions import override
 
 from consumer.errors import Fatal
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing
@@ -55,6 +56,8 @@ class Clock:
     def __init__(self, ms: int) -> None:
         self.ms = ms
         self.seconds = 1_000.0
+        self.brokers = BrokersClock(self.now_ms, self.monotonic)
+        self.brokers.note(ms)
 
     def monotonic(self) -> float:
         return self.seconds
@@ -99,7 +102,7 @@ async def taken_over(frozen: Frozen, partition: int, clock: Clock) -> Written:
 
     settings = replace(SETTINGS, partitions=frozen.partitions)
     logic = AggregatorPartition(
-        partition, settings, read_state, BatchGauges(1_000, lambda: True), Metrics("", ""), clock.now_ms
+        partition, settings, read_state, BatchGauges(1_000, lambda: True), Metrics("", ""), clock.brokers
     )
     await logic.restore(Marker())
     start = await logic.first_offset(Empty(), Committed(frozen.aggregator[partition]))

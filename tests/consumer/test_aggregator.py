@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from consumer.case_sources.source import FoundExpectations
 from consumer.errors import Contradiction, Fatal, Transient
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing
@@ -154,11 +155,16 @@ class Beginning(Subscription):
 
 
 class Clock:
-    """Both clocks, as a test moves them; stands where the aggregator has the module `time`."""
+    """The clocks of this process and, in `brokers`, theirs, as a test moves them.
+
+    It stands where the aggregator has the module `time`.
+    """
 
     def __init__(self) -> None:
         self.seconds = 1_000.0
         self.ms = NOW
+        self.brokers = BrokersClock(self.now_ms, self.monotonic)
+        self.brokers.note(NOW)
 
     def monotonic(self) -> float:
         return self.seconds
@@ -240,7 +246,7 @@ class Site:
 
     def _new(self) -> AggregatorPartition:
         return AggregatorPartition(
-            PARTITION, self.settings, self._read_state, self.gauges, self.metrics, self.clock.now_ms
+            PARTITION, self.settings, self._read_state, self.gauges, self.metrics, self.clock.brokers
         )
 
     async def _read_state(self, partition: int, end: int) -> AsyncIterator[Sequence[Record]]:
@@ -295,7 +301,7 @@ def case_row(record: Fetched) -> Fetched:
 def batch_row(
     batch: str = "B", *, cases: int = 1, moved: int = 1, reported: int = 1, stage: str = "live", at: int = NOW
 ) -> Fetched:
-    value = BatchRow(at, cases, None, moved, reported, 0, OURS, "0.1.0", stage).encode()
+    value = BatchRow(at, cases, None, moved, reported, 0, OURS, "0.1.0", stage, at).encode()
     return row(f"S11/{batch}".encode(), value)
 
 
@@ -1122,7 +1128,7 @@ async def test_a_restore_that_fails_is_counted_and_tried_again_by_whoever_asked_
         yield site.state[:1]
         raise Transient("the leader is gone")
 
-    logic = AggregatorPartition(PARTITION, site.settings, unreachable, site.gauges, site.metrics, site.clock.now_ms)
+    logic = AggregatorPartition(PARTITION, site.settings, unreachable, site.gauges, site.metrics, site.clock.brokers)
     for attempt in (1, 2):
         with pytest.raises(Transient):
             await logic.restore(Marker())

@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError, ProducerFenced, Reque
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from consumer.errors import PartitionLost
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.writer import Outgoing, PlainWriter
 
@@ -79,7 +80,7 @@ class Writer(PlainWriter):
 
     def __init__(self, producer: FailingProducer, commit_offset: Callable[[int, str], Awaitable[None]]) -> None:
         super().__init__(
-            Connection("127.0.0.1:1", {}), "input", 0,
+            Connection("127.0.0.1:1", {}), "input", 0, BrokersClock(),
             deadline_seconds=0.05, changelog="state", commit_offset=commit_offset,
         )  # fmt: skip
         self._producer = cast("AIOKafkaProducer", producer)

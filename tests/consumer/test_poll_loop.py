@@ -323,6 +323,15 @@ class Writer:
     ) -> int:
         raise AssertionError("a copy has nothing to restore")
 
+    async def learn_time(
+        self,
+        topic: str,  # noqa: ARG002 - the protocol's signature
+        partition: int,  # noqa: ARG002
+        key: bytes,  # noqa: ARG002
+        headers: Sequence[tuple[str, bytes | None]],  # noqa: ARG002
+    ) -> None:
+        raise AssertionError("a copy does not ask for the time")
+
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         assert isinstance(outgoing, Slice)
         assert note == f"up to {next_offset}"

@@ -765,7 +765,9 @@ async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> 
 
 async def test_a_scorer_has_no_chores_and_no_state(site: Site) -> None:
     outgoing = Kept()
-    await site.logic.restore(Marker())
+    marker = Marker()
+    await site.logic.restore(marker)
+    assert [topic for topic, _, _ in marker.marks] == ["scored"], "it learns what time it is before it writes"
     assert site.logic.finish(outgoing, 7, at_end=True) == noted(7).note
     site.logic.show(visible=True)
     site.logic.drop()

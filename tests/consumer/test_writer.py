@@ -12,11 +12,14 @@ from aiokafka.errors import KafkaError, ProducerFenced
 
 from consumer.errors import PartitionLost
 from consumer.kafka import writer
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.writer import PlainWriter, ProducerEpoch, TransactionalWriter
 from tests.support.producer import RecordingProducer
 
 WITHIN_SECONDS = 10.0
+THEIRS = 1_795_291_200_000
+OURS = THEIRS - 10 * 86_400_000
 HEADERS = [("safe.group", b"safe-v0")]
 
 
@@ -33,21 +36,31 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> RecordingProducer:
 
 
 @pytest.fixture
-def transactional(producer: RecordingProducer) -> TransactionalWriter:
+def clock(monkeypatch: pytest.MonkeyPatch) -> BrokersClock:
+    async def read_marker_time(_: Any, topic: str, partition: int, after: int) -> int:
+        assert (topic, partition, after) == ("state", 1, 70)
+        return THEIRS
+
+    monkeypatch.setattr(writer, "read_marker_time", read_marker_time)
+    return BrokersClock(own_ms=lambda: OURS)
+
+
+@pytest.fixture
+def transactional(producer: RecordingProducer, clock: BrokersClock) -> TransactionalWriter:
     made = TransactionalWriter(
-        Connection("127.0.0.1:1", {}), "input", 3,
+        Connection("127.0.0.1:1", {}), "input", 3, clock,
         transactional_id="safe-v0:input:3", consumer_group="safe-v0", transaction_timeout_seconds=5.0,
     )  # fmt: skip
     made._producer = cast("Any", producer)
     return made
 
 
-def plain(producer: RecordingProducer) -> PlainWriter:
+def plain(producer: RecordingProducer, clock: BrokersClock | None = None) -> PlainWriter:
     async def commit_offset(offset: int, note: str) -> None:
         producer.steps.append(f"offset {offset} {note!r}")
 
     made = PlainWriter(
-        Connection("127.0.0.1:1", {}), "input", 3,
+        Connection("127.0.0.1:1", {}), "input", 3, clock or BrokersClock(),
         deadline_seconds=5.0, changelog="state", commit_offset=commit_offset,
     )  # fmt: skip
     made._producer = cast("Any", producer)

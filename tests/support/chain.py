@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
 from consumer.dead_letter_reasons import Poison
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules
@@ -143,7 +144,8 @@ class Chain:
             patched.setattr(aggregator_module, "time", self._clock)
             patched.setattr(report_schedule, "time", self._clock)
             gauges = BatchGauges(1_000, lambda: True)
-            aggregator = AggregatorPartition(0, self._folding, self._nothing, gauges, self._metrics, lambda: NOW)
+            clock = BrokersClock(lambda: NOW)
+            aggregator = AggregatorPartition(0, self._folding, self._nothing, gauges, self._metrics, clock)
             await aggregator.restore(Marker())
             assert await aggregator.process(scored, second) == len(scored)
             self._finish(aggregator, second, len(scored))

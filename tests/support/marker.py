@@ -23,6 +23,10 @@ class Marker:
         self.marks.append((topic, partition, key))
         return self.offset
 
+    async def learn_time(self, topic: str, partition: int, key: bytes, headers: Headers) -> None:
+        self.marks.append((topic, partition, key))
+        assert headers
+
     def outgoing(self, now_ms: int, share: float = 1.0) -> Outgoing:
         raise AssertionError(f"a restore writes nothing else, {now_ms}, {share}")
 

@@ -1,0 +1,144 @@
+"""The time as the brokers give it: no record, and nothing that cannot be undone, depends on a worker's own clock.
+
+A broker tells its time in two ways. In `exactly_once`, each transaction ends with markers, which the leaders of the
+partitions stamp. In `at_least_once`, it is in the acknowledgement of each write to a topic with
+message.timestamp.type=LogAppendTime. From the latest stamp on, time passes as the monotonic clock says.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+import structlog
+
+from consumer.wire.times import now_ms
+
+_log = structlog.get_logger("safe.worker")
+
+_JUMP_MS = 3_600_000
+"""Two brokers whose clocks are right are never this far apart."""
+
+_JUMP_COUNTS_SECONDS = 3_600.0
+"""For this long after such a jump, the brokers count as disagreeing."""
+
+_TOLD_SECONDS = 60.0
+"""A smaller difference between our own clock and the brokers' is not worth a word."""
+
+
+class BrokersClock:
+    """What a process knows of the brokers' time; all that writes in it shares one.
+
+    Until a broker has told its time, `now_ms` is the process's own clock: for ever in `at_least_once` without
+    LogAppendTime. Then the times of records are only as right as this clock, but nothing is old because of it.
+    """
+
+    def __init__(self, own_ms: Callable[[], int] = now_ms, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By topic: held while a broker is asked for its time, so that many partitions at once ask only once."""
+        self.monotonic = monotonic
+        self._own_ms = own_ms
+        self._ahead_ms: float | None = None  # brokers' time, less the monotonic clock
+        self._given_ms = 0
+        self._noted_at = float("-inf")
+        self._jump_ms = 0.0
+        self._jumped_at = float("-inf")
+        self._is_told = False
+        self._refusal: str | None = None
+
+    def note(self, stamp_ms: int, at: float | None = None) -> None:
+        """A broker has stamped something with this time at `at` (monotonic), just now if None.
+
+        The latest stamp counts. If it is over an hour away from what brokers have said so far, one of them is wrong, or
+        this machine was suspended: then our own clock is the third witness, and the one nearer to it counts.
+        """
+        self._noted_at = self.monotonic() if at is None else at
+        ahead_ms = stamp_ms - 1_000 * self._noted_at
+        if self._ahead_ms is not None and abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
+            self._note_jump(ahead_ms - self._ahead_ms)
+            own_ahead_ms = self._own_ms() - 1_000 * self.monotonic()
+            if abs(own_ahead_ms - self._ahead_ms) <= abs(own_ahead_ms - ahead_ms):
+                return
+            self._given_ms = 0
+        self._ahead_ms = ahead_ms
+
+    def note_refusal(self, why: str) -> None:
+        """The brokers do not let us read their time."""
+        if self._refusal is None:
+            _log.warning("the brokers' time cannot be read: records get this machine's time", why=why)
+        self._refusal = why
+
+    def _note_jump(self, jump_ms: float) -> None:
+        if not self.has_jumped:
+            _log.warning("the brokers disagree about the time", hours=round(abs(jump_ms) / _JUMP_MS, 1))
+        self._jump_ms, self._jumped_at = jump_ms, self.monotonic()
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a broker has told its time."""
+        return self._ahead_ms is not None
+
+    @property
+    def has_jumped(self) -> bool:
+        """Whether two stamps of brokers were over an hour apart, within the last hour."""
+        return self.monotonic() - self._jumped_at < _JUMP_COUNTS_SECONDS
+
+    def was_noted_within(self, seconds: float) -> bool:
+        """Whether a broker has told its time this recently."""
+        return self.monotonic() - self._noted_at < seconds
+
+    def now_ms(self) -> int:
+        """The time in milliseconds since 1970; it never runs backwards while the brokers agree."""
+        if self._ahead_ms is None:
+            return self._own_ms()
+        self._given_ms = max(self._given_ms, int(self._ahead_ms + 1_000 * self.monotonic()))
+        return self._given_ms
+
+    def known_ms(self) -> int | None:
+        """The brokers' time in milliseconds since 1970; None if it is not known."""
+        return self.now_ms() if self.is_known else None
+
+    def age_seconds(self, given_ms: int | None) -> float:
+        """How long ago it was what this clock gave, perhaps in another process: as long as two clocks agree on.
+
+        It is zero where the brokers' time is not known, or is in doubt.
+        """
+        if given_ms is None or not self.is_known or self.has_jumped:
+            return 0.0
+        return max(0.0, (min(self.now_ms(), self._own_ms()) - given_ms) / 1_000)
+
+    # --- what is told -------------------------------------------------------------------------------------------------
+
+    def skew_seconds(self) -> float | None:
+        """How far our own clock is ahead of the brokers'; negative if it is behind, None if their time is not known."""
+        return None if self._ahead_ms is None else (self._own_ms() - self.now_ms()) / 1_000
+
+    def remarks(self) -> list[str]:
+        """What is wrong with the clocks, in words; no reason not to serve."""
+        found = []
+        skew = self.skew_seconds()
+        if skew is not None and abs(skew) > _TOLD_SECONDS:
+            found.append(
+                f"the clock of this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the brokers': "
+                "set it right. Until then, records get the brokers' time"
+            )
+        if self._refusal is not None and not self.is_known:
+            found.append(f"records get the time of this machine, since the brokers' cannot be read: {self._refusal}")
+        if self.has_jumped:
+            found.append(
+                f"the brokers disagree about the time by {abs(self._jump_ms) / _JUMP_MS:.1f} h: set their clocks right"
+            )
+        return found
+
+    def look(self) -> None:
+        """Log when our own clock begins to differ from the brokers', and when it no longer does."""
+        skew = self.skew_seconds()
+        is_skewed = skew is not None and abs(skew) > _TOLD_SECONDS
+        if is_skewed is not self._is_told:
+            self._is_told = is_skewed
+            if is_skewed:
+                _log.warning("the clock of this machine differs from the brokers'", ahead_seconds=round(skew or 0))
+            else:
+                _log.info("the clock of this machine agrees with the brokers' again")
