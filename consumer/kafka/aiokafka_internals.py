@@ -83,18 +83,20 @@ def is_rebalancing(consumer: AIOKafkaConsumer) -> bool:
 
 def position_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> int | None:
     """The next offset that the consumer will deliver; unlike `position()`, this does not wait."""
+    state = _state_of(consumer, partition)
+    return int(state.position) if state is not None and state.has_valid_position else None
+
+
+def _state_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Any:
     subscription: Any = consumer._subscription.subscription
     if subscription is None or subscription.assignment is None:
         return None
-    state = subscription.assignment.state_value(partition)
-    return int(state.position) if state is not None and state.has_valid_position else None
+    return subscription.assignment.state_value(partition)
 
 
 def marker_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> Marker | None:
     """The last transaction marker that the consumer has passed since the partition was assigned to it."""
-    subscription: Any = consumer._subscription.subscription
-    state = subscription.assignment.state_value(partition)
-    marker: Marker | None = getattr(state, "marker", None)
+    marker: Marker | None = getattr(_state_of(consumer, partition), "marker", None)
     return marker
 
 

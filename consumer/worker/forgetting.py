@@ -45,7 +45,7 @@ class Forgetting:
         self._ttl_seconds = float(settings.batch_ttl_seconds)
         self._mark_seconds = self._ttl_seconds + max(self._ttl_seconds, _SHORTEST_MARK_SECONDS)
         self._gone: list[LiveBatch] = []  # not logged yet
-        self._logged_at = -inf
+        self._gone_since = 0.0
 
     def resume(self, first_seen_at: int | None) -> None:
         """After a restore: work out how long each batch, and each mark, has been idle.
@@ -94,6 +94,7 @@ class Forgetting:
             # The mark stays, so that a late record is known to reopen the batch.
             self._state.forgotten[batch.key] = Mark(replace(row, stage="forgotten"), batch.idle_since)
             del self._state.batches[batch.key]
+            self._gone_since = self._gone_since if self._gone else self._clock.monotonic()
             self._gone.append(batch)
         return removed + 1
 
@@ -128,16 +129,15 @@ class Forgetting:
 
     def committed(self) -> None:
         """Log what was forgotten: a few batches by name, of many that go together only the number."""
-        if self._gone and (
-            self._clock.monotonic() - self._logged_at >= _LOG_EVERY_SECONDS or next(self._idle(), None) is None
-        ):
+        if not self._gone:
+            return
+        more_follow = next(self._idle(), None) is not None
+        if not more_follow or self._clock.monotonic() - self._gone_since >= _LOG_EVERY_SECONDS:
             self.log()
 
     def log(self) -> None:
         """Log what has not been logged yet."""
         gone, self._gone = self._gone, []
-        if gone:
-            self._logged_at = self._clock.monotonic()
         if len(gone) > _MOST_NAMED:
             _log.info("batches forgotten", partition=self._partition, count=len(gone))
             return

@@ -177,6 +177,15 @@ class Clock:
         self.ms += int(seconds * 1_000)
 
 
+def another_process(clock: Clock, ahead_ms: int, *, brokers_ahead_ms: int = 0) -> Clock:
+    """The clocks on another machine: its own is ahead of what was right, or the brokers' are by now."""
+    theirs = clock.brokers.now_ms()
+    clock.ms = theirs + ahead_ms
+    clock.brokers = BrokersClock(clock.now_ms, clock.monotonic)
+    clock.brokers.note(theirs + brokers_ahead_ms)
+    return clock
+
+
 SCORES: dict[Label, Scores] = {
     "Pass": Scores(1.0, 1.0, 1.0, 1.0),
     "Review": Scores(2 / 3, 1.0, 0.5, 13 / 18),
@@ -281,6 +290,10 @@ class Site:
         self.logic.committed(self.next_offset)
         return outgoing
 
+    def document_of(self, key: bytes) -> Any:
+        """The row that the changelog has last under a key."""
+        return json.loads({record.key: record.value for record in self.state}[key] or b"null")
+
     def exported(self) -> list[ExportedBatch]:
         return self.gauges.exported()[0]
 
@@ -299,9 +312,16 @@ def case_row(record: Fetched) -> Fetched:
 
 
 def batch_row(
-    batch: str = "B", *, cases: int = 1, moved: int = 1, reported: int = 1, stage: str = "live", at: int = NOW
+    batch: str = "B",
+    *,
+    cases: int = 1,
+    moved: int = 1,
+    reported: int = 1,
+    stage: str = "live",
+    at: int = NOW,
+    folded_at: int | None = NOW,
 ) -> Fetched:
-    value = BatchRow(at, cases, None, moved, reported, 0, OURS, "0.1.0", stage, at).encode()
+    value = BatchRow(at, cases, None, moved, reported, 0, OURS, "0.1.0", stage, folded_at and at).encode()
     return row(f"S11/{batch}".encode(), value)
 
 
@@ -358,6 +378,7 @@ async def test_a_transaction_holds_the_rows_that_won_the_batchs_row_and_the_prog
         "next_offset": 6,
         "topic_id": None,
         "transactions": 1,
+        "first_seen_at": NOW,
     }
     assert len(rows) == 5
 
@@ -1038,6 +1059,91 @@ async def test_the_mark_of_a_forgotten_batch_goes_after_another_time_to_live(sit
     assert site.logic.next_chore_at(at_end=True) == inf
     await site.fold(scored("1", offset=9))
     assert site.count("safe_batches_reopened") == 0
+
+
+async def look(site: Site, *, times: int = 4) -> str | None:
+    """Give the partition the chance to forget, and return what has become of the batch."""
+    for _ in range(times):
+        await site.fold(at_end=True)
+    return stage_of(site)
+
+
+@pytest.mark.parametrize("ahead_ms", [10 * DAY, 400 * DAY, -10 * DAY])
+async def test_a_clock_that_is_wrong_forgets_nothing(site: Site, ahead_ms: int) -> None:
+    await live_batch(site)
+    site.clock.ms += ahead_ms
+    assert await look(site) == "live"
+    site.clock = another_process(site.clock, ahead_ms)
+    await site.restart()
+    assert await look(site) == "live"
+    site.clock.advance(6 * 86_400)
+    assert await look(site) == "live"
+
+
+async def test_what_was_idle_before_a_restart_counts_by_the_brokers_time(site: Site) -> None:
+    await live_batch(site)
+    site.clock.advance(5 * 86_400)
+    site.clock = another_process(site.clock, 10 * DAY)
+    await site.restart()
+    assert await look(site) == "live"
+    site.clock.advance(2 * 86_400)
+    assert await look(site) == "forgotten"
+
+
+async def test_our_own_clock_may_object(site: Site) -> None:
+    await live_batch(site)
+    site.clock = another_process(site.clock, 0, brokers_ahead_ms=10 * DAY)
+    await site.restart()
+    assert await look(site) == "live"
+
+
+async def test_where_the_brokers_time_is_not_known_only_what_this_process_has_seen_counts(clock: Clock) -> None:
+    clock.brokers = BrokersClock(clock.now_ms, clock.monotonic)
+    site = await Site(clock, exactly_once=False).restart()
+    await live_batch(site)
+    assert site.document_of(b"S11/B")["folded_at"] is None
+    site.clock.advance(6 * 86_400)
+    await site.restart()
+    site.clock.advance(6 * 86_400)
+    assert await look(site) == "live"
+    site.clock.advance(86_400)
+    assert await look(site) == "forgotten"
+
+
+async def test_a_row_of_an_older_version_is_idle_from_when_it_was_first_seen(clock: Clock) -> None:
+    rows = [case_row(scored("1", offset=3)), batch_row(moved=4, reported=4, at=NOW - 99 * DAY, folded_at=None)]
+    site = await Site(clock, [*rows, progress_row(6)]).restart()
+    for _ in range(6):  # a restart each day begins nothing anew
+        assert await look(site) == "live"
+        clock.advance(86_400)
+        await site.restart()
+    assert site.document_of(PROGRESS_KEY)["first_seen_at"] == NOW
+    clock.advance(86_400)
+    assert await look(site) == "forgotten"
+
+
+async def test_many_that_are_forgotten_together_are_one_line(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[tuple[str, Any]] = []
+
+    class Log:
+        def info(self, event: str, **fields: Any) -> None:
+            lines.append((event, fields.get("count", fields.get("batch_id"))))
+
+    monkeypatch.setattr(forgetting_module, "_log", Log())
+    monkeypatch.setattr(forgetting_module, "_FORGET_RECORDS", 100)
+    site = await Site(clock).restart()
+    await site.fold(*(scored("1", batch=f"B{at}", offset=at) for at in range(300)))
+    await site.fold(scored("1", batch="last", offset=300))
+    await rest(site)
+    clock.advance(7 * 86_400)
+    await rest(site)
+    assert lines == [("batches forgotten", 301)]
+    site.clock.advance(60)
+    await site.fold(scored("1", batch="again", offset=301))
+    await rest(site)
+    clock.advance(7 * 86_400)
+    await rest(site)
+    assert lines[1:] == [("batch forgotten", "again")]
 
 
 async def test_a_report_that_is_owed_comes_before_its_batch_is_forgotten(clock: Clock) -> None:

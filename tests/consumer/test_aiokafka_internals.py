@@ -7,6 +7,7 @@ import ast
 import asyncio
 import gc
 import inspect
+import struct
 import sys
 import time
 import weakref
@@ -112,6 +113,7 @@ def private_names(path: Path) -> set[str]:
 
 GUARDED = {
     "_accumulator",
+    "_assignment",
     "_backoff",
     "_batches",
     "_client",
@@ -417,6 +419,7 @@ async def test_the_coordination_task_tells_that_it_has_died(consumer: Any) -> No
 # --- what is fetched --------------------------------------------------------------------------------------------------
 
 LIMIT = 1024 * 1024
+IS_CONTROL_BATCH = 0x20
 CODEC_NUMBERS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
@@ -487,6 +490,19 @@ def put(consumer: Any, *batches: bytes) -> None:
         isolation_level=1,
     )
     fetcher._records[WHERE] = FetchResult(WHERE, assignment=assignment, partition_records=records, backoff=0.0)
+
+
+def marker(first_offset: int, at_ms: int, *, commits: bool = False) -> bytes:
+    """A transaction marker as a broker keeps it: a control batch with the time of the partition's leader."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=1, producer_id=7, producer_epoch=0, base_sequence=-1,
+        batch_size=1 << 30,
+    )  # fmt: skip
+    builder.append(0, timestamp=at_ms, key=struct.pack(">hh", 0, int(commits)), value=bytes(6), headers=[])
+    built = bytearray(builder.build())
+    built[22] |= IS_CONTROL_BATCH
+    built[17:21] = calc_crc32c(bytes(built[21:])).to_bytes(4, "big")
+    return first_offset.to_bytes(8, "big") + bytes(built[8:])
 
 
 @pytest.mark.parametrize("number", CODEC_NUMBERS.values(), ids=CODEC_NUMBERS.keys())
@@ -773,6 +789,23 @@ async def test_a_partition_that_has_moved_on_delivers_nothing_of_its_old_fetch(f
     fetching._subscription.seek(WHERE, 7)
     assert await aiokafka_internals.take(fetching, WHERE) == []
     assert position_of(fetching, WHERE) == 7
+
+
+async def test_the_last_marker_that_was_passed_tells_the_leaders_time(
+    fetching: Any,
+    bounded: Decompression,  # noqa: ARG001 - replaces what takes records
+) -> None:
+    assert aiokafka_internals.marker_of(fetching, WHERE) is None
+    put(fetching, batch_of([b"a"]), marker(1, STAMP - 9, commits=True), batch_of([b"b"], 2), marker(3, STAMP))
+    taken = fetching._fetcher._records[WHERE].getall(1)
+    assert [record.value for record in taken] == [b"a"]
+    assert aiokafka_internals.marker_of(fetching, WHERE) is None, "it has not come that far"
+    assert [record.value for record in fetching._fetcher._records[WHERE].getall()] == [b"b"]
+    assert aiokafka_internals.marker_of(fetching, WHERE) == (3, STAMP)
+    put(fetching, batch_of([b"c"], 4))
+    assert fetching._fetcher._records[WHERE].getall()
+    assert aiokafka_internals.marker_of(fetching, WHERE) == (3, STAMP), "a record has the time of its writer"
+    assert aiokafka_internals.marker_of(fetching, TopicPartition("input", 1)) is None
 
 
 async def test_an_arrival_is_told_once_and_may_be_given_up(fetching: Any) -> None:

@@ -380,8 +380,10 @@ def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> Non
 
 # --- rows of the changelog --------------------------------------------------------------------------------------------
 
-BATCH_ROW = BatchRow(1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0", "live")
-PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7)
+BATCH_ROW = BatchRow(
+    1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0", "live", 1_795_291_200_000
+)
+PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7, 1_795_291_200_000)
 
 
 @pytest.mark.parametrize("row", [BATCH_ROW, structs.replace(BATCH_ROW, expected_cases=None, stage="forgotten")])
@@ -398,7 +400,13 @@ def test_a_progress_row_comes_back() -> None:
         "next_offset": 18,
         "topic_id": "b2c1f3a0-0000-4000-8000-000000000001",
         "transactions": 7,
+        "first_seen_at": 1_795_291_200_000,
     }
+
+
+def test_a_batchs_row_of_an_older_safe_has_no_time_of_the_brokers() -> None:
+    older = {name: value for name, value in structs.asdict(BATCH_ROW).items() if name != "folded_at"}
+    assert BatchRow.decode(json.dumps(older).encode()) == structs.replace(BATCH_ROW, folded_at=None)
 
 
 def test_a_progress_row_of_an_older_safe_lacks_what_it_did_not_know() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import InvalidTimestampError, KafkaError, ProducerFenced
 
-from consumer.errors import PartitionLost
+from consumer.errors import Fatal, PartitionLost
 from consumer.kafka import writer
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
@@ -178,6 +178,60 @@ async def test_a_mark_is_acknowledged_and_never_committed(
 ) -> None:
     assert await transactional.mark("state", 1, b"mark", HEADERS) == 70
     assert producer.steps == ["begin", "send state/1 b'mark' None", "acknowledged state/1", "abort"]
+
+
+async def test_a_mark_needs_no_clock_and_its_end_tells_the_brokers(
+    transactional: TransactionalWriter, producer: RecordingProducer, clock: BrokersClock
+) -> None:
+    assert not clock.is_known
+    await transactional.mark("state", 1, b"mark", HEADERS)
+    assert producer.timestamps == [-1], "no broker refuses a record without a time"
+    assert 0 <= clock.now_ms() - THEIRS < 60_000
+
+
+async def test_the_time_is_asked_for_once_for_all_that_begin_together(
+    transactional: TransactionalWriter, producer: RecordingProducer, clock: BrokersClock
+) -> None:
+    await transactional.learn_time("state", 1, b"mark", HEADERS)
+    assert producer.steps.count("abort") == 1
+    await transactional.learn_time("state", 1, b"mark", HEADERS)
+    assert producer.steps.count("abort") == 1
+    assert clock.is_known
+
+
+async def test_a_scorer_that_may_not_read_what_it_writes_goes_on_with_its_own_time(
+    transactional: TransactionalWriter, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: Any) -> int:
+        raise Fatal("state/1: not authorised for the topic")
+
+    monkeypatch.setattr(writer, "read_marker_time", refused)
+    await transactional.learn_time("state", 1, b"mark", HEADERS)
+    assert clock.now_ms() == OURS
+    assert "not authorised" in clock.remarks()[0]
+    with pytest.raises(Fatal):  # an aggregator reads the topic in any case
+        await transactional.mark("state", 1, b"mark", HEADERS)
+
+
+@pytest.mark.parametrize("append_time", [None, THEIRS])
+async def test_without_transactions_an_acknowledgement_tells_the_time_if_the_topic_has_the_brokers(
+    producer: RecordingProducer, clock: BrokersClock, append_time: int | None
+) -> None:
+    made = plain(producer, clock)
+    producer.append_time = append_time
+    await made.learn_time("scored", 1, b"mark", HEADERS)
+    assert producer.steps == [], "a mark would be seen"
+    await made.commit(filled(made), 42, "")
+    assert clock.is_known is (append_time is not None)
+    assert clock.now_ms() // 60_000 == (append_time or OURS) // 60_000
+
+
+async def test_a_time_that_the_brokers_refuse_is_named(
+    producer: RecordingProducer, transactional: TransactionalWriter
+) -> None:
+    producer.failures["acknowledged"] = InvalidTimestampError()
+    with pytest.raises(PartitionLost, match="the brokers refuse records of the time 2026-"):
+        await transactional.commit(filled(transactional), 42, "")
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)

@@ -12,7 +12,7 @@ class RecordingProducer:
     """Stands where a writer has its AIOKafkaProducer.
 
     `steps` is what was asked, `acknowledge` lets batches be acknowledged (they are at once, unless it is cleared),
-    `failures` are raised by the step of that name.
+    `failures` are raised by the step of that name. `append_time` is what the topics' LogAppendTime gives each record.
     """
 
     _txn_manager = None
@@ -25,6 +25,8 @@ class RecordingProducer:
         self.pace = asyncio.Event()
         self.pace.set()
         self.next_offset = 70
+        self.append_time: int | None = None
+        self.timestamps: list[int | None] = []
 
     def create_batch(self) -> BatchBuilder:
         return BatchBuilder(64 * 1024, 0, is_transactional=True)
@@ -37,6 +39,7 @@ class RecordingProducer:
         return asyncio.ensure_future(self._acknowledged(topic, partition))
 
     async def send_and_wait(self, topic: str, **record: Any) -> RecordMetadata:
+        self.timestamps.append(record.get("timestamp_ms"))
         await self._step(f"send {topic}/{record['partition']} {record['key']!r} {record['value']!r}")
         return await self._acknowledged(topic, record["partition"])
 
@@ -44,7 +47,9 @@ class RecordingProducer:
         await self.acknowledge.wait()
         await self._step(f"acknowledged {topic}/{partition}")
         self.next_offset += 1
-        return RecordMetadata(topic, partition, TopicPartition(topic, partition), self.next_offset - 1, 0, 0, 0)
+        where = TopicPartition(topic, partition)
+        at, kind = (-1, 0) if self.append_time is None else (self.append_time, 1)
+        return RecordMetadata(topic, partition, where, self.next_offset - 1, at, kind, 0)
 
     async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, Any], group: str) -> None:
         [(where, (offset, note))] = offsets.items()
