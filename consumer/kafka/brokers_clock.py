@@ -44,7 +44,6 @@ class BrokersClock:
         self._jump_ms = 0.0
         self._jumped_at = float("-inf")
         self._is_told = False
-        self._refusal: str | None = None
 
     def note(self, stamp_ms: int, at: float | None = None) -> None:
         """A broker has stamped something with this time at `at` (monotonic), just now if None.
@@ -61,12 +60,6 @@ class BrokersClock:
                 return
             self._given_ms = 0
         self._ahead_ms = ahead_ms
-
-    def note_refusal(self, why: str) -> None:
-        """The brokers do not let us read their time."""
-        if self._refusal is None:
-            _log.warning("the brokers' time cannot be read: records get this machine's time", why=why)
-        self._refusal = why
 
     def _note_jump(self, jump_ms: float) -> None:
         if not self.has_jumped:
@@ -124,8 +117,6 @@ class BrokersClock:
                 f"the clock of this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the brokers': "
                 "set it right. Until then, records get the brokers' time"
             )
-        if self._refusal is not None and not self.is_known:
-            found.append(f"records get the time of this machine, since the brokers' cannot be read: {self._refusal}")
         if self.has_jumped:
             found.append(
                 f"the brokers disagree about the time by {abs(self._jump_ms) / _JUMP_MS:.1f} h: set their clocks right"

@@ -26,6 +26,9 @@ _COMPACTED: Mapping[str, str] = {
 }
 _DELETED: Mapping[str, str] = {"cleanup.policy": "delete"}
 _DELETED_AFTER_A_WEEK: Mapping[str, str] = {**_DELETED, "retention.ms": str(7 * _DAY_MS)}
+_BROKERS_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
+"""Without transactions, whose markers tell the brokers' time, acknowledgements have to."""
+
 _DEAD_LETTER_BYTES = 8 * 1024 * 1024
 _CASES_BYTES = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 64 * 1024
@@ -57,12 +60,13 @@ class TopicSpec:
 def topic_specs(settings: Settings) -> dict[Name, TopicSpec]:
     """The six topics under their configured names, which differ: the settings are checked for that."""
     largest = {"max.message.bytes": str(max(settings.max_value_bytes + _RECORD_OVERHEAD_BYTES, 1024 * 1024 + 12))}
-    scored = {**_DELETED_AFTER_A_WEEK, **largest}
+    brokers_time = {} if settings.delivery == "exactly_once" else _BROKERS_TIME
+    scored = {**_DELETED_AFTER_A_WEEK, **largest, **brokers_time}
     dead_letter = {**_DELETED_AFTER_A_WEEK, "max.message.bytes": str(_DEAD_LETTER_BYTES)}
     return {
         "input": TopicSpec(settings.input_topic, "SAFE_V0_INPUT_TOPIC", largest),
         "scored": TopicSpec(settings.scored_topic, "SAFE_V0_SCORED_TOPIC", scored),
-        "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest}),
+        "state": TopicSpec(settings.state_topic, "SAFE_V0_STATE_TOPIC", {**_COMPACTED, **largest, **brokers_time}),
         "result": TopicSpec(settings.result_topic, "SAFE_V0_RESULT_TOPIC", {**_DELETED, **largest}),
         "report": TopicSpec(settings.report_topic, "SAFE_V0_REPORT_TOPIC", {**_COMPACTED, **largest}),
         "dead_letter": TopicSpec(settings.dead_letter_topic, "SAFE_V0_DEAD_LETTER_TOPIC", dead_letter),

@@ -342,26 +342,18 @@ class TransactionalWriter(_ProducerOwner):
         self.epoch = ProducerEpoch(*identity_of(self._running()))
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
-        offset = await self._mark(topic, partition, key, headers)
-        await self._learn(topic, partition, offset)
+        offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
+        if in_doubt:
+            raise PartitionLost("the request to end the marker transaction before the restore may have been sent twice")
+        await self._learn_from_end(topic, partition, offset)
         return offset
 
     async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
         if self._clock.was_noted_within(_TIME_HOLDS_SECONDS):
-            return
-        offset = await self._mark(topic, partition, key, headers)
-        try:
-            await self._learn(topic, partition, offset)
-        except Fatal as error:  # a scorer of an older version needed no permission to read what it writes
-            self._clock.note_refusal(str(error))
+            return  # a moment ago, for another partition
+        await self.mark(topic, partition, key, headers)
 
-    async def _mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
-        offset, in_doubt = await self._ended(self._aborted_mark(topic, partition, key, headers))
-        if in_doubt:
-            raise PartitionLost("the request to end the marker transaction before the restore may have been sent twice")
-        return offset
-
-    async def _learn(self, topic: str, partition: int, offset: int) -> None:
+    async def _learn_from_end(self, topic: str, partition: int, offset: int) -> None:
         """Read what time the leader gave the end of a transaction that has just ended."""
         ended_at = time.monotonic()
         async with self._clock.asking[topic]:

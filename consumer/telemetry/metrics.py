@@ -93,7 +93,7 @@ _ASKED: Mapping[str, _Definition] = {
         ("topic", "partition"),
     ),
     "safe_clock_skew_seconds": _gauge(
-        "How far the clock of this process is ahead of the brokers' (negative: behind), once they have told their time."
+        "How many seconds the clock of this process is ahead of the brokers'. Negative if it is behind."
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
     "safe_build_info": _gauge(

@@ -1134,15 +1134,15 @@ async def test_many_that_are_forgotten_together_are_one_line(clock: Clock, monke
     site = await Site(clock).restart()
     await site.fold(*(scored("1", batch=f"B{at}", offset=at) for at in range(300)))
     await site.fold(scored("1", batch="last", offset=300))
-    await rest(site)
+    await rest(site, 50)
     clock.advance(7 * 86_400)
-    await rest(site)
+    await rest(site, 50)
     assert lines == [("batches forgotten", 301)]
     site.clock.advance(60)
     await site.fold(scored("1", batch="again", offset=301))
-    await rest(site)
+    await rest(site, 50)
     clock.advance(7 * 86_400)
-    await rest(site)
+    await rest(site, 50)
     assert lines[1:] == [("batch forgotten", "again")]
 
 

@@ -134,13 +134,3 @@ def test_a_clock_that_is_wrong_by_a_minute_is_told(own: int, told: str | None, l
     clocks.own = THEIRS
     clocks.brokers.look()
     assert len(logged) == 2 * len(remarks)
-
-
-def test_a_permission_that_is_missing_is_told_until_the_time_is_known(logged: list[str]) -> None:
-    clocks = Clocks()
-    clocks.brokers.note_refusal("scored/0: not authorised for the topic")
-    clocks.brokers.note_refusal("scored/1: not authorised for the topic")
-    assert len(logged) == 1
-    assert "not authorised" in clocks.brokers.remarks()[0]
-    clocks.brokers.note(THEIRS)
-    assert clocks.brokers.remarks() == []

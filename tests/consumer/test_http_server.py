@@ -21,12 +21,19 @@ class Health:
     def __init__(self) -> None:
         self.not_live: list[str] = []
         self.not_ready: list[str] = []
+        self.remarks: list[str] = []
 
 
 @asynccontextmanager
 async def served(health: Health, address: str = ANY_PORT) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     metrics = Metrics("0.1.0", "sha256:0")
-    pages = serve_pages(address, metrics, not_live=lambda: health.not_live, not_ready=lambda: health.not_ready)
+    pages = serve_pages(
+        address,
+        metrics,
+        not_live=lambda: health.not_live,
+        not_ready=lambda: health.not_ready,
+        remarks=lambda: health.remarks,
+    )
     async with pages as bound, aiohttp.ClientSession(f"http://{bound}") as client:
         yield bound, client
 
@@ -76,6 +83,14 @@ async def test_a_page_answers_200_while_all_is_well_and_503_with_the_troubles(pa
         health.not_live, health.not_ready = [], []
         async with client.get(page) as answer:
             assert answer.status == 200
+
+
+async def test_what_is_wrong_besides_does_not_make_it_unready() -> None:
+    health = Health()
+    health.remarks = ["the clock of this machine is wrong"]
+    async with served(health) as (_, client), client.get("/readyz") as answer:
+        assert answer.status == 200
+        assert await answer.json() == {"ready": True, "troubles": [], "remarks": ["the clock of this machine is wrong"]}
 
 
 async def test_troubles_of_readiness_do_not_make_it_dead() -> None:

@@ -105,6 +105,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         {"topic", "partition"},
         "For how long the same transaction has been open in a partition that is read here. It is 0 while none is.",
     ),
+    (
+        "safe_clock_skew_seconds",
+        "gauge",
+        set(),
+        "How many seconds the clock of this process is ahead of the brokers'. Negative if it is behind.",
+    ),
     ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
     (
         "safe_build_info",
@@ -260,6 +266,7 @@ def full() -> Metrics:
     metrics.count("safe_batches_reopened")
     metrics.end_to_end.observe([0.02])
     metrics.ready = lambda: True
+    metrics.clock_skew = lambda: -0.25
     metrics.lags = lambda: {("input", 0): 7}
     metrics.waits = lambda: {("input", 0): 2.5}
     metrics.held_up = lambda: {("input", 0): 1.5}

@@ -155,6 +155,15 @@ def test_the_topics_have_their_names_and_settings(site: Settings) -> None:
     }
 
 
+def test_without_transactions_two_topics_tell_the_brokers_time(site: Settings) -> None:
+    plain = topic_specs(site.model_copy(update={"delivery": "at_least_once"}))
+    by_brokers = {
+        name for name, spec in plain.items() if spec.settings.get("message.timestamp.type") == "LogAppendTime"
+    }
+    assert by_brokers == {"scored", "state"}
+    assert not any("message.timestamp.type" in spec.settings for spec in topic_specs(site).values())
+
+
 @pytest.mark.parametrize("name", ["input", "scored", "state", "result", "report"])
 def test_each_topic_takes_whatever_the_value_limit_allows(name: str) -> None:
     limits = {size: topic_specs(settings_with(max_value_bytes=size)) for size in (1_048_576, 5_000_000)}

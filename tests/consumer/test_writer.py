@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from aiokafka.errors import InvalidTimestampError, KafkaError, ProducerFenced
 
-from consumer.errors import Fatal, PartitionLost
+from consumer.errors import PartitionLost
 from consumer.kafka import writer
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
@@ -197,20 +197,6 @@ async def test_the_time_is_asked_for_once_for_all_that_begin_together(
     await transactional.learn_time("state", 1, b"mark", HEADERS)
     assert producer.steps.count("abort") == 1
     assert clock.is_known
-
-
-async def test_a_scorer_that_may_not_read_what_it_writes_goes_on_with_its_own_time(
-    transactional: TransactionalWriter, clock: BrokersClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refused(*_: Any) -> int:
-        raise Fatal("state/1: not authorised for the topic")
-
-    monkeypatch.setattr(writer, "read_marker_time", refused)
-    await transactional.learn_time("state", 1, b"mark", HEADERS)
-    assert clock.now_ms() == OURS
-    assert "not authorised" in clock.remarks()[0]
-    with pytest.raises(Fatal):  # an aggregator reads the topic in any case
-        await transactional.mark("state", 1, b"mark", HEADERS)
 
 
 @pytest.mark.parametrize("append_time", [None, THEIRS])

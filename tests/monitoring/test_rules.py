@@ -201,6 +201,14 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "safe_batches_not_exported",
     ),
     "a burst of batches is a ticket": ("SafeBatchesNotExported", "for: 1h", "for: 1m"),
+    "only a clock that is ahead is wrong": ("SafeClockSkew", "abs(safe_clock_skew_seconds)", "safe_clock_skew_seconds"),
+    "a second is too much": ("SafeClockSkew", "> 60", "> 50"),
+    "a clock that is being set right is a ticket": ("SafeClockSkew", "for: 5m\n        keep", "for: 0s\n        keep"),
+    "all that were ever opened again": (
+        "SafeBatchesReopened",
+        "increase(safe_batches_reopened_total[1h])",
+        "safe_batches_reopened_total",
+    ),
     "silence is always a ticket": ("SafeSilent", " and on () safe:traffic_expected == 1", ""),
     "traffic is expected as shipped": (
         "SafeSilent",
