@@ -162,7 +162,8 @@ class Replay:
                     f"its value was too large for a dead letter, and {letter.source} no longer holds it",
                 )
                 return
-        at_ms = self.clock_ms()
+        # It failed at a time of the brokers: where our own clock is behind that, it is wrong.
+        at_ms = max(self.clock_ms(), letter.failed_at)
         copy = self.targets.copy(letter, value, at_ms)
         if not self._has_warned and self.targets.is_expired(letter, at_ms):
             self._has_warned = True

@@ -31,6 +31,14 @@ _ACKNOWLEDGED_SECONDS = 3 * CALL_SECONDS
 _REFUSALS = (InvalidTimestampError, MessageSizeTooLargeError, RecordListTooLargeError)
 
 
+def _named(error: BaseException) -> str:
+    """The name of an error, and what to do where the name does not say it."""
+    remedy = (
+        ": set the clock of this machine right, or the broker's" if isinstance(error, InvalidTimestampError) else ""
+    )
+    return f"{type(error).__name__}{remedy}"
+
+
 @asynccontextmanager
 async def _producing(
     connection: Connection, wait: Callable[[Awaitable[Any]], Awaitable[Any]], **options: Any
@@ -87,7 +95,7 @@ class EventPublisher:
 
     def _raise_failure(self, topic: str) -> None:
         if self._failure is not None:
-            raise Fatal(f"the broker refused a record for {topic}: {type(self._failure).__name__}") from self._failure
+            raise Fatal(f"the broker refused a record for {topic}: {_named(self._failure)}") from self._failure
 
 
 @asynccontextmanager
@@ -197,7 +205,7 @@ async def _written(call: Awaitable[object], topic: str, servers: str) -> None:
                 f"another writer of {topic} took over, and this one stopped: run only one writer at a time"
             ) from error
         raise Fatal(
-            f"{topic} cannot be written ({type(first).__name__}): check that {servers} answers and that this user may "
+            f"{topic} cannot be written ({_named(first)}): check that {servers} answers and that this user may "
             "write the topic, then run the command again"
         ) from error
 
@@ -286,4 +294,4 @@ async def _acknowledged(sent: Awaitable[Any], topic: str) -> None:
             async with asyncio.timeout(_ACKNOWLEDGED_SECONDS):
                 await sent
         except _REFUSALS as error:
-            raise Refused(f"the broker refuses the record for {topic} ({type(error).__name__})") from error
+            raise Refused(f"the broker refuses the record for {topic} ({_named(error)})") from error

@@ -592,6 +592,14 @@ async def test_it_keeps_its_time_but_none_later_than_now(came: int, sent: int) -
     assert post.taken[0].timestamp == sent
 
 
+async def test_a_clock_that_is_behind_makes_no_letter_older_than_it_is() -> None:
+    post = Post()
+    replay = replay_of(post)
+    replay.clock_ms = lambda: NOW - 240 * HOUR
+    await replayed([buried(timestamp=NOW - HOUR)], replay)
+    assert post.taken[0].timestamp == NOW - HOUR, "it failed at NOW, as the brokers' clock said"
+
+
 async def test_where_its_partition_is_gone_the_key_decides() -> None:
     post = Post()
     gone = [buried(0, source=(INPUT, 9, 1), key=b"21"), buried(1, source=(INPUT, 9, 2), key=None)]

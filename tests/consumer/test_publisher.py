@@ -260,7 +260,7 @@ async def test_a_copy_that_the_broker_will_never_take_is_refused_alone(producer:
     async with republishing(NOWHERE) as copies:
         producer.failures["acknowledged"] = InvalidTimestampError()
         refused = await copies.publish(Copy("input", 0, 5, b"k", b"v", []))
-        with pytest.raises(Refused, match=r"the broker refuses the record for input \(InvalidTimestampError\)"):
+        with pytest.raises(Refused, match=r"the broker refuses the record for input \(InvalidTimestampError: "):
             await refused
         producer.failures["acknowledged"] = KafkaError("away")
         late = await copies.publish(Copy("input", 0, 5, b"k", b"v", []))
@@ -275,3 +275,9 @@ async def test_leaving_waits_for_no_acknowledgement(producer: StartedProducer) -
     await asyncio.wait([waiting])
     assert waiting.cancelled()
     producer.acknowledge.set()
+
+
+async def test_a_refused_time_says_what_to_set_right(producer: StartedProducer) -> None:
+    producer.failures["acknowledged"] = InvalidTimestampError()
+    with pytest.raises(Fatal, match=r"\(InvalidTimestampError: set the clock of this machine right, or the broker's\)"):
+        await write()
