@@ -3,16 +3,22 @@
 A drill leaves brokers down, frozen or cut off as it likes: the round is over when the field has been healed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.certify.field import TAKE_OVERS, Field
 from tests.support.kafka_cluster import Broker
+from tests.support.shifted_clock import set_clock
 from tests.support.waiting import wait_until
 
 Drill = Callable[[Field, int], None]
 
 TAKE_OVERS_OF_A_ZOMBIE = 3
 SMALL_DISK_MEGABYTES = 300
+KEPT_SECONDS = 1_800
+"""Retention of topics, and time to live of batches, where clocks are wrong by an hour or more."""
+CLOCK_SECONDS = 15.0
+"""Retention is checked every five seconds."""
+TOLD_SECONDS = 30.0
 
 
 def coordinator_killed(field: Field, number: int) -> None:
@@ -115,6 +121,38 @@ def disk_full(field: Field, _number: int) -> None:
         lambda: broker.has_ended, within_seconds=field.pace.full, what="the broker notices that its disk is full"
     )
     broker.free_disk()
+
+
+def _clock_wrong_by(shifts: Sequence[float]) -> Drill:
+    """A drill in which newcomers have a wrong clock, which changes each second if there are several shifts."""
+
+    def drill(field: Field, number: int) -> None:
+        topics, folder = field.site.topics, field.site.folder
+        for topic in (topics.scored, topics.result, topics.dead_letter):
+            field.site.outside.set_topic_config(topic, "retention.ms", str(KEPT_SECONDS * 1_000))
+        clock = set_clock(folder / f"clock-{number}", field.rng.choice(shifts))
+
+        def replace_one() -> None:
+            field.say(field.crew.harm("kill"))
+            newcomer = field.crew.hire(clock=clock)
+            field.say(f"started {newcomer.name}, whose clock is ahead by one of {list(shifts)} s")
+
+        for at in range(0, int(CLOCK_SECONDS), 5):  # they take over what others had, and more than once
+            field.later(at, replace_one)
+        for at in range(1, int(CLOCK_SECONDS)) if len(shifts) > 1 else ():
+            field.later(at, lambda: set_clock(clock, field.rng.choice(shifts)))
+        field.run(CLOCK_SECONDS)
+        set_clock(clock, shifts[-1])
+        field.crew.await_told("the clock of this machine is", within_seconds=TOLD_SECONDS)
+
+    return drill
+
+
+clock_an_hour_ahead = _clock_wrong_by([3_660.0])
+clock_an_hour_behind = _clock_wrong_by([-3_660.0])
+clock_ten_days_ahead = _clock_wrong_by([864_000.0])
+clock_ten_days_behind = _clock_wrong_by([-864_000.0])
+clock_jumping = _clock_wrong_by([0.0, 3_660.0, -3_660.0, 864_000.0, -864_000.0])
 
 
 def _freeze(field: Field, broker: Broker, *, after: float, until: float) -> None:

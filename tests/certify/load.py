@@ -1,6 +1,6 @@
 """An installation of three workers on a cluster, under a steady load that is made for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +38,7 @@ class Load:
     events_a_second: float = 100.0
     pace: Pace = field(default_factory=Pace)
     checkout: Path = PROJECT
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def batches(self) -> tuple[WrittenBatch, ...]:
         """Make the test cases."""
@@ -74,8 +75,12 @@ def _site(load: Load, outside: Outside, folder: Path, batches: tuple[WrittenBatc
         "SAFE_V0_KAFKA_SESSION_TIMEOUT_SECONDS": str(load.session_seconds),
         "SAFE_V0_DELIVERY": load.delivery,
         "SAFE_V0_LOG_LEVEL": "debug",  # says of each take-up which offset was believed
+        **load.settings,
     }
     cases = write_batches(folder / "cases", batches)
     site = Site.build(outside, folder, cases, partitions=PARTITIONS, replication_factor=3, settings=settings)
     site.installation = replace(site.installation, checkout=load.checkout)
+    if load.delivery == "at_least_once":  # as `safe topics create` makes them
+        for topic in (site.topics.scored, site.topics.state):
+            outside.set_topic_config(topic, "message.timestamp.type", "LogAppendTime")
     return site

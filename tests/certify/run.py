@@ -46,6 +46,7 @@ class Order:
             SESSION_SECONDS[self.number // 2 % 2],
             EVENTS_A_SECOND[self.number % 2],
             checkout=self.checkout,
+            settings=self.scenario.worker_settings,
         )
 
 

@@ -19,6 +19,7 @@ class Scenario:
     round_seconds: float
     settings: Mapping[str, str] = field(default_factory=dict)
     disk_megabytes: Mapping[int, int] = field(default_factory=dict)
+    worker_settings: Mapping[str, str] = field(default_factory=dict)
 
     def rounds_in(self, delivery: Delivery) -> int:
         """Return how many rounds are asked for: an eighth, rounded up, where transactions take no part."""
@@ -36,6 +37,16 @@ class Scenario:
 # just when a new coordinator begins to answer.
 MISSED_LATE = {"broker.heartbeat.interval.ms": "500"}
 
+
+def _wrong_clock(name: str, drill: Drill) -> Scenario:
+    """Retention looks at `scored` every few seconds; an hour is more than what it keeps, and than what may be idle."""
+    return Scenario(
+        name, drill, 10, 5, 40.0,
+        settings={"log.retention.check.interval.ms": "5000", "log.initial.task.delay.ms": "1000"},
+        worker_settings={"SAFE_V0_BATCH_TTL_SECONDS": str(drills.KEPT_SECONDS)},
+    )  # fmt: skip
+
+
 SCENARIOS = (
     Scenario("coordinator_killed", drills.coordinator_killed, 60, 5, 35.0, settings=MISSED_LATE),
     Scenario("zombie_coordinator", drills.zombie_coordinator, 15, 3, 60.0),
@@ -45,4 +56,9 @@ SCENARIOS = (
     Scenario("cluster_down", drills.cluster_down, 3, 3, 90.0),
     Scenario("min_isr_broken", drills.min_isr_broken, 2, 2, 150.0),
     Scenario("disk_full", drills.disk_full, 1, 1, 90.0, disk_megabytes={3: drills.SMALL_DISK_MEGABYTES}),
+    _wrong_clock("clock_an_hour_ahead", drills.clock_an_hour_ahead),
+    _wrong_clock("clock_an_hour_behind", drills.clock_an_hour_behind),
+    _wrong_clock("clock_ten_days_ahead", drills.clock_ten_days_ahead),
+    _wrong_clock("clock_ten_days_behind", drills.clock_ten_days_behind),
+    _wrong_clock("clock_jumping", drills.clock_jumping),
 )
