@@ -25,6 +25,9 @@ INTERNALS = "consumer/kafka/aiokafka_internals.py"
 STAGE = "consumer/worker/poll_loop.py"
 FENCING = "consumer/worker/repeated_fences.py"
 PARTITION = "consumer/worker/partition_loop.py"
+CLOCK = "consumer/kafka/brokers_clock.py"
+SCORER = "consumer/worker/scorer.py"
+FORGETTING = "consumer/worker/forgetting.py"
 AGGREGATOR = "consumer/worker/aggregator.py"
 RESUME = "consumer/worker/offset_check.py"
 SCORER = "consumer/worker/scorer.py"
@@ -86,7 +89,10 @@ MUTANTS = (
         "self._note_heartbeat(self._synced_at)", "self._note_heartbeat(time.monotonic())", "test_subscription",
     ),
     # --- the commit
-    Mutant("sends_not_awaited", WRITER, "                await acknowledged\n", " " * 16 + "pass\n", "test_writer"),
+    Mutant(
+        "sends_not_awaited", WRITER,
+        "                self._acknowledged(await acknowledged)\n", " " * 16 + "pass\n", "test_writer",
+    ),
     Mutant(
         "commit_before_the_produce", WRITER,
         "        await producer.begin_transaction()\n        await outgoing.send()\n",
@@ -124,6 +130,27 @@ MUTANTS = (
     Mutant(
         "changelog_not_last", WRITER,
         "await outgoing.send(last=self._changelog)", "await outgoing.send()", "test_writer",
+    ),
+    # --- the time
+    Mutant("mark_by_our_own_clock", WRITER, ", timestamp_ms=_NO_TIMESTAMP", "", "test_writer"),
+    Mutant(
+        "brokers_time_not_asked_for", WRITER,
+        "        await self._learn_from_end(topic, partition, offset)\n", "", "test_writer",
+    ),
+    Mutant("age_by_our_own_clock", CLOCK, "min(self.now_ms(), self._own_ms())", "self._own_ms()", "test_brokers_clock"),
+    Mutant(
+        "our_own_clock_may_not_object", CLOCK,
+        "min(self.now_ms(), self._own_ms())", "self.now_ms()", "test_brokers_clock",
+    ),
+    Mutant("a_jump_is_an_age", CLOCK, "self.is_known or self.has_jumped:", "self.is_known:", "test_brokers_clock"),
+    Mutant(
+        "scorer_knows_no_time", SCORER,
+        "        await writer.learn_time(settings.scored_topic, partition, MARK_KEY, self._headers)\n",
+        "        assert writer is not None and partition >= 0\n", "test_scorer",
+    ),
+    Mutant(
+        "older_rows_by_a_workers_clock", FORGETTING,
+        "first_seen_at if folded_at is None else folded_at", "row.last_scored_at if row else None", "test_aggregator",
     ),
     # --- the take-up
     Mutant(
