@@ -10,10 +10,10 @@ import pytest
 from tests.broker.test_operation import BATCH, KEY, last_report, reconfigured, scored_input, standing_rows
 from tests.support.cases import write_batches
 from tests.support.outside import Outgoing, Record
-from tests.support.shifted_clock import VARIABLE, set_clock
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 from tests.support.worker import Worker
+from tests.support.wrong_clock import VARIABLE, set_clock
 
 pytestmark = pytest.mark.broker
 

@@ -103,6 +103,7 @@ def results(site: Site) -> list[int]:
 async def test_a_state_restored_from_an_older_copy_is_refused_with_both_offsets(site: Site) -> None:
     served(site, range(3))
     older = site.outside.read(site.topics.state)
+    reached = site.outside.committed(aggregator_of(site), site.topics.scored)[0]
     served(site, range(3, 5))
     feed(site, range(5, 8))
     copy = replace(site.topics, state=f"{site.topics.state}.copy")
@@ -113,7 +114,7 @@ async def test_a_state_restored_from_an_older_copy_is_refused_with_both_offsets(
 
     assert f"is committed up to {was} (transactions=" in said
     assert f"{copy.state} is older than the offset" in said
-    assert "set the group's offset to 4" in said
+    assert f"set the group's offset to {reached}," in said
     assert results(site) == [1, 2, 3, 4, 5], "nothing may come of it"
     served(site, [])  # with the right one it goes on
     assert results(site) == list(range(1, 9))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from tests.support import shifted_clock
+from tests.support import wrong_clock
 from tests.support.site import Site
 from tests.support.waiting import wait_until
 from tests.support.worker import Worker
@@ -53,13 +53,12 @@ class Crew:
     def hire(self, *, bootstrap_servers: str | None = None, clock: Path | None = None) -> Worker:
         """Start one more worker, which may be told of other brokers first than the rest, or have a clock of its own."""
         site = self.site
-        own = {} if clock is None else {shifted_clock.VARIABLE: str(clock)}
+        own = {} if clock is None else {wrong_clock.VARIABLE: str(clock)}
         installation = replace(
             site.installation,
             bootstrap_servers=bootstrap_servers or site.installation.bootstrap_servers,
             settings={**site.installation.settings, **own},
         )
-        assert not own or not installation.needs_an_interpreter, "only workers of this checkout can have a wrong clock"
         worker = Worker(installation, site.folder, name=f"worker-{len(site.workers) + 1}")
         site.workers.append(worker)
         self.active.append(worker)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from tests.certify.field import TAKE_OVERS, Field
 from tests.support.kafka_cluster import Broker
-from tests.support.shifted_clock import set_clock
 from tests.support.waiting import wait_until
+from tests.support.wrong_clock import set_clock
 
 Drill = Callable[[Field, int], None]
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support import shifted_clock
+from tests.support import wrong_clock
 
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(["consumer.cli.main", "consumer.worker.main", "consumer.dead_letters.replay"])
@@ -83,9 +83,9 @@ def _become_safe(arguments: list[str], folder: str, environment: dict[str, str],
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    shift = os.environ.pop(shifted_clock.VARIABLE, None)
+    shift = os.environ.pop(wrong_clock.VARIABLE, None)
     if shift is not None:
-        shifted_clock.shift_clock(Path(shift))
+        wrong_clock.shift_clock(Path(shift))
     os.chdir(folder)
     appending = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for descriptor, path, flags in ((0, os.devnull, os.O_RDONLY), (1, stdout, appending), (2, stderr, appending)):

@@ -17,6 +17,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support import wrong_clock
 from tests.support.forked_commands import SafeProcess, run_safe
 from tests.support.kafka_broker import PROJECT, free_port
 from tests.support.outside import Topics
@@ -46,7 +47,7 @@ class Installation:
         return (
             inherited
             | {
-                "PYTHONPATH": str(self.checkout),
+                "PYTHONPATH": os.pathsep.join(str(each) for each in self._paths()),
                 "PYTHONUNBUFFERED": "1",
                 "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
                 "SAFE_V0_KAFKA_GROUP_ID": self.group,
@@ -57,6 +58,10 @@ class Installation:
             | self.topics.environment()
             | dict(self.settings)
         )
+
+    def _paths(self) -> list[Path]:
+        """Where an interpreter finds the product and, for a wrong clock, what makes it wrong."""
+        return [self.checkout, *([wrong_clock.FOLDER] if wrong_clock.VARIABLE in self.settings else [])]
 
     def run(self, *arguments: str, folder: Path, timeout_seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
         """Run one `safe` command to its end and return what it said."""

@@ -10,6 +10,10 @@ VARIABLE = "TEST_CLOCK_SHIFT"
 """Names a file that holds by how many seconds the clock is ahead; it is read each time, so that the clock may jump."""
 
 
+FOLDER = Path(__file__).parent
+"""On the path of an interpreter, it makes that process's clock wrong."""
+
+
 def shift_clock(path: Path) -> None:
     """Make this process's wall clock wrong by what the file says."""
     right = time.time_ns
