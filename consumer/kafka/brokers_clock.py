@@ -22,6 +22,9 @@ _JUMP_MS = 3_600_000
 _JUMP_COUNTS_SECONDS = 3_600.0
 """For this long after such a jump, the brokers count as disagreeing."""
 
+NO_TIMESTAMP = -1
+"""The timestamp of a record that has none: no broker refuses it, whatever its clock and ours say."""
+
 _TOLD_SECONDS = 60.0
 """A smaller difference between our own clock and the brokers' is not worth a word."""
 
@@ -44,6 +47,7 @@ class BrokersClock:
         self._jump_ms = 0.0
         self._jumped_at = float("-inf")
         self._is_told = False
+        self._own_is_refused = False
 
     def note(self, stamp_ms: int, at: float | None = None) -> None:
         """A broker has stamped something with this time at `at` (monotonic), just now if None.
@@ -60,6 +64,10 @@ class BrokersClock:
                 return
             self._given_ms = 0
         self._ahead_ms = ahead_ms
+
+    def note_refusal(self) -> None:
+        """A broker has refused a record because of its time."""
+        self._own_is_refused = not self.is_known
 
     def _note_jump(self, jump_ms: float) -> None:
         if not self.has_jumped:
@@ -88,6 +96,13 @@ class BrokersClock:
             return self._own_ms()
         self._given_ms = max(self._given_ms, int(self._ahead_ms + 1_000 * self.monotonic()))
         return self._given_ms
+
+    def stamp_ms(self) -> int:
+        """The timestamp for a record that is written now.
+
+        It is none at all after our own time was refused: the acknowledgement then tells the brokers', if any does.
+        """
+        return NO_TIMESTAMP if self._own_is_refused and not self.is_known else self.now_ms()
 
     def known_ms(self) -> int | None:
         """The brokers' time in milliseconds since 1970; None if it is not known."""

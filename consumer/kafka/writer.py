@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from consumer.errors import Fatal, PartitionLost, SafeError
 from consumer.kafka.aiokafka_internals import Batch, dispose, identity_of, new_batch, note_lost_connections
-from consumer.kafka.brokers_clock import BrokersClock
+from consumer.kafka.brokers_clock import NO_TIMESTAMP, BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
 from consumer.kafka.reader import read_marker_time
@@ -46,9 +46,6 @@ _FULL_BYTES = 16 * 1024 * 1024
 
 DOUBTFUL_COMMIT_SECONDS = 5.0
 """A commit that took longer may have been sent twice, and the second one could end the next transaction (KIP-890)."""
-
-_NO_TIMESTAMP = -1
-"""The timestamp of a record without one: no broker refuses it, whatever either's clock says."""
 
 _LOG_APPEND_TIME = 1
 _TIME_HOLDS_SECONDS = 5.0
@@ -254,7 +251,7 @@ class _ProducerOwner:
     async def _marked(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         with _named(topic):
             written = await self._running().send_and_wait(
-                topic, key=key, value=None, partition=partition, headers=list(headers), timestamp_ms=_NO_TIMESTAMP
+                topic, key=key, value=None, partition=partition, headers=list(headers), timestamp_ms=NO_TIMESTAMP
             )
         self._note_time(written)
         return int(written.offset)
@@ -285,6 +282,7 @@ class _ProducerOwner:
         if any(isinstance(cause, FENCED) for cause in causes(error)):
             return PartitionLost("another producer has taken over", fenced=True)
         if any(isinstance(cause, InvalidTimestampError) for cause in causes(error)):
+            self._clock.note_refusal()
             return PartitionLost(f"the brokers refuse records of the time {rfc_3339(self._clock.now_ms())}")
         timed_out = any(isinstance(cause, TIMED_OUT) for cause in causes(error))
         return PartitionLost(f"a write failed: {type(error).__name__}", timed_out=timed_out)

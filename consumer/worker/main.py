@@ -240,7 +240,7 @@ class Worker:
         chosen = makers.values() if self._role == "all" else [makers[self._role]]
         seconds = self._settings.shutdown_seconds
         return [
-            PollLoop(make_role(verified), shutdown_seconds=seconds, now_ms=self._clock.now_ms) for make_role in chosen
+            PollLoop(make_role(verified), shutdown_seconds=seconds, now_ms=self._clock.stamp_ms) for make_role in chosen
         ]
 
     def _scorer(self, verified: Verified) -> Role:

@@ -114,5 +114,21 @@ def test_a_worker_with_a_wrong_clock_does_as_any_other(
     stamps = {record.timestamp for record in written(site)}
     assert min(stamps) > began_ms - 10 * STAMPED_WITHIN_MS
     assert max(stamps) < now_ms + STAMPED_WITHIN_MS
-    problems = site.seen()[1]
-    assert problems == []
+    assert site.seen()[1] == []
+
+
+def test_without_transactions_acknowledgements_tell_the_time(site: Site, tmp_path: Path) -> None:
+    for topic in (site.topics.scored, site.topics.state):
+        site.outside.set_topic_config(topic, "message.timestamp.type", "LogAppendTime")
+    wrong = with_clock(site, tmp_path, 2 * HOUR, SAFE_V0_DELIVERY="at_least_once")
+    site.send([Outgoing(b"{}", partition=0)])  # the first that it writes is refused, and tells no time
+    scorer = wrong.spawn("scorer", role="scorer")
+    wait_until(lambda: site.outside.read(site.topics.dead_letter), within_seconds=30, what="a dead letter")
+    aggregator = wrong.spawn("aggregator", role="aggregator")
+    site.send([scored_input(at) for at in range(3)])
+    site.await_rest()
+    wait_until(lambda: last_report(site), within_seconds=20, what="a report")
+    for worker in (scorer, aggregator):
+        assert worker.await_ready().series("safe_clock_skew_seconds")[()] == pytest.approx(2 * HOUR, abs=60)
+    assert max(record.timestamp for record in written(site)) < time.time() * 1_000 + STAMPED_WITHIN_MS
+    assert site.seen()[1] == []

@@ -132,7 +132,7 @@ MUTANTS = (
         "await outgoing.send(last=self._changelog)", "await outgoing.send()", "test_writer",
     ),
     # --- the time
-    Mutant("mark_by_our_own_clock", WRITER, ", timestamp_ms=_NO_TIMESTAMP", "", "test_writer"),
+    Mutant("mark_by_our_own_clock", WRITER, ", timestamp_ms=NO_TIMESTAMP", "", "test_writer"),
     Mutant(
         "brokers_time_not_asked_for", WRITER,
         "        await self._learn_from_end(topic, partition, offset)\n", "", "test_writer",

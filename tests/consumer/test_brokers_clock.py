@@ -95,6 +95,17 @@ def test_after_the_machine_was_suspended_the_brokers_time_counts_again() -> None
     assert clocks.brokers.now_ms() == THEIRS + 9 * HOUR
 
 
+def test_after_our_own_time_was_refused_records_have_none_until_a_broker_tells_its_own() -> None:
+    clocks = Clocks(2 * HOUR)
+    assert clocks.brokers.stamp_ms() == THEIRS + 2 * HOUR
+    clocks.brokers.note_refusal()
+    assert clocks.brokers.stamp_ms() == -1
+    clocks.brokers.note(THEIRS)
+    assert clocks.brokers.stamp_ms() == THEIRS
+    clocks.brokers.note_refusal()
+    assert clocks.brokers.stamp_ms() == THEIRS
+
+
 # our own clock, how long ago a broker gave the time, and the age that both agree on, in seconds
 AGES = [
     (0, 8 * DAY, 8 * DAY / SECOND),
