@@ -31,7 +31,6 @@ from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, translated
 from consumer.kafka.reader import read_marker_time
 from consumer.wire.record import KafkaHeaders
-from consumer.wire.times import rfc_3339
 
 T = TypeVar("T")
 
@@ -283,7 +282,7 @@ class _ProducerOwner:
             return PartitionLost("another producer has taken over", fenced=True)
         if any(isinstance(cause, InvalidTimestampError) for cause in causes(error)):
             self._clock.note_refusal()
-            return PartitionLost(f"the brokers refuse records of the time {rfc_3339(self._clock.now_ms())}")
+            return PartitionLost("the brokers refuse the time of the records")
         timed_out = any(isinstance(cause, TIMED_OUT) for cause in causes(error))
         return PartitionLost(f"a write failed: {type(error).__name__}", timed_out=timed_out)
 

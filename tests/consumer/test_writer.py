@@ -216,7 +216,7 @@ async def test_a_time_that_the_brokers_refuse_is_named(
     producer: RecordingProducer, transactional: TransactionalWriter
 ) -> None:
     producer.failures["acknowledged"] = InvalidTimestampError()
-    with pytest.raises(PartitionLost, match="the brokers refuse records of the time 2026-"):
+    with pytest.raises(PartitionLost, match="the brokers refuse the time of the records"):
         await transactional.commit(filled(transactional), 42, "")
 
 
