@@ -65,8 +65,10 @@ async def check_input_offsets(
         return
     # The state is read first: an offset is committed before the aggregator can read what was scored.
     tails = await _tails(connection, settings.state_topic, partitions["state"])
-    # A mark proves nothing: a partition that is taken up gets one before anything was scored.
-    if not any(group_of(record.headers) == settings.kafka_group_id and record.key != MARK_KEY for record in tails):
+    # What is written before anything was scored proves nothing: the mark of a partition that is taken up, and the
+    # progress past the mark in `scored` by which a scorer learns the time.
+    scored = (record for record in tails if record.key not in {MARK_KEY, PROGRESS_KEY})
+    if not any(group_of(record.headers) == settings.kafka_group_id for record in scored):
         return
     deadline = time.monotonic() + _RECOVERING_SECONDS
     while not await _input_offsets(cluster, settings, partitions):

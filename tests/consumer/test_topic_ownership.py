@@ -1,6 +1,7 @@
 """Whose the topics are: what becomes of the looks at the other partitions when one of them fails."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from consumer.errors import ConfigurationError, SafeError, Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.settings import Settings, load
+from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
 from consumer.worker import topic_ownership
 from consumer.worker.topic_ownership import check_input_offsets, check_ownership
@@ -91,3 +93,19 @@ async def test_offsets_have_expired_only_if_there_are_none_for_seconds(settings:
     await check_input_offsets(connection, Recovering(3), settings, PARTITIONS)
     with pytest.raises(ConfigurationError, match="have expired or were deleted"):
         await check_input_offsets(connection, Recovering(1_000_000), settings, PARTITIONS)
+
+
+@pytest.mark.parametrize(("key", "proves"), [(MARK_KEY, False), (PROGRESS_KEY, False), (b"S11/B", True)])
+async def test_only_a_row_of_a_batch_or_a_case_proves_that_something_was_scored(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, scored_before: None, key: bytes, *, proves: bool
+) -> None:
+    assert scored_before is None
+    row = Row(headers=(("safe.group", settings.kafka_group_id.encode()),), key=key)
+
+    async def read_tail(_connection: Connection, _topic: str, _partition: int) -> Sequence[Record]:
+        return (row,)
+
+    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
+    refused = pytest.raises(ConfigurationError, match="have expired") if proves else contextlib.nullcontext()
+    with refused:
+        await check_input_offsets(Connection("127.0.0.1:1", {}), Recovering(1_000_000), settings, PARTITIONS)
