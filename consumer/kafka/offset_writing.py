@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from consumer.errors import ConfigurationError, PartitionLost, SafeError, Transient, first_of
 from consumer.kafka import transactional_ids
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.failures import answered, stopped
@@ -45,7 +46,7 @@ class Change(NamedTuple):
 
 def _writer(connection: Connection, group: str, topic: str, partition: int) -> TransactionalWriter:
     return TransactionalWriter(
-        connection, topic, partition,
+        connection, topic, partition, BrokersClock(),  # it writes no record
         transactional_id=transactional_ids.of_worker(group, topic, partition),
         consumer_group=group,
         transaction_timeout_seconds=_TRANSACTION_SECONDS,
