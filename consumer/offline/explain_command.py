@@ -195,6 +195,8 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
         found = index.find(ExpectationsKey(event.batch_id, event.test_id, event.narrative), time.time())
     except Transient as error:
         raise ConfigurationError(f"{visible(str(test_dir))}: {error}") from error
+    if event.resembled:
+        print_message(f"the record has keys that nothing reads, but that resemble {named(event.resembled)}")
     if isinstance(found, Poison):
         raise ConfigurationError(f"{source}, test_id {visible(event.test_id)}: {found}")
     narrative = _narrative(event, found, test_dir)

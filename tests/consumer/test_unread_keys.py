@@ -14,6 +14,7 @@ from consumer.files.outputs import open_outputs
 from consumer.files.publish_cases import plan_cases
 from consumer.files.publish_outputs import TargetBatches, plan_events
 from tests.support.case_files import GOOD, a_case, answer, event, write_batch, write_events, write_report
+from tests.support.tables import StoredRecord
 
 OTHER = {"Signals": GOOD["signals"], "event_summary": GOOD["summary"], "FollowUpQuestions": []}
 NOTHING_READ = "no output has any of the keys that are scored (signals, summary, followup_questions), so every score"
@@ -114,6 +115,20 @@ def test_keys_of_the_event_or_entry_itself_are_told_too(capsys: pytest.CaptureFi
         told = capsys.readouterr().err
         assert f'safe: 1 output has the key "{key}", which nothing reads: did you mean {name}?\n' in told
         assert told.count("which nothing reads") == 1
+
+
+def test_a_record_of_the_topic_tells_it_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = json.dumps({"test_id": "A-1", "batch_id": "asthma_1", "output": {"Summary": "x"}}).encode()
+
+    async def read(*_where: object) -> StoredRecord:
+        return StoredRecord(0, 1, None, value)
+
+    monkeypatch.setattr("consumer.kafka.reader.read_record", read)
+
+    assert main(["explain", "--source", "t/0/1", "-t", "cases", "--bootstrap-servers", "localhost:1"]) == EXIT_OK
+    assert "the record has keys that nothing reads, but that resemble summary" in capsys.readouterr().err
 
 
 def test_a_key_cannot_trick_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
