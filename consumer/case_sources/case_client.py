@@ -8,9 +8,10 @@ import asyncio
 import base64
 import ipaddress
 import re
+import ssl
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -49,9 +50,13 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger("safe.expecta
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """How the service is asked; `timeout_seconds` is for one key, and for one call, with all tries."""
+    """How the service is asked; `timeout_seconds` is for one key, and for one call, with all tries.
 
-    token: str | None = field(default=None, repr=False)
+    `credentials` gives the header of a login as it is now, and `tls` whose certificates are trusted.
+    """
+
+    credentials: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
+    tls: Callable[[], ssl.SSLContext | bool] = field(default=lambda: True, repr=False)
     timeout_seconds: float = 10.0
     max_requests: int = 16
     cache_seconds: float = 60.0
@@ -77,8 +82,12 @@ def _origin(parts: SplitResult) -> yarl.URL:
     return origin
 
 
-def _credentials(parts: SplitResult, token: str | None) -> dict[str, str]:
-    """The header that carries them, if there are any; raises ConfigurationError, which does not quote them."""
+def credentials(base_url: str, token: str | None) -> dict[str, str]:
+    """The header that carries a token or the login in an address, if there is any; raises ConfigurationError.
+
+    Its message does not quote them.
+    """
+    parts = urlsplit(base_url)
     if token is not None:
         if parts.username or parts.password:
             raise ConfigurationError(
@@ -137,7 +146,7 @@ class CaseClient:
     """Sends one request at a time for a key, over connections that are kept.
 
     `wall` is in seconds since 1970; `host` is host and port, as a log may name them. Raises ConfigurationError for an
-    address or a token that cannot be used.
+    address that cannot be used.
     """
 
     def __init__(self, base_url: str, options: HttpOptions, wall: Callable[[], float] = time.time) -> None:
@@ -150,7 +159,6 @@ class CaseClient:
             ) from None
         self.host = self._origin.authority
         self._base = str(self._origin).rstrip("/") + quote(parts.path.rstrip("/"), _IN_A_PATH)
-        self._credentials = _credentials(parts, options.token)
         self._options = options
         self._wall = wall
         self._prepare = lru_cache(options.cache_size)(prepare)
@@ -160,7 +168,7 @@ class CaseClient:
     async def start(self) -> None:
         """Make the pool of connections, without connecting yet; raises ConfigurationError."""
         origin = self._origin
-        if self._credentials and origin.scheme == "http" and not _is_this_machine(origin.host or ""):
+        if self._options.credentials() and origin.scheme == "http" and not _is_this_machine(origin.host or ""):
             _log.warning(
                 "credentials go over plain http:// to another machine: anyone who listens on the way can read them",
                 host=self.host,
@@ -173,7 +181,6 @@ class CaseClient:
                 "Accept": "application/json",
                 "Accept-Encoding": "identity",
                 "User-Agent": f"safe/{__version__}",
-                **self._credentials,
             },
             auto_decompress=False,  # we ask for plain text, so that nobody can send us a decompression bomb
             timeout=aiohttp.ClientTimeout(total=None),
@@ -189,14 +196,16 @@ class CaseClient:
         """Ask for a test case, or whether it has changed; raises Outage, after `seconds` at the latest."""
         assert self._session is not None
         etag = known.etag if known is not None else None
+        headers = {**self._options.credentials(), **({"If-None-Match": etag} if etag else {})}
         try:
             async with (
                 asyncio.timeout(seconds),
                 self._session.get(
                     self._url(key),
-                    headers={"If-None-Match": etag} if etag else None,
+                    headers=headers,
                     allow_redirects=False,
                     proxy=self._proxy,
+                    ssl=self._options.tls(),
                 ) as response,
             ):
                 if response.status == 304 and known is not None and etag is not None:

@@ -40,8 +40,8 @@ _FAILURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 _STATUSES: Final[Mapping[int, str]] = {
-    401: "refuses the credentials (401): check SAFE_V0_EXPECTATIONS_TOKEN and start again",
-    403: "refuses access (403): check SAFE_V0_EXPECTATIONS_TOKEN and start again",
+    401: "refuses the credentials (401): check SAFE_V0_EXPECTATIONS_TOKEN",
+    403: "refuses access (403): check SAFE_V0_EXPECTATIONS_TOKEN",
     407: "cannot be reached: the proxy asks for credentials (407)",
 }
 

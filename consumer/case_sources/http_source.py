@@ -56,8 +56,7 @@ class HttpSource(CountingSource):
     """The ExpectationsSource of source.py over a service of test cases.
 
     `clock` is monotonic and `wall` in seconds since 1970. find() answers within the timeout; if it raises Transient,
-    the answers that have come are kept for the next call. Raises ConfigurationError for an address or a token that
-    cannot be used.
+    the answers that have come are kept for the next call. Raises ConfigurationError for an address that cannot be used.
     """
 
     name = "http"

@@ -349,8 +349,32 @@ _stopped_clients: WeakSet[AIOKafkaClient] = WeakSet()
 _first_connections: ContextVar[list[Any]] = ContextVar("the connections that the bootstrap under way has made")
 
 
-async def _noted_connection(*where: Any, **options: Any) -> Any:
-    connection = await _create_connection(*where, **options)
+class LoginOfConnections:
+    """Opens connections with the credentials of that moment; a client hands it on as its provider of tokens.
+
+    The client itself would show each broker the credentials that it was given when it was made.
+    """
+
+    async def open(self, connect: Callable[..., Awaitable[Any]], host: str, port: int, options: dict[str, Any]) -> Any:
+        """Connect, with other options where they have changed; raises what `connect` raises."""
+        raise NotImplementedError
+
+
+async def open_connection(host: str, port: int, **options: Any) -> Any:
+    """Connect to a broker and log in, as every client does; raises KafkaError, OSError or TimeoutError."""
+    login = options.get("sasl_oauth_token_provider")
+    if isinstance(login, LoginOfConnections):
+        return await login.open(_create_connection, host, port, options)
+    return await _create_connection(host, port, **options)
+
+
+def answered_at(connection: Any) -> float:
+    """When a connection last brought an answer (monotonic); when it was made, if it has not yet."""
+    return float(connection._last_action)
+
+
+async def _noted_connection(host: str, port: int, **options: Any) -> Any:
+    connection = await open_connection(host, port, **options)
     _first_connections.get([]).append(connection)
     return connection
 

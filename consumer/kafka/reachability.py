@@ -5,19 +5,14 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aiokafka.conn import create_conn
-from aiokafka.errors import (
-    AuthenticationFailedError,
-    IllegalSaslStateError,
-    KafkaConnectionError,
-    SaslAuthenticationFailed,
-    UnsupportedSaslMechanismError,
-)
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from consumer.errors import ConfigurationError, Fatal, Transient
+from consumer.kafka.aiokafka_internals import open_connection
 from consumer.kafka.failures import FAILURES
-from consumer.kafka.oauth import TokenRefused, TokenUnavailable
+from consumer.kafka.oauth import TokenUnavailable
+from consumer.kafka.refusals import refusal_in
 
 _SERVER_SECONDS = 5.0
 _CONNECTION_OPTIONS = (
@@ -78,13 +73,13 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
     connection = None
     try:
         async with asyncio.timeout(_SERVER_SECONDS):
-            connection = await create_conn(host.strip("[]"), int(port), **known)
+            connection = await open_connection(host.strip("[]"), int(port), **known)
             await connection.send(MetadataRequest([]))
-    except TokenRefused as error:
-        return Fatal(error.args[0])
     except TokenUnavailable as error:
         return Transient(error.args[0])
-    except (*FAILURES, UnicodeError) as error:
+    except UnicodeError:
+        return Fatal(f"{server} is not a valid host name: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS")
+    except FAILURES as error:
         return _explained(error, server, known)
     finally:
         if connection is not None:
@@ -92,65 +87,16 @@ async def _failure(server: str, options: Mapping[str, Any]) -> Fatal | Transient
     return None
 
 
-# {0} is the server, {1} what OpenSSL says. The first that fits counts.
-_REFUSALS: Mapping[type[Exception], str] = {
-    UnicodeError: "{0} is not a valid host name: check SAFE_V0_KAFKA_BOOTSTRAP_SERVERS",
-    ssl.SSLCertVerificationError: (
-        "{0}: its certificate is not trusted ({1}): check SAFE_V0_KAFKA_SSL_CAFILE, and that "
-        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS names the brokers as their certificates do"
-    ),
-    ssl.SSLError: (
-        "{0}: no TLS connection ({1}): check SAFE_V0_KAFKA_SECURITY_PROTOCOL, SAFE_V0_KAFKA_SSL_CERTFILE and _KEYFILE"
-    ),
-    **dict.fromkeys(
-        (SaslAuthenticationFailed, AuthenticationFailedError),
-        "{0} refuses the user name or the password: check SAFE_V0_KAFKA_SASL_USERNAME, SAFE_V0_KAFKA_SASL_PASSWORD and "
-        "SAFE_V0_KAFKA_SASL_MECHANISM",
-    ),
-    **dict.fromkeys(
-        (UnsupportedSaslMechanismError, IllegalSaslStateError),
-        "{0} does not accept this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM and "
-        "SAFE_V0_KAFKA_SECURITY_PROTOCOL",
-    ),
-}
-
-
-# How OpenSSL reports that a connection ended for other reasons than the settings.
-_PEER_IN_TROUBLE = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
-_ALERTS_OF_TROUBLE = ("INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELED")
-
-
-_REFUSALS_BY_TOKEN: Mapping[type[Exception], str] = {
-    **_REFUSALS,
-    SaslAuthenticationFailed: (
-        "{0} refuses the token from SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL: check that the brokers trust this issuer, and "
-        "that SAFE_V0_KAFKA_SASL_OAUTH_SCOPE is what they ask for"
-    ),
-}
-
-
 def _explained(error: Exception, server: str, options: Mapping[str, Any]) -> Fatal | Transient:
-    if _is_a_hang_up(error):
+    refusal = refusal_in(error, options)
+    if refusal is not None:
+        return Fatal(refusal.with_remedy([server]))
+    if isinstance(error, ConnectionResetError | KafkaConnectionError | ssl.SSLError):
         by_certificate = options["security_protocol"] == "SSL"
         hint = "; perhaps it asks for a certificate (SAFE_V0_KAFKA_SSL_CERTFILE)" if by_certificate else ""
         return TurnedAway(f"{server} closes the connection{hint}")
-    by_token = options.get("sasl_mechanism") == "OAUTHBEARER"
-    for kind, sentence in (_REFUSALS_BY_TOKEN if by_token else _REFUSALS).items():
-        if isinstance(error, kind):
-            return Fatal(sentence.format(server, _tls_reason(error)))
     if isinstance(error, ConnectionRefusedError):
         return Transient(f"{server} refuses connections")
     if isinstance(error, TimeoutError):
         return Transient(f"{server} does not answer")
     return Transient(f"{server}: {getattr(error, 'strerror', None) or type(error).__name__}")
-
-
-def _is_a_hang_up(error: Exception) -> bool:
-    if isinstance(error, ssl.SSLError):
-        return isinstance(error, _PEER_IN_TROUBLE) or any(alert in _tls_reason(error) for alert in _ALERTS_OF_TROUBLE)
-    return isinstance(error, ConnectionResetError | KafkaConnectionError)
-
-
-def _tls_reason(error: Exception) -> str:
-    reason = getattr(error, "verify_message", None) or getattr(error, "reason", None)
-    return str(reason or type(error).__name__)

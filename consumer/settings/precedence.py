@@ -7,15 +7,19 @@ origin of each value is kept: `safe config show` prints it, and every error begi
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from consumer.errors import ConfigurationError
 from consumer.settings.checks import check_together, policy_of, validated
 from consumer.settings.fields import FILE_KEYS, VARIABLES, Settings, expected, flag
 from consumer.settings.file import FILE_NAME, ConfigurationFile, read_configuration_file
-from consumer.settings.redaction import without_secrets
-from consumer.settings.sources import Layer, from_environment, from_file, from_flags, from_secrets
+from consumer.settings.redaction import SECRETS, without_secrets
+from consumer.settings.sources import Given, Layer, from_environment, from_file, from_flags, from_secrets
 from safe_core import CRITERIA, Policy
+
+_READ_AGAIN: Final = SECRETS | {"kafka_sasl_username", "kafka_sasl_oauth_client_id", "expectations"}
+"""What may change while a process runs, if it is in a file: secrets, who they belong to, and the address of a service,
+which may hold a login."""
 
 
 class SettingRow(NamedTuple):
@@ -27,6 +31,30 @@ class SettingRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class _Sources:
+    """Where the values came from, in order; `above` has what cannot change: flags and the environment."""
+
+    path: str | None
+    folder: Path
+    below: Layer
+    secrets_dir: Given | None
+    above: Layer
+
+    def given(self, below: Layer) -> Layer:
+        return below | from_secrets(self.secrets_dir, self.folder) | self.above
+
+    def given_now(self) -> Layer:
+        """What they give now. A configuration file without secrets that cannot be read takes nothing from those."""
+        try:
+            below = from_file(read_configuration_file(self.path, self.folder))
+        except ConfigurationError:
+            if SECRETS & self.below.keys():
+                raise
+            below = self.below
+        return self.given(below)
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The settings in force, the origin of each by its field's name, and the policy made from them."""
 
@@ -34,6 +62,17 @@ class Loaded:
     origins: Mapping[str, str]
     policy: Policy
     strict_everywhere: bool
+    _given: Layer
+    _sources: _Sources
+
+    def settings_now(self) -> Settings:
+        """The same settings, but with the logins that the files hold now; raises ConfigurationError."""
+        now = self._sources.given_now()
+        fixed = {name: entry for name, entry in self._given.items() if name not in _READ_AGAIN}
+        given = fixed | {name: entry for name, entry in now.items() if name in _READ_AGAIN}
+        settings = validated(given)
+        check_together(settings, given)
+        return settings
 
     def require(self, *names: str) -> None:
         """Raise ConfigurationError unless each of these settings has a value."""
@@ -72,12 +111,14 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     above = from_environment(environ)
     above |= from_flags({name: value for name, value in flags.items() if name != "config"})
     below = from_file(file)
-    given = below | from_secrets((below | above).get("secrets_dir"), folder) | above
+    name = None if path is None else str(path)
+    sources = _Sources(name, folder, below, (below | above).get("secrets_dir"), above)
+    given = sources.given(below)
     settings = validated(given)
     check_together(settings, given)
     strict_everywhere = flags.get("ah_strict") is True  # only the flag beats the overrides
     policy = policy_of(settings, given, file, strict_everywhere=strict_everywhere)
-    return Loaded(settings, origins_of(given, file), policy, strict_everywhere)
+    return Loaded(settings, origins_of(given, file), policy, strict_everywhere, given, sources)
 
 
 def origins_of(given: Layer, file: ConfigurationFile) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 HIDDEN: Final = "********"
-_SECRETS: Final = frozenset(
+SECRETS: Final = frozenset(
     {"kafka_sasl_password", "kafka_sasl_oauth_client_secret", "kafka_ssl_key_password", "expectations_token"}
 )
 
@@ -15,7 +15,7 @@ def without_secrets(name: str, value: object) -> object:
     """Convert a value to one for JSON, without passwords and tokens, even those within an address."""
     if value is None or value == "":
         return None
-    if name in _SECRETS:
+    if name in SECRETS:
         return HIDDEN
     if isinstance(value, Path):
         return str(value)

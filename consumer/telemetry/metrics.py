@@ -96,6 +96,13 @@ _ASKED: Mapping[str, _Definition] = {
         "How many seconds the clock of this process is ahead of the brokers'. Negative if it is behind."
     ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
+    "safe_login_refused": _gauge(
+        "Whether a broker refuses the worker's login, or the worker a broker's certificate: 1 or 0."
+    ),
+    "safe_tls_certificate_expiry_timestamp_seconds": _gauge(
+        "When the first certificate in a file expires, in seconds since 1970: CA file and client certificate.",
+        ("file",),
+    ),
     "safe_build_info": _gauge(
         "Version, fingerprint of the scoring rules and consumer group of this process.",
         ("version", "fingerprint", "group"),
@@ -243,6 +250,8 @@ class Metrics:
         self.gauges: BatchGauges | None = None
         self.clock_skew: Callable[[], float | None] = lambda: None
         self.ready: Callable[[], bool] = lambda: False
+        self.login_refused: Callable[[], bool] = lambda: False
+        self.certificate_ends: Callable[[], Mapping[str, float]] = dict
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
         self.waits: Callable[[], Mapping[tuple[str, int], float]] = dict
         self.held_up: Callable[[], Mapping[tuple[str, int], float]] = dict
@@ -286,6 +295,9 @@ class Metrics:
         skew = self.clock_skew()
         yield _family("safe_clock_skew_seconds", [] if skew is None else [((), skew)])
         yield _family("safe_ready", [((), int(self.ready()))])
+        yield _family("safe_login_refused", [((), int(self.login_refused()))])
+        ends = self.certificate_ends()
+        yield _family("safe_tls_certificate_expiry_timestamp_seconds", [((file,), end) for file, end in ends.items()])
         yield _family("safe_build_info", [(self._build, 1)])
         yield from self._batches()
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from consumer.case_sources.source import ExpectationsSource
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.cluster import Ends, Place
+from consumer.kafka.logins import Login
 from consumer.kafka.topics import no_leader
 from consumer.telemetry.metrics import Metrics
 from consumer.worker.partition_ends import PartitionEnds
@@ -23,7 +24,8 @@ T = TypeVar("T")
 class Health:
     """The parts of a worker that exist so far; the worker sets them, probes and scrapes read them."""
 
-    def __init__(self) -> None:
+    def __init__(self, login: Login | None = None) -> None:
+        self.login = login
         self.clock = BrokersClock()
         self.poll_loops: Sequence[PollLoop] = ()
         self.source: ExpectationsSource | None = None
@@ -53,8 +55,8 @@ class Health:
         troubles = ["draining"] if self.is_draining else []
         if self.startup_wait is not None and self.startup_wait.reason is not None:
             troubles.append(f"waiting for the brokers: {self.startup_wait.reason}")
-        elif self.cluster_is_silent and not self.is_reading:
-            troubles.append(f"the cluster has not answered for {self._silence():.0f} s")
+        else:
+            troubles += self._of_the_brokers()
         if self.topics.trouble is not None:
             troubles.append(self.topics.trouble)
         troubles += [*self._leaderless(), *self._held_up()]
@@ -68,6 +70,13 @@ class Health:
         return (
             [missing, *troubles] if troubles and missing is not None else troubles
         )  # alone, a missing broker is no trouble
+
+    def _of_the_brokers(self) -> list[str]:
+        """A refused login first: the silence is what comes of it."""
+        troubles = self.login.troubles() if self.login is not None else []
+        if self.cluster_is_silent and not self.is_reading:
+            troubles.append(f"the cluster has not answered for {self._silence():.0f} s")
+        return troubles
 
     def _leaderless(self) -> list[str]:
         """The partitions without a leader that ours need."""
@@ -147,6 +156,9 @@ class Health:
         metrics.waits = lambda: self._by_partition(PollLoop.waiting_seconds)
         metrics.clock_skew = self.clock.skew_seconds
         metrics.ready = lambda: not self.not_ready()
+        if (login := self.login) is not None:
+            metrics.login_refused = lambda: bool(login.troubles())
+            metrics.certificate_ends = lambda: login.credentials.value.ends
         source = self.source
         if source is not None:
             metrics.expectations_requests = lambda: {

@@ -18,6 +18,7 @@ from consumer import __version__
 from consumer.case_sources.case_client import HttpOptions
 from consumer.case_sources.folder import FolderSource
 from consumer.case_sources.http_source import HttpSource
+from consumer.case_sources.service_access import AccessReader, ServiceAccess
 from consumer.case_sources.source import ExpectationsSource
 from consumer.case_sources.topic import TopicSource
 from consumer.errors import Fatal, Transient, first_of
@@ -30,7 +31,7 @@ from consumer.kafka.subscription import Assignor, Membership, Subscription
 from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
-from consumer.settings import Loaded, Settings, without_secrets
+from consumer.settings import LastGood, Loaded, Settings, without_secrets
 from consumer.telemetry.logs import CLIENT_RECORDS
 from consumer.telemetry.metrics import BatchGauges, Metrics
 from consumer.wire.input_event import InputRules
@@ -91,8 +92,9 @@ class Worker:
         self._loaded = loaded
         self._settings = loaded.settings
         self._role = role
-        self._connection = Connection.from_settings(self._settings)
+        self._connection = Connection.from_settings(self._settings, loaded.settings_now)
         self._cluster = Cluster(self._connection)
+        self._access = service_access(loaded) if role != "aggregator" else None
         self._metrics = Metrics(__version__, loaded.policy.fingerprint, self._settings.kafka_group_id)
         self._traces = open_traces(self._settings.traces, __version__)
         self._input_start = "earliest"
@@ -100,7 +102,7 @@ class Worker:
         self._unmarked_offsets = unmarked_offsets(self._cluster, self._connection, self._settings)
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
-        self._health = Health()
+        self._health = Health(self._connection.login)
         self._clock = self._health.clock
 
     # --- start → serve → drain ----------------------------------------------------------------------------------------
@@ -123,15 +125,25 @@ class Worker:
             if verified is not None:
                 cleanup.push_async_callback(self._cluster.stop)
                 if not self._stopping.is_set():  # a signal may come with the last answer
-                    await self._start(verified, address, cleanup)
+                    await self._start_with_logins(verified, address, cleanup)
         _log.info("stopped")
         return EXIT_OK
+
+    async def _start_with_logins(self, verified: Verified, address: str, cleanup: AsyncExitStack) -> None:
+        """Start, and serve; ends with Fatal once the brokers have refused the login for too long."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watch = tasks.create_task(self._watch_logins(), name="watch logins")
+                await self._start(verified, address, cleanup)
+                watch.cancel()
+        except* Fatal as group:
+            raise first_of(group) from None
 
     async def _start(self, verified: Verified, address: str, cleanup: AsyncExitStack) -> None:
         """With brokers that answer: read the test cases, and serve."""
         gc.disable()  # before test cases are read: to examine all of them again and again would block the event loop
         cleanup.callback(gc.enable)
-        source = self._health.source = None if self._role == "aggregator" else expectations_source(self._settings)
+        source = self._health.source = None if self._role == "aggregator" else self._make_source()
         cases = cases_topic(self._settings)
         self._health.cases_topic = cases.name if source is not None and cases is not None else None
         self._health.connect(self._metrics)
@@ -234,6 +246,9 @@ class Worker:
         )
 
     # --- the object graph ---------------------------------------------------------------------------------------------
+
+    def _make_source(self) -> ExpectationsSource:
+        return expectations_source(self._settings, self._connection, self._access)
 
     def _make_poll_loops(self, verified: Verified) -> list[PollLoop]:
         makers = {"scorer": self._scorer, "aggregator": self._aggregator}
@@ -399,6 +414,17 @@ class Worker:
             for poll_loop in self._health.poll_loops:
                 poll_loop.leaderless = watch.leaderless(poll_loop.role.topic)
 
+    async def _watch_logins(self) -> None:
+        """Read again what logins are made with, and end the worker once the brokers have refused it for too long."""
+        login = self._connection.login
+        read_again = [each for each in (login.credentials if login else None, self._access) if each is not None]
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            for each in read_again:
+                await each.read_again()
+            if login is not None:
+                login.logins.check()
+
     async def _watch_ends(self) -> None:
         """Ask again and again where the partitions end that are read here, and whose transaction holds one up.
 
@@ -435,14 +461,23 @@ class Worker:
             readiness.stop()
 
 
-def expectations_source(settings: Settings) -> ExpectationsSource:
+def service_access(loaded: Loaded) -> LastGood[ServiceAccess] | None:
+    """How to log in to the service of test cases, None if they are elsewhere; raises ConfigurationError."""
+    if "://" not in (loaded.settings.expectations or ""):
+        return None
+    return LastGood("the login to the service of test cases", AccessReader(loaded.settings_now))
+
+
+def expectations_source(
+    settings: Settings, connection: Connection, access: LastGood[ServiceAccess] | None
+) -> ExpectationsSource:
     """The source that SAFE_V0_EXPECTATIONS names; raises ConfigurationError."""
     where = settings.expectations
     assert where, "a worker that scores has required it"
-    if "://" in where:
-        token = settings.expectations_token
+    if access is not None:
         options = HttpOptions(
-            token=None if token is None else token.get_secret_value(),
+            credentials=lambda: access.value.credentials,
+            tls=lambda: access.value.tls or True,
             timeout_seconds=settings.expectations_timeout_seconds,
             max_requests=settings.expectations_max_requests,
             cache_seconds=settings.expectations_cache_seconds,
@@ -452,5 +487,5 @@ def expectations_source(settings: Settings) -> ExpectationsSource:
         return HttpSource(where, options)
     topic = cases_topic(settings)
     if topic is not None:
-        return TopicSource(topic.name, TableReader(Connection.from_settings(settings), topic.name))
+        return TopicSource(topic.name, TableReader(connection, topic.name))
     return FolderSource(Path(where))

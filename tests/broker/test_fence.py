@@ -123,8 +123,8 @@ async def test_a_worker_held_until_its_partition_has_moved_writes_nothing_any_mo
     make_source = app.expectations_source
     gates: list[Gate] = []
 
-    def gated(settings: Any) -> Any:
-        gates.append(Gate(make_source(settings)))
+    def gated(*given: Any) -> Any:
+        gates.append(Gate(make_source(*given)))
         return gates[-1]
 
     monkeypatch.setattr(app, "expectations_source", gated)

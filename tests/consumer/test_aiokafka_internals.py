@@ -48,6 +48,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import BrokerMetadata
 from aiokafka.structs import TopicPartition as StructTopicPartition
+from typing_extensions import override
 
 from consumer.kafka import aiokafka_internals
 from consumer.kafka.aiokafka_internals import (
@@ -126,6 +127,7 @@ GUARDED = {
     "_drain_waiter",
     "_fetcher",
     "_get_conn",
+    "_last_action",
     "_message_accumulator",
     "_on_connection_closed",
     "_partition_records",
@@ -1084,3 +1086,45 @@ async def test_a_broker_that_refuses_a_token_is_asked_why_once() -> None:
     assert await login.step(b'{"status":"invalid_token"}') == (b"\x01", True)
     with pytest.raises(SaslAuthenticationFailed):
         await login.step(b'{"status":"invalid_token"}')
+
+
+async def test_a_connection_remembers_when_it_was_last_answered() -> None:
+    connection = AIOKafkaConnection("127.0.0.1", 1)
+    assert abs(aiokafka_internals.answered_at(connection) - time.monotonic()) < WITHIN_SECONDS
+    told = inspect.getsource(AIOKafkaConnection._handle_frame)
+    assert "self._last_action = time.monotonic()" in told, "an answer no longer counts as a sign of life"
+
+
+class Noting(aiokafka_internals.LoginOfConnections):
+    """A login that makes no connection, and notes which were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    @override
+    async def open(self, connect: Callable[..., Awaitable[Any]], host: str, port: int, options: dict[str, Any]) -> Any:
+        assert connect is conn_module.create_conn
+        assert options["security_protocol"] == "SASL_PLAINTEXT"
+        self.asked.append((host, port))
+        raise SaslAuthenticationFailed
+
+
+@pytest.mark.parametrize("way", ["bootstrap", "node"])
+async def test_every_connection_of_a_client_is_made_by_its_login(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "create_conn", aiokafka_internals._noted_connection)
+    login = Noting()
+    client = AIOKafkaClient(
+        bootstrap_servers=NOWHERE,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="SCRAM-SHA-512",
+        sasl_oauth_token_provider=login,
+    )
+    if way == "bootstrap":
+        with pytest.raises(KafkaConnectionError):
+            await client.bootstrap()
+    else:
+        broker = BrokerMetadata(7, "127.0.0.1", 1, None)
+        monkeypatch.setattr(client.cluster, "broker_metadata", lambda _node: broker)
+        assert await client._get_conn(7) is None
+    assert login.asked == [("127.0.0.1", 1)]
+    await client.close()

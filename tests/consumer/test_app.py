@@ -17,7 +17,9 @@ from consumer.case_sources.folder import FolderSource
 from consumer.errors import ConfigurationError, Fatal, SafeError, Transient
 from consumer.kafka.cluster import Cluster, Ends, OpenTransaction, Place, TopicsSeen
 from consumer.kafka.connection import Connection
+from consumer.kafka.logins import Login
 from consumer.kafka.reachability import TurnedAway
+from consumer.kafka.refusals import Refusal
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.topics import Verified, no_leader
 from consumer.settings import load
@@ -177,7 +179,7 @@ class Slow(FolderSource):
 def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
     """The test cases of the worker."""
     source = Slow(tmp_path)
-    monkeypatch.setattr(app_module, "expectations_source", lambda _settings: source)
+    monkeypatch.setattr(app_module, "expectations_source", lambda *_: source)
     return source
 
 
@@ -226,6 +228,78 @@ async def test_a_worker_that_is_stopped_as_the_brokers_answer_begins_nothing_mor
     assert await asyncio.wait_for(worker.run(), 5.0) == 0
     assert not slow.begun.is_set()
     assert cast("Silent", worker._cluster).connected == 0
+
+
+REFUSED = Refusal("[who] refuse[s] the login of user safe (SCRAM-SHA-512): invalid credentials", "check it")
+SENTENCE = "the brokers refuse the login of user safe (SCRAM-SHA-512): invalid credentials"
+
+
+@pytest.fixture
+async def with_login(tmp_path: Path) -> Worker:
+    """A worker whose brokers ask for a password, and whose secrets are files."""
+    (tmp_path / "SAFE_V0_KAFKA_SASL_PASSWORD").write_text("planted-1", encoding="utf-8")
+    environment = {
+        "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "SAFE_V0_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+        "SAFE_V0_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
+        "SAFE_V0_KAFKA_SASL_USERNAME": "safe",
+        "SAFE_V0_SECRETS_DIR": str(tmp_path),
+        "SAFE_V0_EXPECTATIONS": str(tmp_path),
+        "SAFE_V0_HTTP_ADDRESS": "127.0.0.1:0",
+    }
+    worker = Worker(load({}, environment, tmp_path), "all")
+    worker._cluster = Silent()
+    return worker
+
+
+def login_of(worker: Worker) -> Login:
+    login = worker._connection.login
+    assert login is not None
+    return login
+
+
+async def test_a_worker_whose_login_is_refused_says_so_and_ends_with_it_whatever_it_is_doing(
+    with_login: Worker, doubts: deque[SafeError], slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not doubts
+    monkeypatch.setattr(app_module, "_WATCH_SECONDS", 0.001)
+    running = asyncio.create_task(with_login.run())
+    await slow.begun.wait()
+    assert with_login._health.not_ready() == ["starting: reading the test cases"]
+    login_of(with_login).logins.note_refusal("127.0.0.1:1", REFUSED)
+    assert with_login._health.not_ready() == [SENTENCE]
+    monkeypatch.setattr("consumer.kafka.logins.REFUSED_SECONDS", 0.0)
+    with pytest.raises(Fatal, match=r"the brokers refuse the login of user safe \(SCRAM-SHA-512\): invalid credent"):
+        await asyncio.wait_for(running, 5.0)
+    assert cast("Silent", with_login._cluster).connected == 0
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that a thread reads."""
+    for _ in range(5_000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never holds")
+
+
+async def test_a_secret_that_changes_is_read_while_nobody_logs_in(
+    with_login: Worker, doubts: deque[SafeError], slow: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not doubts
+    monkeypatch.setattr(app_module, "_WATCH_SECONDS", 0.001)
+    login = login_of(with_login)
+    async with ending_in_order(with_login, slow.begun):
+        before = login.credentials.value
+        (tmp_path / "SAFE_V0_KAFKA_SASL_PASSWORD").write_text("planted-2", encoding="utf-8")
+        await until(lambda: login.credentials.value is not before)
+        login.logins.note_refusal("127.0.0.1:1", REFUSED)
+        (tmp_path / "SAFE_V0_KAFKA_SASL_PASSWORD").unlink()
+        await until(lambda: login.credentials.trouble is not None)
+        assert with_login._health.not_ready() == [
+            SENTENCE,
+            f"the login cannot be read again: {login.credentials.trouble}",
+        ]
 
 
 def test_two_signals_at_once_are_one_and_a_later_one_ends_it(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,7 +539,7 @@ class Joined(Subscription):
 
 def serve(worker: Worker) -> None:
     """Give a worker its two roles, partition 0 of the input and partition 1 of what is scored."""
-    worker._health.source = app_module.expectations_source(worker._settings)
+    worker._health.source = worker._make_source()
     worker._health.poll_loops = worker._make_poll_loops(VERIFIED)
     for stage, partition in zip(worker._health.poll_loops, (0, 1), strict=True):
         stage.runners[partition] = Serving()

@@ -8,7 +8,7 @@ import pytest
 
 from consumer.errors import ConfigurationError
 from consumer.kafka.connection import Connection
-from consumer.kafka.oauth import TokenProvider
+from consumer.kafka.logins import Login
 from consumer.settings import load
 from tests.support.certificates import Authority
 
@@ -97,6 +97,6 @@ def test_a_login_by_token_shares_one_provider(tmp_path: Path) -> None:
         "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET": PASSPHRASE,
     }
     made = Connection.from_settings(load({}, given, tmp_path).settings)
-    assert isinstance(made.options["sasl_oauth_token_provider"], TokenProvider)
+    assert isinstance(made.options["sasl_oauth_token_provider"], Login)
     assert made.client()["sasl_oauth_token_provider"] is made.client()["sasl_oauth_token_provider"]
     assert "sasl_plain_password" not in made.options

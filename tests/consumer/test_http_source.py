@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.case_sources.case_client import MAX_BODY_BYTES, HttpOptions
+from consumer.case_sources.case_client import MAX_BODY_BYTES, HttpOptions, credentials
 from consumer.case_sources.http_breaker import Breaker
 from consumer.case_sources.http_source import REFUSED_SECONDS, HttpSource
 from consumer.case_sources.source import ExpectationsKey, FoundExpectations
@@ -152,15 +152,16 @@ def keys(count: int, prefix: str = "T") -> list[ExpectationsKey]:
     return [key(f"{prefix}{number}") for number in range(count)]
 
 
-def options(**changes: Any) -> HttpOptions:
-    return HttpOptions(**changes)
+def options(url: str = "", *, token: str | None = None, **changes: Any) -> HttpOptions:
+    shown = credentials(url, token)
+    return HttpOptions(credentials=lambda: shown, **changes)
 
 
 @asynccontextmanager
 async def source_at(url: str, clock: Clock | None = None, **changes: Any) -> AsyncIterator[HttpSource]:
     """A source that has started, on a clock of its own."""
     clock = clock or Clock()
-    source = HttpSource(url, options(**changes), clock=clock, wall=lambda: NOON, sleep=clock.sleep)
+    source = HttpSource(url, options(url, **changes), clock=clock, wall=lambda: NOON, sleep=clock.sleep)
     await source.start()
     try:
         yield source
@@ -395,14 +396,14 @@ def test_an_address_that_cannot_be_asked_is_refused_unquoted(url: str) -> None:
 )
 def test_a_token_that_no_header_can_carry_is_refused_unquoted(token: str) -> None:
     with pytest.raises(ConfigurationError, match="SAFE_V0_EXPECTATIONS_TOKEN holds") as caught:
-        HttpSource("http://localhost/", options(token=token))
+        credentials("http://localhost/", token)
     assert "anar" not in whole_text_of(caught.value)
     assert "カナリア" not in whole_text_of(caught.value)
 
 
 def test_a_user_and_a_token_cannot_both_be_sent() -> None:
     with pytest.raises(ConfigurationError, match="remove one of the two"):
-        HttpSource("http://anna:p4ss@localhost/", options(token=BEARER))
+        credentials("http://anna:p4ss@localhost/", BEARER)
 
 
 async def test_a_proxy_that_does_not_speak_http_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1285,6 +1286,21 @@ async def test_the_outputs_of_all_narratives_share_one_request_and_its_answer_is
         clock.now += REFUSED_SECONDS + 1
         await source.find(keys)
         assert len(wire.asked) == 2
+
+
+async def test_a_new_token_is_sent_with_the_next_request_and_ends_the_outage(
+    case_service: tuple[CaseService, list[ExpectationsKey]],
+) -> None:
+    service, wanted = case_service
+    shown, clock = [credentials("", "a-wrong-one")], Clock()
+    source = HttpSource(service.url, HttpOptions(credentials=lambda: shown[-1]), clock=clock, sleep=clock.sleep)
+    await source.start()
+    with pytest.raises(Transient, match=r"refuses the credentials \(401\): check SAFE_V0_EXPECTATIONS_TOKEN$"):
+        await source.find(wanted[:1])
+    shown.append(credentials("", BEARER))
+    answers = await recovered(source, clock, wanted[:1])
+    await source.stop()
+    assert all(isinstance(answer, FoundExpectations) for answer in answers.values())
 
 
 HARMLESS: dict[Mode, set[str]] = {"normal": {"found"}, "other_test_id": {"invalid"}, "flapping": {"found"}}

@@ -113,6 +113,18 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
     ),
     ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
     (
+        "safe_login_refused",
+        "gauge",
+        set(),
+        "Whether a broker refuses the worker's login, or the worker a broker's certificate: 1 or 0.",
+    ),
+    (
+        "safe_tls_certificate_expiry_timestamp_seconds",
+        "gauge",
+        {"file"},
+        "When the first certificate in a file expires, in seconds since 1970: CA file and client certificate.",
+    ),
+    (
         "safe_build_info",
         "gauge",
         {"version", "fingerprint", "group"},
@@ -267,6 +279,7 @@ def full() -> Metrics:
     metrics.end_to_end.observe([0.02])
     metrics.ready = lambda: True
     metrics.clock_skew = lambda: -0.25
+    metrics.certificate_ends = lambda: {"/etc/safe/tls/tls.crt": 1_800_000_000.0}
     metrics.lags = lambda: {("input", 0): 7}
     metrics.waits = lambda: {("input", 0): 2.5}
     metrics.held_up = lambda: {("input", 0): 1.5}

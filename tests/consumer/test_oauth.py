@@ -62,7 +62,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def provider(endpoint: Endpoint, clock: Clock) -> TokenProvider:
-    return TokenProvider(Client(endpoint.url, "safe:scorer", SECRET, "kafka read"), clock=clock)
+    return TokenProvider(lambda: Client(endpoint.url, "safe:scorer", SECRET, "kafka read"), clock)
 
 
 async def test_it_asks_by_the_client_credentials_grant(endpoint: Endpoint, provider: TokenProvider) -> None:
@@ -72,7 +72,7 @@ async def test_it_asks_by_the_client_credentials_grant(endpoint: Endpoint, provi
 
 
 async def test_without_a_scope_none_is_asked_for(endpoint: Endpoint) -> None:
-    await TokenProvider(Client(endpoint.url, "safe", SECRET)).token()
+    await TokenProvider(lambda: Client(endpoint.url, "safe", SECRET)).token()
     assert endpoint.asked == [{"grant_type": "client_credentials"}]
 
 
@@ -105,7 +105,7 @@ async def test_while_no_new_one_can_be_had_the_old_one_is_used_to_its_end(
 @pytest.mark.parametrize("life", [None, "soon", float("nan"), [], True])
 async def test_a_life_that_is_no_number_counts_as_a_short_one(life: object, clock: Clock, endpoint: Endpoint) -> None:
     endpoint.answer = {"access_token": "one.token"} | ({} if life is None else {"expires_in": life})
-    provider = TokenProvider(Client(endpoint.url, "safe", SECRET), clock=clock)
+    provider = TokenProvider(lambda: Client(endpoint.url, "safe", SECRET), clock)
     await provider.token()
     clock.now += 61
     await provider.token()
@@ -116,11 +116,11 @@ REFUSALS = [
     (
         401,
         {"error": "invalid_client", "error_description": f"wrong {SECRET}"},
-        "gives no token (invalid_client): check",
+        "gives client safe:scorer no token (invalid_client)",
     ),
-    (400, {"error": "invalid_scope"}, "gives no token (invalid_scope): check"),
-    (403, "<h1>Forbidden</h1>", "gives no token (status 403): check"),
-    (400, {"error": "Line\nbreaks"}, "gives no token (status 400): check"),
+    (400, {"error": "invalid_scope"}, "gives client safe:scorer no token (invalid_scope)"),
+    (403, "<h1>Forbidden</h1>", "gives client safe:scorer no token (status 403)"),
+    (400, {"error": "Line\nbreaks"}, "gives client safe:scorer no token (status 400)"),
 ]
 
 
@@ -131,7 +131,7 @@ async def test_a_refusal_names_the_settings_and_no_secret(
     endpoint.status, endpoint.answer = status, answer
     with pytest.raises(TokenRefused) as refused:
         await provider.token()
-    sentence = refused.value.args[0]
+    sentence = f"{refused.value.why}; {refused.value.remedy}"
     assert told in sentence
     assert "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET" in sentence
     assert SECRET not in f"{sentence} {refused.value!r} {provider!r} {Client(endpoint.url, 'safe', SECRET)!r}"
@@ -162,7 +162,7 @@ async def test_an_answer_without_a_token_is_an_outage(
 async def test_an_endpoint_that_is_away_is_named() -> None:
     port = unused_port()
     with pytest.raises(TokenUnavailable) as raised:
-        await TokenProvider(Client(f"http://127.0.0.1:{port}/token", "safe", SECRET)).token()
+        await TokenProvider(lambda: Client(f"http://127.0.0.1:{port}/token", "safe", SECRET)).token()
     assert f"the token endpoint at 127.0.0.1:{port} cannot be reached" in raised.value.args[0]
 
 
@@ -180,7 +180,7 @@ async def test_one_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monke
     async with silent:
         port = silent.sockets[0].getsockname()[1]
         with pytest.raises(TokenUnavailable, match="does not answer"):
-            await TokenProvider(Client(f"http://127.0.0.1:{port}/token", "safe", SECRET)).token()
+            await TokenProvider(lambda: Client(f"http://127.0.0.1:{port}/token", "safe", SECRET)).token()
         await hung_up.wait()
 
 
@@ -193,13 +193,47 @@ async def over_tls(tmp_path: Path) -> AsyncIterator[Callable[[ssl.SSLContext], T
     context.load_cert_chain(authority.certificate("server"), authority.key("server"))
     server = TestServer(app, scheme="https")
     await server.start_server(ssl=context)
-    yield lambda tls: TokenProvider(Client(str(server.make_url("/token")), "safe", SECRET), tls)
+    yield lambda tls: TokenProvider(lambda: Client(str(server.make_url("/token")), "safe", SECRET, tls=tls))
     await server.close()
 
 
 async def test_its_certificate_is_checked(over_tls: Callable[[ssl.SSLContext], TokenProvider], tmp_path: Path) -> None:
-    with pytest.raises(TokenRefused, match="certificate of the token endpoint is not trusted") as refused:
+    with pytest.raises(TokenRefused, match=r"certificate of the token endpoint at .* is not trusted") as refused:
         await over_tls(ssl.create_default_context()).token()
-    assert "SAFE_V0_KAFKA_SSL_CAFILE" in refused.value.args[0]
+    assert "SAFE_V0_KAFKA_SSL_CAFILE" in refused.value.remedy
     trusting = ssl.create_default_context(cafile=tmp_path / "ca.crt")
     assert await over_tls(trusting).token() == "one.token"
+
+
+async def test_another_client_or_secret_has_a_new_token_asked_for(endpoint: Endpoint, clock: Clock) -> None:
+    known = [Client(endpoint.url, "safe", SECRET)]
+    provider = TokenProvider(lambda: known[-1], clock)
+    assert await provider.token() == "one.token"
+    known.append(Client(endpoint.url, "safe", "another"))
+    endpoint.answer = {"access_token": "next.token"}
+    assert [await provider.token() for _ in range(2)] == ["next.token"] * 2
+    assert endpoint.logins[1:] == ["safe:another"]
+
+
+async def test_while_the_endpoint_is_away_the_token_of_the_old_secret_is_used(endpoint: Endpoint, clock: Clock) -> None:
+    known = [Client(endpoint.url, "safe", SECRET)]
+    provider = TokenProvider(lambda: known[-1], clock)
+    await provider.token()
+    known.append(Client(endpoint.url, "safe", "another"))
+    endpoint.status = 503
+    assert await provider.token() == "one.token"
+
+
+async def test_a_token_that_a_broker_refuses_is_replaced_soon_but_not_with_each_login(
+    endpoint: Endpoint, provider: TokenProvider, clock: Clock
+) -> None:
+    provider.note_refusal()
+    for _ in range(10):
+        assert await provider.token() == "one.token"
+        provider.note_refusal()
+        clock.now += 0.9
+    assert len(endpoint.asked) == 1
+    clock.now += 2
+    endpoint.answer = {"access_token": "next.token"}
+    assert await provider.token() == "next.token"
+    assert "next.token" not in repr(provider._token)

@@ -13,6 +13,7 @@ import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import (
     IllegalSaslStateError,
+    KafkaConnectionError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
@@ -157,7 +158,7 @@ async def test_a_certificate_of_an_unknown_authority_is_fatal(
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(own_certificate / "cert.pem", own_certificate / "key.pem")
     server = await someone(hang_up, ssl=theirs)
-    with pytest.raises(Fatal, match=f"^{server}: its certificate is not trusted.*SAFE_V0_KAFKA_SSL_CAFILE"):
+    with pytest.raises(Fatal, match=f"^the certificate of {server} is not trusted.*SAFE_V0_KAFKA_SSL_CAFILE"):
         await reach(over_tls(server))
 
 
@@ -169,7 +170,7 @@ async def test_a_refusal_ends_a_first_start_and_whoever_runs_already_waits(
     server = await someone(hang_up, ssl=theirs)
     options = over_tls(server)
     connection = Connection(server, {name: options[name] for name in ("security_protocol", "ssl_context")})
-    with pytest.raises(Fatal, match="its certificate is not trusted"):
+    with pytest.raises(Fatal, match="is not trusted"):
         await Cluster(connection).connect()
     table = TableReader(connection, "cases")
     for _ in range(2):
@@ -213,7 +214,7 @@ async def test_an_alert_tells_a_server_in_trouble_from_one_that_wants_other_sett
 ) -> None:
     words, kind = SAID[said]
     server = await someone(saying(words))
-    with pytest.raises(kind, match=f"^{server}:? ") as raised:
+    with pytest.raises(kind, match=server) as raised:
         await reach(over_tls(server))
     assert type(raised.value) is kind
 
@@ -233,22 +234,61 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Exception], None]
     return errors.__setitem__
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (SaslAuthenticationFailed, "refuses the user name or the password: check SAFE_V0_KAFKA_SASL_USERNAME"),
-        (UnsupportedSaslMechanismError, "does not accept this kind of login: check SAFE_V0_KAFKA_SASL_MECHANISM"),
-        (IllegalSaslStateError, "does not accept this kind of login"),
-        (lambda: ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "no TLS connection"),
-    ],
-)
-async def test_a_refused_login_is_fatal(
-    error: Callable[[], Exception], words: str, refused: Callable[[str, Exception], None]
-) -> None:
-    refusing = "127.0.0.1:7"
-    refused(refusing, error())
-    with pytest.raises(Fatal, match=f"^{refusing}:? {words}"):
-        await reach(plain(refusing))
+REFUSING = "127.0.0.1:7"
+REFUSALS: dict[str, tuple[Callable[[], Exception], str]] = {
+    "a wrong password": (
+        lambda: SaslAuthenticationFailed("Authentication failed for the password 4711"),
+        (
+            f"{REFUSING} refuses the login of user {{safe}} (SCRAM-SHA-512): invalid credentials; "
+            "check SAFE_V0_KAFKA_SASL_USERNAME, SAFE_V0_KAFKA_SASL_PASSWORD and SAFE_V0_KAFKA_SASL_MECHANISM"
+        ),
+    ),
+    "a mechanism that is not enabled": (
+        UnsupportedSaslMechanismError,
+        (
+            f"{REFUSING} refuses this kind of login (SCRAM-SHA-512); "
+            "check SAFE_V0_KAFKA_SASL_MECHANISM and SAFE_V0_KAFKA_SECURITY_PROTOCOL"
+        ),
+    ),
+    "no login": (
+        IllegalSaslStateError,
+        (
+            f"{REFUSING} refuses this kind of login (SCRAM-SHA-512); "
+            "check SAFE_V0_KAFKA_SASL_MECHANISM and SAFE_V0_KAFKA_SECURITY_PROTOCOL"
+        ),
+    ),
+    "no TLS": (
+        lambda: ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"),
+        (
+            f"no TLS connection to {REFUSING} (SSLError); "
+            "check SAFE_V0_KAFKA_SECURITY_PROTOCOL, SAFE_V0_KAFKA_SSL_CERTFILE and _KEYFILE"
+        ),
+    ),
+    "a certificate of another authority": (
+        lambda: closed_after(alert(ssl.SSLError, "SSLV3_ALERT_CERTIFICATE_UNKNOWN")),
+        (
+            f"{REFUSING} refuses the client's certificate, or asks for one (SSLV3_ALERT_CERTIFICATE_UNKNOWN); "
+            "check SAFE_V0_KAFKA_SSL_CERTFILE and _KEYFILE, and that the brokers trust its authority"
+        ),
+    ),
+}
+
+
+def closed_after(cause: Exception) -> KafkaConnectionError:
+    """What a client says of a connection that was made and then ended with an alert, as TLS 1.3 has it."""
+    closed = KafkaConnectionError("closed")
+    closed.__cause__ = cause
+    return closed
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+async def test_a_refused_login_is_fatal(case: str, refused: Callable[[str, Exception], None]) -> None:
+    error, sentence = REFUSALS[case]
+    refused(REFUSING, error())
+    login = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "{safe}", "sasl_plain_password": "4711"}
+    with pytest.raises(Fatal) as raised:
+        await reach(plain(REFUSING) | login)
+    assert str(raised.value) == sentence
 
 
 def alert(kind: type[ssl.SSLError], reason: str) -> ssl.SSLError:

@@ -154,6 +154,12 @@ SITUATIONS: Mapping[str, Series] = {
         of_worker(worker, "safe_build_info", version="1", group="g", fingerprint=rules): steady(1)
         for worker, rules in zip(WORKERS, ("sha256:x", "sha256:x", "sha256:y"), strict=True)
     },
+    "the brokers refuse a worker's new login, its open connections still work": {
+        of_worker("b", "safe_login_refused"): "0x60 1x120",
+    },
+    "a certificate expires in ten days": {
+        of_worker("b", "safe_tls_certificate_expiry_timestamp_seconds", file="/etc/safe/tls/tls.crt"): steady(874_800),
+    },
     "the source of test cases is unavailable": {
         name: values for worker in WORKERS for name, values in waiting(worker).items()
     }

@@ -11,12 +11,13 @@ _DAYS: Final = "2"
 class Authority:
     """A certificate authority in a folder: `ca.crt`, and for each name `<name>.crt` and `<name>.key`, all PEM."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, days: str = _DAYS) -> None:
         self._folder = folder
+        self._days = days
         self.cafile = folder / "ca.crt"
         folder.mkdir(parents=True, exist_ok=True)
         subject = ["-subj", "/CN=tests of SAFE", "-addext", "keyUsage=critical,keyCertSign"]
-        self._openssl("req", "-x509", *_NEW_KEY, "-days", _DAYS, *subject, "-keyout", "ca.key", "-out", "ca.crt")
+        self._openssl("req", "-x509", *_NEW_KEY, "-days", days, *subject, "-keyout", "ca.key", "-out", "ca.crt")
 
     def certificate(self, name: str) -> Path:
         """Return the certificate of a name, for servers and clients on this machine."""
@@ -26,7 +27,7 @@ class Authority:
             extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n", encoding="utf-8")
             request = [*_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr"]
             self._openssl("req", *request)
-            signed_by = ["-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", _DAYS]
+            signed_by = ["-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", self._days]
             self._openssl(
                 "x509", "-req", "-in", f"{name}.csr", *signed_by, "-extfile", extensions.name, "-out", file.name
             )

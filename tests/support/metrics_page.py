@@ -22,6 +22,7 @@ LABELS: Mapping[str, str] = {
     "le": "the upper bound of a bucket, in seconds",
     "metric": "`CR`, `AH` or `AC`; for means also `composite`",
     "name": "the batch file, or the key of the record, that cannot be used; beyond the first 20, `other`",
+    "file": "the path of the file, as the settings name it",
     "outcome": "of records: `scored`, `dead_lettered`, `ignored` (a tombstone, or an event of an excluded type), "
     "`foreign` (a scored record of another group); "
     "of look-ups: `found`, `not_found`, `ambiguous`, `invalid`, `transient`",

@@ -40,6 +40,7 @@ class Installation:
     expectations: str
     settings: Mapping[str, str] = field(default_factory=dict)
     checkout: Path = PROJECT
+    altered: Mapping[str, float] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
         """Return the variables of a command, none inherited that SAFE would read."""
@@ -114,7 +115,12 @@ class Worker:
                 )
         else:
             self._process = SafeProcess(
-                arguments, folder=folder, environment=environment, stdout=self._log, stderr=self._log
+                arguments,
+                folder=folder,
+                environment=environment,
+                stdout=self._log,
+                stderr=self._log,
+                altered=installation.altered,
             )
 
     @property
