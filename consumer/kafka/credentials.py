@@ -88,11 +88,12 @@ def _seen(settings: Settings) -> Credentials:
 
 
 def _contents(settings: Settings) -> dict[str, bytes]:
-    """The content of each file by its path, also of the one that the system trusts."""
+    """The content of each file by its path, also of the one that the system trusts, where that counts."""
     named = {VARIABLES[name]: path for name in _FILES if (path := getattr(settings, name)) is not None}
     contents = {str(path): _content(variable, path) for variable, path in named.items()}
+    over_tls, by_token = "SSL" in settings.kafka_security_protocol, settings.kafka_sasl_mechanism == "OAUTHBEARER"
     trusted_by_the_system = ssl.get_default_verify_paths().cafile
-    if trusted_by_the_system:
+    if trusted_by_the_system and (by_token or (over_tls and settings.kafka_ssl_cafile is None)):
         contents[trusted_by_the_system] = _content("the system's certificates", Path(trusted_by_the_system))
     return contents
 

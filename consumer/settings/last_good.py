@@ -29,10 +29,18 @@ class LastGood(Generic[T]):
         self._what = what
         self._read = read
         self._turn = asyncio.Lock()
+        self._begun = 0
 
     async def read_again(self) -> T:
-        """Read in a thread, since a file may be on a slow disk; returns the value that counts now."""
-        async with self._turn:  # so that the latest reading is the one that stays
+        """Read in a thread, since a file may be on a slow disk; returns the value that counts now.
+
+        Hundreds of connections may be made at once: those that wait share a reading that began after they asked.
+        """
+        begun = self._begun
+        async with self._turn:
+            if self._begun > begun:
+                return self.value
+            self._begun += 1
             try:
                 value = await asyncio.to_thread(self._read)
             except ConfigurationError as error:

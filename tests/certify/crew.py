@@ -5,6 +5,7 @@ import re
 import signal
 import time
 from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -130,6 +131,12 @@ class Crew:
     def _are_ready(self) -> bool:
         self.bury()
         return all(_readiness(worker)[0] == 200 for worker in self.active)
+
+    def names(self, words: Collection[str]) -> bool:
+        """Tell whether `/readyz` of a worker has some of these words."""
+        self.bury()
+        told = [_readiness(worker)[1] for worker in self.active]
+        return any(each in text for each in words for text in told)
 
     def readiness(self) -> list[str]:
         """Say of each worker what it says of itself."""

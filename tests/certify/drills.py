@@ -13,6 +13,8 @@ from tests.support.wrong_clock import set_clock
 Drill = Callable[[Field, int], None]
 
 TAKE_OVERS_OF_A_ZOMBIE = 3
+NAMED_SECONDS = 30.0
+REFUSED = ("refuse the login", "refuses the login", "is not trusted", "no token")
 SMALL_DISK_MEGABYTES = 300
 KEPT_SECONDS = 1_800
 """Retention of topics, and time to live of batches, where clocks are wrong by an hour or more."""
@@ -78,6 +80,27 @@ def rolling_restart(field: Field, number: int) -> None:
         field.run(field.rng.uniform(0.5, 3.0))
         field.cluster.start_broker(broker)
         field.cluster.await_in_sync()
+
+
+def rotated(field: Field, _number: int) -> None:
+    """Change what brokers ask for, restart each of them, and let the files of the workers follow some seconds later."""
+    vault = field.vault
+    assert vault is not None, "the scenario has a login"
+    vault.change(field.cluster)
+    for broker in field.cluster.brokers.values():
+        field.say(f"restarting broker {broker.number}, with another secret")
+        broker.stop()
+        field.run(field.rng.uniform(0.5, 2.0))
+        field.cluster.start_broker(broker)
+        wait_until(
+            lambda: field.crew.names(REFUSED), within_seconds=NAMED_SECONDS, what="a worker names the refused login"
+        )
+        field.cluster.await_in_sync()
+    field.run(field.rng.uniform(0.0, 10.0))
+    vault.follow()
+    field.say("the files of the workers follow")
+    field.later(field.rng.uniform(0.0, 3.0), lambda: field.take_over(field.rng.choice(("kill", "stop"))))
+    field.run(field.rng.uniform(5.0, 9.0))
 
 
 def leaders_moved(field: Field, _number: int) -> None:

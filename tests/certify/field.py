@@ -9,6 +9,7 @@ from typing import Literal
 from confluent_kafka import KafkaException
 
 from tests.certify.crew import HARMS, Crew, Harm
+from tests.certify.vault import Vault
 from tests.support.checker import Run
 from tests.support.feeder import SteadyFeeder
 from tests.support.kafka_cluster import Broker, KafkaCluster
@@ -49,6 +50,7 @@ class Field:
     session_seconds: float
     say: Callable[[str], None]
     pace: Pace = field(default_factory=Pace)
+    vault: Vault | None = None
     _due: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
 
     def group(self, number: int) -> str:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from tests.certify.crew import WORKERS, Crew
 from tests.certify.field import Field, Pace
+from tests.certify.vault import Vault, addresses
 from tests.support.cases import WrittenBatch, event_stream, make_batches, write_batches
 from tests.support.feeder import SteadyFeeder
 from tests.support.kafka_broker import PROJECT
@@ -47,12 +48,22 @@ class Load:
 
 
 @contextmanager
-def under_load(load: Load, cluster: KafkaCluster, folder: Path, say: Callable[[str], None]) -> Iterator[Field]:
-    """Start the workers and the load, and yield when all is well; nothing of it outlives the block."""
+def under_load(
+    load: Load, cluster: KafkaCluster, folder: Path, say: Callable[[str], None], vault: Vault | None = None
+) -> Iterator[Field]:
+    """Start the workers and the load, and yield when all is well; nothing of it outlives the block.
+
+    With a vault, the workers have to log in.
+    """
     batches = load.batches()
     cluster.restore()
     with Outside(cluster.bootstrap_servers) as outside:
         site = _site(load, outside, folder, batches)
+        if vault is not None:
+            vault.open(cluster)
+            told = site.installation
+            settings = {**told.settings, **vault.worker_settings()}
+            site.installation = replace(told, bootstrap_servers=addresses(cluster), settings=settings)
         seed = Random(load.seed).randrange(2**31)
         stream = event_stream(seed, batches, ENDLESS, partitions=PARTITIONS, repeated=REPEATED, poison=POISON)
         crew = Crew(site, Random(load.seed))
@@ -62,7 +73,16 @@ def under_load(load: Load, cluster: KafkaCluster, folder: Path, say: Callable[[s
                 for _ in range(WORKERS):
                     crew.hire()
                 loaded = Field(
-                    cluster, site, feeder, crew, crew.rng, PARTITIONS, float(load.session_seconds), say, load.pace
+                    cluster,
+                    site,
+                    feeder,
+                    crew,
+                    crew.rng,
+                    PARTITIONS,
+                    float(load.session_seconds),
+                    say,
+                    load.pace,
+                    vault,
                 )
                 loaded.heal()
                 yield loaded

@@ -4,6 +4,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from tests.certify.field import Field
 from tests.certify.load import Delivery, Load, under_load
 from tests.certify.scenarios import Scenario
+from tests.certify.vault import vault_of
 from tests.support.kafka_cluster import KafkaCluster
 
 START_SECONDS = 20.0
@@ -66,12 +68,22 @@ def carry_out(order: Order, folder: Path, say: Callable[[str], None]) -> dict[st
         "problems": [],
     }
     scenario = order.scenario
-    with KafkaCluster(
-        folder / "cluster", settings=scenario.settings, disk_megabytes=scenario.disk_megabytes
-    ) as cluster:
+    with ExitStack() as stack:
+        vault = stack.enter_context(vault_of(scenario.login, folder / "vault")) if scenario.login else None
+        settings = {**scenario.settings, **(vault.broker_settings() if vault else {})}
+        cluster = stack.enter_context(
+            KafkaCluster(
+                folder / "cluster",
+                settings=settings,
+                disk_megabytes=scenario.disk_megabytes,
+                guarded=scenario.login,
+            )
+        )
+        if vault:
+            vault.prepare(cluster)
         cluster.start()
         try:
-            with under_load(load, cluster, folder, say) as field:
+            with under_load(load, cluster, folder, say, vault) as field:
                 _rounds(order, field, line)
         except Exception as error:  # noqa: BLE001 - a run that cannot be finished is a problem of its own, with its words
             line["problems"].append(f"run: {type(error).__name__}: {str(error)[:3000]}")

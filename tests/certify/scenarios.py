@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tests.certify import drills
 from tests.certify.drills import Drill
 from tests.certify.load import Delivery
+from tests.certify.vault import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Scenario:
     settings: Mapping[str, str] = field(default_factory=dict)
     disk_megabytes: Mapping[int, int] = field(default_factory=dict)
     worker_settings: Mapping[str, str] = field(default_factory=dict)
+    login: Way | None = None
 
     def rounds_in(self, delivery: Delivery) -> int:
         """Return how many rounds are asked for: an eighth, rounded up, where transactions take no part."""
@@ -55,6 +57,9 @@ SCENARIOS = (
     Scenario("leaders_moved", drills.leaders_moved, 10, 5, 20.0),
     Scenario("cluster_down", drills.cluster_down, 3, 3, 90.0),
     Scenario("min_isr_broken", drills.min_isr_broken, 2, 2, 150.0),
+    Scenario("password_rotated", drills.rotated, 10, 5, 70.0, login="PASSWORD"),
+    Scenario("certificate_rotated", drills.rotated, 10, 5, 70.0, login="CERTIFICATE"),
+    Scenario("token_rotated", drills.rotated, 10, 5, 70.0, login="TOKEN"),
     Scenario("disk_full", drills.disk_full, 1, 1, 90.0, disk_megabytes={3: drills.SMALL_DISK_MEGABYTES}),
     _wrong_clock("clock_an_hour_ahead", drills.clock_an_hour_ahead),
     _wrong_clock("clock_an_hour_behind", drills.clock_an_hour_behind),

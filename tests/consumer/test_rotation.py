@@ -293,6 +293,19 @@ async def test_user_and_password_are_of_one_reading(tmp_path: Path) -> None:
     assert await shown(login) == ("user-2", f"{NEW}-2")
 
 
+async def test_many_connections_at_once_share_a_reading_that_began_after_they_asked() -> None:
+    begun: list[int] = []
+
+    def read() -> int:
+        begun.append(len(begun))
+        return len(begun)
+
+    value = LastGood("something", read)
+    assert await asyncio.gather(*(value.read_again() for _ in range(100))) == [2, *[3] * 99]
+    assert await value.read_again() == 4
+    assert len(begun) == 4
+
+
 # --- the service of test cases
 
 

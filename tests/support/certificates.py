@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +20,13 @@ class Authority:
         subject = ["-subj", "/CN=tests of SAFE", "-addext", "keyUsage=critical,keyCertSign"]
         self._openssl("req", "-x509", *_NEW_KEY, "-days", days, *subject, "-keyout", "ca.key", "-out", "ca.crt")
 
-    def certificate(self, name: str) -> Path:
-        """Return the certificate of a name, for servers and clients on this machine."""
+    def certificate(self, name: str, *, addresses: Sequence[str] = ("127.0.0.1",)) -> Path:
+        """Return the certificate of a name, for clients, and for servers at these addresses."""
         file = self._folder / f"{name}.crt"
         if not file.exists():
             extensions = self._folder / f"{name}.ext"
-            extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n", encoding="utf-8")
+            names = ",".join(["DNS:localhost", *(f"IP:{address}" for address in addresses)])
+            extensions.write_text(f"subjectAltName={names}\n", encoding="utf-8")
             request = [*_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr"]
             self._openssl("req", *request)
             signed_by = ["-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", self._days]

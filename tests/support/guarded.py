@@ -1,9 +1,9 @@
 """A broker that lets nobody in who is not known: one listener for each way to log in, and what is needed to get in."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from confluent_kafka.admin import (
@@ -35,40 +35,25 @@ class Guarded:
     tokens: TokenEndpoint
     folder: Path
     password: str = PASSWORD
-    _keystore: Path = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._keystore = self.folder / "server.pem"
-
-    def set_password(self, password: str, user: str = "safe") -> None:
+    def set_password(self, password: str) -> None:
         """Let the user log in with this password, and with no other one."""
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
-        credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        changes: list[UserScramCredentialAlteration] = [
-            UserScramCredentialUpsertion(user, credential, password.encode())
-        ]
-        for done in admin.alter_user_scram_credentials(changes).values():
-            done.result()
+        set_password(self.broker.bootstrap_servers, password)
         self.password = password
 
     def trust(self, authority: Authority) -> None:
         """Show a certificate of this authority, and accept only its clients; from the broker's next start on."""
+        show(self.folder, authority)
         self.authority = authority
-        certificate = authority.certificate("server").read_text(encoding="utf-8")
-        self._keystore.write_text(authority.key("server").read_text(encoding="utf-8") + certificate, encoding="utf-8")
-        (self.folder / "trusted.crt").write_text(authority.cafile.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def _listeners(folder: Path, addresses: Mapping[str, str]) -> dict[str, str]:
-    """Return the broker's settings for SCRAM and tokens over TLS, and for certificates."""
-    more = ",".join(f"{name}://{address}" for name, address in addresses.items())
+def logins(folder: Path) -> dict[str, str]:
+    """Return the settings of brokers with listeners for SCRAM and tokens over TLS, and for certificates.
+
+    `folder` has the broker's key and certificate, and whom it trusts.
+    """
     kafka = "org.apache.kafka.common.security"
     return {
-        "listeners": f"PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller_port}},{more}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{{port}},{more}",
-        "listener.security.protocol.map": (
-            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PASSWORD:SASL_SSL,CERTIFICATE:SSL,TOKEN:SASL_SSL"
-        ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),
         "ssl.truststore.type": "PEM",
@@ -85,13 +70,38 @@ def _listeners(folder: Path, addresses: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+PROTOCOLS = {"PASSWORD": "SASL_SSL", "CERTIFICATE": "SSL", "TOKEN": "SASL_SSL"}
+"""The protocol of each listener."""
+
+
+def show(folder: Path, authority: Authority, *, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
+    """Write what a broker shows and trusts, both of this authority; it reads that when it starts."""
+    certificate = authority.certificate("server", addresses=addresses).read_text(encoding="utf-8")
+    (folder / "server.pem").write_text(authority.key("server").read_text(encoding="utf-8") + certificate, "utf-8")
+    (folder / "trusted.crt").write_text(authority.cafile.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def set_password(bootstrap_servers: str, password: str) -> None:
+    """Let the user `safe` log in with this password, and with no other one."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    changes: list[UserScramCredentialAlteration] = [UserScramCredentialUpsertion("safe", credential, password.encode())]
+    for done in admin.alter_user_scram_credentials(changes).values():
+        done.result()
+
+
 @contextmanager
 def guarded_broker(folder: Path, **more: str) -> Iterator[Guarded]:
     """Run one for as long as the block lasts; raises BrokerUnavailableError. `more` are settings of the broker."""
     authority = Authority(folder / "authority")
-    addresses = {name: f"127.0.0.1:{free_port()}" for name in ("PASSWORD", "CERTIFICATE", "TOKEN")}
-    settings = _listeners(folder, addresses) | {
-        name.replace("__", "-").replace("_", "."): v for name, v in more.items()
+    addresses = {name: f"127.0.0.1:{free_port()}" for name in PROTOCOLS}
+    at = ",".join(f"{name}://{address}" for name, address in addresses.items())
+    protocols = ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items())
+    settings = logins(folder) | {
+        "listeners": f"PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller_port}},{at}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{{port}},{at}",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}",
+        **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
     }
     broker = KafkaBroker(folder / "kafka", libs=kafka_libs(), settings=settings)
     with token_endpoint("safe", PASSWORD) as tokens:

@@ -26,7 +26,7 @@ from tests.support.wire import Partition, View, coordinator_by, view_of
 
 BROKERS = (1, 2, 3)
 OFFSETS = "__consumer_offsets"
-PORT, INSIDE_PORT = 9092, 9093
+PORT, INSIDE_PORT, GUARDED_PORT = 9092, 9093, 9094
 TOOL_SECONDS = 60.0
 # Four processes start at once on few cores, and a broker waits for its controller.
 START_TOGETHER_SECONDS = 120.0
@@ -186,10 +186,15 @@ class Broker(Node):
         self._cluster_id = cluster_id
         self._junk = self.data / "junk"
 
-    def listeners(self) -> dict[str, str]:
-        """Return the settings that say where it listens: towards its clients, and towards its fellows."""
+    def listeners(self, guarded: str | None = None) -> dict[str, str]:
+        """Return the settings that say where it listens: towards its clients, and towards its fellows.
+
+        `guarded` names one more listener, for clients that have to log in.
+        """
         client, inside = self._network.client_address(self.number), self._network.inside_address(self.number)
         listeners = f"CLIENT://{client}:{PORT},INSIDE://{inside}:{INSIDE_PORT}"
+        if guarded is not None:
+            listeners += f",{guarded}://{client}:{GUARDED_PORT}"
         return {"listeners": listeners, "advertised.listeners": listeners}
 
     def prepare_disk(self, *, megabytes: int | None = None) -> None:
@@ -267,8 +272,12 @@ class KafkaCluster:
         *,
         settings: Mapping[str, str] | None = None,
         disk_megabytes: Mapping[int, int] | None = None,
+        guarded: str | None = None,
     ) -> None:
-        """Prepare the nodes; `disk_megabytes` gives brokers disks of a limited size. Raises BrokerUnavailableError."""
+        """Prepare the nodes; `disk_megabytes` gives brokers disks of a limited size. Raises BrokerUnavailableError.
+
+        `guarded` names one more listener of each broker, which `settings` describe.
+        """
         libs = kafka_libs()
         self._folder, self._libs = folder, libs
         self._network = Network.claim(len(BROKERS))
@@ -279,19 +288,21 @@ class KafkaCluster:
                 number: Broker(number, folder / f"broker{number}", self._network, libs, cluster_id)
                 for number in BROKERS
             }
-            self._prepare(cluster_id, settings or {}, disk_megabytes or {})
+            self._prepare(cluster_id, settings or {}, disk_megabytes or {}, guarded)
         except BaseException:  # whatever ends it, or what is left of the network would outlive the tests
             self._network.remove()
             raise
 
-    def _prepare(self, cluster_id: str, settings: Mapping[str, str], disks: Mapping[int, int]) -> None:
+    def _prepare(
+        self, cluster_id: str, settings: Mapping[str, str], disks: Mapping[int, int], guarded: str | None
+    ) -> None:
         voter = f"{self._network.inside_address(CONTROLLER)}:{INSIDE_PORT}"
         common = COMMON | {"controller.quorum.voters": f"{CONTROLLER}@{voter}"}
         own = {"process.roles": "controller", "listeners": f"CONTROLLER://{voter}"}
         self._controller.configure(common | own | dict(settings))
         self._controller.format(cluster_id)
         for broker in self.brokers.values():
-            broker.configure(common | BROKER | broker.listeners() | dict(settings))
+            broker.configure(common | BROKER | broker.listeners(guarded) | dict(settings))
             broker.prepare_disk(megabytes=disks.get(broker.number))
 
     def __enter__(self) -> Self:
