@@ -379,7 +379,7 @@ UNREADABLE: list[tuple[bytes, str]] = [
     ("╔═══╗".encode(), "cannot be read: not valid JSON at line 1, column 1"),
     (b'{"summary": ', "cannot be read: not valid JSON at line 1, column 13"),
     # a shell that writes UTF-16
-    ('{"summary": {}}'.encode("utf-16"), "cannot be read: byte 0 is not UTF-8"),
+    ('{"summary": {}}'.encode("utf-16"), "cannot be read: it is UTF-16: write it as UTF-8"),
     (
         b"\xef\xbb\xbf{}",
         "is not a SAFE report, because it has no summary; safe score --output report.json writes a report",
