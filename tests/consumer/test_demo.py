@@ -206,7 +206,7 @@ def test_a_process_that_dies_ends_the_demo_with_its_last_lines(tmp_path: Path, c
         until(demo, "Pass ")
         started = processes_in(tmp_path)
         assert len(started) == 2
-        words = {"worker": "consumer worker", "broker": "memory://"}[child]
+        words = {"worker": "safe_scorer worker", "broker": "memory://"}[child]
         victim = next(number for command, number in started.items() if words in command)
         os.kill(victim, signal.SIGKILL)
         _printed, complaints = demo.communicate(timeout=LONGEST_SECONDS)
