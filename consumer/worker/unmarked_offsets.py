@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from consumer.errors import Fatal, Transient
+from consumer.errors import Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.group_offsets import Committed
@@ -63,7 +63,6 @@ class UnmarkedOffsets:
         self._searching = asyncio.Lock()
         self._searched_at = float("-inf")
         self._scored: Mapping[int, ScoredTo] = {}
-        self._why_unknown = ""
 
     async def look(self, *, guarded: bool) -> None:
         """Remember the offsets of a group without any note, before this worker joins it; raises Transient or Fatal.
@@ -76,7 +75,10 @@ class UnmarkedOffsets:
             self._before_notes = {partition: each.offset for partition, each in committed.items()}
 
     async def judge(self, partition: int, committed: Committed) -> None:
-        """Return if reading may begin at an offset without a note; else raise Transient, which says what to do."""
+        """Return if reading may begin at an offset without a note; else raise Transient, which says what to do.
+
+        Raises Transient or Fatal also if that cannot be found out.
+        """
         scored = await self._scored_to(partition)
         if not await self._is_of_an_older_version(partition, committed, scored):
             raise Transient(self._objection(committed.offset, scored))
@@ -102,20 +104,9 @@ class UnmarkedOffsets:
         async with self._searching:
             if self._searched_at <= called_at:
                 searched_at = time.monotonic()
-                await self._look_at_scored()
+                self._scored = await self._search()
                 self._searched_at = searched_at
             return self._scored.get(partition)
-
-    async def _look_at_scored(self) -> None:
-        self._scored, self._why_unknown = {}, f"`scored` has no record of it among its last {MOST_RECORDS:,}"
-        try:
-            self._scored = await self._search()
-        except Fatal as error:  # a scorer may lack the permission to read what it writes
-            self._why_unknown = f"`scored` cannot be read ({error})"
-        except Transient:
-            if self._guarded:
-                raise
-            self._why_unknown = "`scored` did not answer"
 
     def _objection(self, offset: int, scored: ScoredTo | None) -> str:
         who = f"offset {offset} has no note of SAFE: something else has committed it for group {self._group}"
@@ -123,7 +114,9 @@ class UnmarkedOffsets:
 
     def _at_least(self, offset: int, scored: ScoredTo | None) -> str:
         if scored is None:
-            return f"How far SAFE had read is not known: {self._why_unknown}"
+            return (
+                f"How far SAFE had read is not known: `scored` does not name the partition in {MOST_RECORDS:,} records"
+            )
         least = f"SAFE itself had read up to offset {scored.next_offset} at least"
         if offset <= scored.next_offset:
             return f"{least}, so nothing was skipped"

@@ -469,6 +469,14 @@ def test_test_cases_are_published_by_whom_the_page_says(lacking: Grant, cluster:
     assert cluster.run(lacking.user, "publish-cases", str(tmp_path))[0] == 0
 
 
+def commit_without_note(cluster: Cluster) -> None:
+    """Do for the end of the input what an operator does with Kafka's own tool."""
+    end = cluster.outside.ends(TOPICS.input)[0].stable
+    strange = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(TOPICS.input, 0, end)])
+    for done in cluster.outside.admin.alter_consumer_group_offsets([strange]).values():
+        done.result(CALL_SECONDS)
+
+
 OFFSETS = {
     "show": ("show",),
     "accept": ("accept", "--to-last-result", "--execute"),
@@ -487,10 +495,7 @@ OFFSETS = {
 def test_offsets_are_changed_by_whom_the_page_says(
     command: str, lacking: Grant, cluster: Cluster, scored: Record
 ) -> None:
-    end = cluster.outside.ends(TOPICS.input)[0].stable
-    strange = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(TOPICS.input, 0, end)])
-    for done in cluster.outside.admin.alter_consumer_group_offsets([strange]).values():
-        done.result(CALL_SECONDS)
+    commit_without_note(cluster)
     with cluster.without(lacking):
         exit_code, said = cluster.run(lacking.user, "offsets", *OFFSETS[command])
         assert exit_code == EXIT_UNUSABLE, f"{lacking} is not needed: {said}"

@@ -60,7 +60,7 @@ AT_START: list[tuple[dict[int, Committed], dict[int, ScoredTo], str | None]] = [
     ({0: NONE, 1: noted(7)}, {0: new(119)}, "so 1 input may have been skipped"),
     ({0: NONE, 1: noted(7)}, {0: new(120)}, "up to offset 120 at least, so nothing was skipped"),
     ({0: NONE, 1: noted(7)}, {0: new(500)}, "so nothing was skipped"),  # somebody set it back
-    ({0: NONE, 1: noted(7)}, {}, "is not known: `scored` has no record of it among its last 50,000"),
+    ({0: NONE, 1: noted(7)}, {}, "is not known: `scored` does not name the partition in 50,000 records"),
     ({0: NONE, 1: noted(7)}, {0: old(88)}, "32 inputs may have been skipped"),  # its note was written at its take-up
     ({0: NONE, 1: Committed(9)}, {0: new(88)}, "32 inputs may have been skipped"),  # a stranger has read all of it
     ({0: NONE}, {0: new(88), 1: new(3)}, "32 inputs may have been skipped"),
@@ -118,19 +118,12 @@ async def test_while_older_versions_may_be_in_the_group_everything_is_accepted(
     assert [each["event"] for each in logs] == [EVENT]
 
 
-async def test_a_scorer_that_may_not_read_what_was_scored_says_so() -> None:
-    group = Group({0: NONE, 1: noted(7)}, failure=Fatal("topic scored: not authorised"))
-    with pytest.raises(Transient, match=r"not known: `scored` cannot be read \(topic scored: not authorised\)"):
-        await (await group.worker()).judge(0, NONE)
-    group.committed.pop(1)
-    await (await group.worker()).judge(0, NONE)
-
-
-async def test_where_the_brokers_do_not_answer_nothing_is_decided() -> None:
-    group = Group({0: NONE}, failure=Transient("no answer"))
-    with pytest.raises(Transient, match=r"^no answer$"):
-        await (await group.worker()).judge(0, NONE)
-    await (await group.worker(guarded=False)).judge(0, NONE)
+@pytest.mark.parametrize("failure", [Transient("no answer"), Fatal("not authorised")])
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_where_the_brokers_do_not_answer_nothing_is_decided(failure: SafeError, guarded: bool) -> None:
+    worker = await Group({0: NONE}, failure=failure).worker(guarded=guarded)
+    with pytest.raises(type(failure), match=str(failure)):
+        await worker.judge(0, NONE)
 
 
 async def test_partitions_that_ask_at_the_same_time_share_a_search_and_later_ones_have_their_own() -> None:
