@@ -56,7 +56,14 @@ class BrokersClock:
         this machine was suspended: then our own clock is the third witness, and the one nearer to it counts.
         """
         self._noted_at = self.monotonic() if at is None else at
-        ahead_ms = stamp_ms - 1_000 * self._noted_at
+        self._believe(stamp_ms - 1_000 * self._noted_at)
+
+    def note_least(self, stamp_ms: int) -> None:
+        """A broker has stamped something with this time at some time or other: it cannot be any earlier there now."""
+        if self._ahead_ms is not None and stamp_ms > self.now_ms():
+            self._believe(stamp_ms - 1_000 * self.monotonic())
+
+    def _believe(self, ahead_ms: float) -> None:
         if self._ahead_ms is not None and abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
             self._note_jump(ahead_ms - self._ahead_ms)
             own_ahead_ms = self._own_ms() - 1_000 * self.monotonic()

@@ -17,6 +17,7 @@ from aiokafka.errors import CorruptRecordException, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
 from consumer.kafka import aiokafka_internals
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, stopped, translated
@@ -104,8 +105,11 @@ class _Rest(NamedTuple):
 class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
     """A consumer that joins its group on start(); it never commits or resets an offset by itself."""
 
-    def __init__(self, connection: Connection, membership: Membership, member: GroupMember) -> None:
+    def __init__(
+        self, connection: Connection, membership: Membership, clock: BrokersClock, member: GroupMember
+    ) -> None:
         self._membership = membership
+        self._clock = clock
         self._member = member
         session_ms = int(membership.session_timeout_seconds * 1_000)
         self._consumer = AIOKafkaConsumer(
@@ -283,6 +287,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         fetched = {}
         for where in self._consumer.assignment():
             position = aiokafka_internals.position_of(self._consumer, where)
+            marker = aiokafka_internals.marker_of(self._consumer, where)
+            if marker is not None:
+                self._clock.note_least(marker.timestamp)
             if position is not None:
                 partition = where.partition
                 taken = self._taken.get(partition, _NOTHING)

@@ -376,7 +376,7 @@ class Worker:
             scattered=scattered,
             exactly_once=exactly_once,
             offset_out_of_range=settings.offset_out_of_range,
-            make_subscription=partial(Subscription, connection, membership),
+            make_subscription=partial(Subscription, connection, membership, clock),
             make_logic=make_logic,
             make_writer=make_writer,
             commit_seconds=min(session_seconds * _TRANSACTION_SHARE, DOUBTFUL_COMMIT_SECONDS),

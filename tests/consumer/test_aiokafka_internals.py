@@ -7,7 +7,6 @@ import ast
 import asyncio
 import gc
 import inspect
-import struct
 import sys
 import time
 import weakref
@@ -64,7 +63,7 @@ from consumer.kafka.decompression import CODECS, BatchesInTheWay, BatchTooLarge,
 from consumer.kafka.protocol import DescribeProducersResponse_v0, ProducersRequest
 from consumer.kafka.subscription import Subscription
 from tests.support.batches import CODECS as BATCH_CODECS
-from tests.support.batches import Codec, encode_batch, with_codec_number
+from tests.support.batches import Codec, encode_batch, marker, with_codec_number
 from tests.support.outside import Outgoing
 
 NOWHERE = "127.0.0.1:1"
@@ -421,7 +420,6 @@ async def test_the_coordination_task_tells_that_it_has_died(consumer: Any) -> No
 # --- what is fetched --------------------------------------------------------------------------------------------------
 
 LIMIT = 1024 * 1024
-IS_CONTROL_BATCH = 0x20
 CODEC_NUMBERS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
@@ -492,19 +490,6 @@ def put(consumer: Any, *batches: bytes) -> None:
         isolation_level=1,
     )
     fetcher._records[WHERE] = FetchResult(WHERE, assignment=assignment, partition_records=records, backoff=0.0)
-
-
-def marker(first_offset: int, at_ms: int, *, commits: bool = False) -> bytes:
-    """A transaction marker as a broker keeps it: a control batch with the time of the partition's leader."""
-    builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=1, producer_id=7, producer_epoch=0, base_sequence=-1,
-        batch_size=1 << 30,
-    )  # fmt: skip
-    builder.append(0, timestamp=at_ms, key=struct.pack(">hh", 0, int(commits)), value=bytes(6), headers=[])
-    built = bytearray(builder.build())
-    built[22] |= IS_CONTROL_BATCH
-    built[17:21] = calc_crc32c(bytes(built[21:])).to_bytes(4, "big")
-    return first_offset.to_bytes(8, "big") + bytes(built[8:])
 
 
 @pytest.mark.parametrize("number", CODEC_NUMBERS.values(), ids=CODEC_NUMBERS.keys())

@@ -87,6 +87,23 @@ def test_of_two_brokers_that_disagree_the_one_that_our_own_clock_agrees_with_cou
     assert clocks.brokers.remarks() == []
 
 
+def test_an_old_stamp_says_what_the_time_cannot_be_any_more(logged: list[str]) -> None:
+    clocks = Clocks()
+    clocks.brokers.note_least(THEIRS)
+    assert not clocks.brokers.is_known, "it may be from years ago"
+    clocks.brokers.note(THEIRS)
+    clocks.advance(60)
+    clocks.brokers.note_least(THEIRS - 9 * DAY)
+    assert clocks.brokers.now_ms() == THEIRS + 60 * SECOND
+    clocks.brokers.note_least(THEIRS + 63 * SECOND)  # the monotonic clock is slow, or that broker is ahead
+    assert clocks.brokers.now_ms() == THEIRS + 63 * SECOND
+    assert not clocks.brokers.was_noted_within(5), "it may be older still"
+    assert not logged
+    clocks.brokers.note_least(THEIRS + 10 * DAY)
+    assert clocks.brokers.now_ms() == THEIRS + 63 * SECOND
+    assert logged == ["the brokers disagree about the time"]
+
+
 def test_after_the_machine_was_suspended_the_brokers_time_counts_again() -> None:
     clocks = Clocks()
     clocks.brokers.note(THEIRS)

@@ -19,10 +19,13 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from consumer.errors import Fatal
 from consumer.kafka import aiokafka_internals, subscription
+from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import CODECS, Decompression
 from consumer.kafka.subscription import Membership, OffsetOutOfRange, Subscription
+from tests.support.batches import marker
 
+NOW = 1_795_291_200_000
 LIMIT = 2 * 1024 * 1024
 ZSTD = 4
 WITHIN_SECONDS = 10.0
@@ -49,7 +52,9 @@ class Group:
         self.decompression = Decompression(LIMIT)
         nobody = cast("Any", None)
         membership = Membership("input", "state", "g", "round_robin", 10.0)
-        self.subscription = Subscription(Connection("127.0.0.1:1", {}), membership, nobody)
+        self.clock = BrokersClock(lambda: NOW)
+        self.clock.note(NOW)
+        self.subscription = Subscription(Connection("127.0.0.1:1", {}), membership, self.clock, nobody)
         consumer: Any = self.subscription._consumer
         consumer._subscription.subscribe({"input"})
         consumer._subscription.assign_from_subscribed([TopicPartition("input", 0), TopicPartition("input", 1)])
@@ -121,6 +126,13 @@ def bomb(first_offset: int = 0) -> bytes:
 
 
 TOO_LARGE = f"is larger than {LIMIT} bytes decompressed"
+
+
+async def test_the_markers_that_it_passes_tell_what_time_it_is_at_least(group: Group) -> None:
+    group.bring(0, batch([b"a"]), marker(1, NOW - 9_000_000), batch([b"b"], 2))
+    group.bring(1, batch([b"c"]), marker(1, NOW + 600_000))
+    assert await group.poll() == {0: ([b"a", b"b"], 3, None), 1: ([b"c"], 2, None)}
+    assert 600_000 <= group.clock.now_ms() - NOW < 660_000
 
 
 async def test_a_batch_that_is_too_large_takes_nothing_from_other_partitions(group: Group) -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 import cramjam
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 from confluent_kafka import KafkaException
 
@@ -231,3 +232,19 @@ def _is_led(outside: Outside, topic: str) -> bool:
 def _text(text: str) -> bytes:
     octets = text.encode()
     return struct.pack(">h", len(octets)) + octets
+
+
+_IS_CONTROL_BATCH = 0x20
+
+
+def marker(first_offset: int, at_ms: int, *, commits: bool = False) -> bytes:
+    """A transaction marker as a broker keeps it: a control batch with the time of the partition's leader."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=1, producer_id=7, producer_epoch=0, base_sequence=-1,
+        batch_size=1 << 30,
+    )  # fmt: skip
+    builder.append(0, timestamp=at_ms, key=struct.pack(">hh", 0, int(commits)), value=bytes(6), headers=[])
+    built = bytearray(builder.build())
+    built[22] |= _IS_CONTROL_BATCH
+    built[17:21] = calc_crc32c(bytes(built[21:])).to_bytes(4, "big")
+    return first_offset.to_bytes(8, "big") + bytes(built[8:])
