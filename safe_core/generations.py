@@ -42,12 +42,10 @@ def kind_of(output: Output, texts: EngineTexts) -> OutputKind:
     """Decide what an output is; nothing else in SAFE decides it."""
     if output.error_message or output.summary in texts.errors:
         return _FAILED
+    texts_of: tuple[tuple[OutputField, tuple[str, ...]], ...] = (
+        ("signals", output.signals), ("summary", (output.summary,)), ("followup_questions", output.followup_questions),
+    )  # fmt: skip
     placeholders = texts.placeholders
-    fields: list[OutputField] = []
-    if output.summary in placeholders:
-        fields.append("summary")
-    if output.signals and placeholders.issuperset(output.signals):
-        fields.append("signals")
-    if output.followup_questions and placeholders.issuperset(output.followup_questions):
-        fields.append("followup_questions")
+    # Nearly always the first text of a field tells that it was asked for: to look at all of them would cost more.
+    fields = [name for name, said in texts_of if said and said[0] in placeholders and placeholders.issuperset(said)]
     return OutputKind("answered", frozenset(fields)) if fields else _ANSWERED

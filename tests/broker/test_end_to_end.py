@@ -1,14 +1,16 @@
 """Input records in, events out: the flows of the contract, seen by a foreign client of a real broker."""
 
 import json
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from safe_core import digest_of_narrative
-from tests.support.cases import encoded, event_stream, make_batches, write_batches
+from tests.support.cases import Quality, WrittenCase, encoded, event_stream, make_batches, make_event, write_batches
 from tests.support.checker import DLQ, Run, compare_replay, dead_letter_source, quoted, result_source
 from tests.support.oracle import Dead, Scored, latest, summary_of
 from tests.support.outside import Headers, Outgoing, Outside, Record, Topics
@@ -379,6 +381,47 @@ def test_a_worker_that_was_asked_to_stop_is_followed_without_a_gap(
 
     assert problems == []
     assert len(run.inputs) == 1500
+
+
+def test_a_batch_keeps_its_good_results_through_an_outage_of_the_model(
+    site_over: Callable[..., Site], tmp_path: Path
+) -> None:
+    """Twenty answers, then later failures for five of them, and a case that no model has answered yet."""
+    [batch] = make_batches(SEED, batches=1, cases_a_batch=21)
+    site = site_over(write_batches(tmp_path / "cases", [batch]), partitions=1)
+    rng, start = random.Random(SEED), datetime(2026, 3, 2, 8, tzinfo=UTC)
+    *answered, new = batch.cases
+
+    def publish(cases: Sequence[WrittenCase], quality: Quality, hours: int) -> None:
+        moment = start + timedelta(hours=hours)
+        site.send([Outgoing(encoded(make_event(rng, each, quality=quality, generated_at=moment))) for each in cases])
+
+    with site.worker(name="before") as worker:
+        publish(answered, "pass", 0)
+        publish([*answered[::4], new], "failed", 2)
+        site.await_rest()
+        assert worker.total("safe_failed_generations_total") == 6
+        worker.kill()
+    with site.worker(name="after") as worker:  # its state is restored
+        publish(answered[::4], "failed", 3)
+        site.await_rest()
+        run, problems = site.seen()
+        gauges = {
+            name: sum(worker.series(f"safe_batch_{name}").values())
+            for name in ("failed_generations", "answered_pass_ratio")
+        }
+        publish([new], "pass", 1)  # from before the outage, but published after it
+        site.await_rest()
+        after, more = site.seen()
+
+    assert (problems, more) == ([], [])
+    shown = [(event["generation"], event["failed_generations"]) for event in map(Record.json, run.results)]
+    assert shown == [("answered", 0)] * 20 + [("failed", 0)] * 5 + [("failed", 1)] * 6
+    last = run.results[-1].json()
+    assert last["summary"] == {"total_cases": 21, "pass": 20, "review": 0, "fail": 1, "overall_pass_rate": 20 / 21}
+    assert gauges == {"failed_generations": 1, "answered_pass_ratio": 1}
+    assert after.results[-1].json()["summary"]["pass"] == 21
+    assert after.results[-1].json()["failed_generations"] == 0
 
 
 def test_inputs_repaired_and_sent_again_count_as_if_they_had_never_failed(

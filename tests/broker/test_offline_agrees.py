@@ -68,17 +68,22 @@ def scored_offline(site: Site, concern_id: str, batch_id: str, cases: Path, fold
 def test_a_result_can_be_explained_by_the_record_that_it_names(site_over: Callable[..., Site], tmp_path: Path) -> None:
     folder = write_batches(tmp_path / "cases", BATCHES)
     site = site_over(folder, partitions=2)
-    site.send(list(event_stream(29, BATCHES, 12, partitions=2, repeated=0.0, late=0.0, poison=0.0)))
+    site.send(list(event_stream(29, BATCHES, 12, partitions=2, repeated=0.0, late=0.0, poison=0.0, failed=0.2)))
     with site.worker():
         site.await_rest()
         run, problems = site.seen()
     assert problems == []
+    assert {record.json()["generation"] for record in run.results} == {"answered", "failed"}
     for result in (record.json() for record in run.results):
         source = result["source"]
         coordinates = f"{source['topic']}/{source['partition']}/{source['offset']}"
         explained = site.installation.run("explain", "--source", coordinates, "-t", str(folder), folder=tmp_path)
         assert (explained.returncode, explained.stderr) == (0, "")
         lines = explained.stdout.splitlines()
+        failed = result["generation"] == "failed"
+        assert ("The call of the model failed, so there is nothing to explain: " in explained.stdout) is failed
+        if failed:
+            continue
         if result["input_matches"] is False:
             assert lines.pop(0).startswith("This output was made from another narrative")
         assert lines[0].split()[:2] == [result["result"]["test_id"], result["result"]["label"].upper()]

@@ -434,6 +434,24 @@ async def test_a_batch_keeps_its_good_results_through_an_outage_of_the_model(sit
     assert again.of("result")[0].document["failed_generations"] == 0
 
 
+async def test_a_row_of_an_older_version_counts_as_answered(clock: Clock) -> None:
+    """It does not say whether its generation failed: it is kept until a later answer, not a failure, replaces it."""
+    first = await Site(clock).restart()
+    await first.fold(scored("1", "Fail", at=10, offset=0, generation="failed"))
+    for record in first.state:
+        record.headers = [
+            (name, str(SCHEMA - 1).encode() if name == "safe.schema" else text) for name, text in record.headers
+        ]
+        if record.value is not None and b'"generation"' in record.value:
+            document = json.loads(record.value)
+            assert document.pop("generation") == "failed"
+            record.value = json.dumps(document).encode()
+    then = await Site(clock, first.state).restart()
+    later = await then.fold(scored("1", "Fail", at=20, offset=1, generation="failed"))
+    assert later.of("result")[0].document["failed_generations"] == 0
+    assert (await then.fold(scored("1", "Pass", at=30, offset=2))).summaries() == [(1, 1, 0, 0)]
+
+
 # --- event times that cannot be ---------------------------------------------------------------------------------------
 
 HOUR = 3_600_000
