@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.support import kafka_jvm
+from tests.support.guardian import leave_nothing
 from tests.support.kafka_jvm import HERE
 from tests.support.waiting import wait_until
 
@@ -201,6 +202,7 @@ class KafkaBroker:
         """Start the node on its ports and data, and return when it answers for its metadata."""
         if self._process is not None:
             raise AssertionError("the broker runs already")
+        leave_nothing()  # here too: measurements (bench/) have no other place that all of them pass
         with (self._folder / "console.log").open("ab") as console:
             self._process = subprocess.Popen(
                 self._java("kafka.Kafka", str(self._configuration)), stdout=console, stderr=console
