@@ -68,7 +68,7 @@ chaos: export SAFE_TEST_CHAOS_ROUNDS ?= 20
 chaos: $(VENV)/.dev ## workers killed, stopped and frozen under load, at full size
 	$(BIN)/python -m pytest -s tests/broker/test_chaos.py $(PYTEST_ARGS)
 
-certify: $(VENV)/.dev ## two to three hours of faults on three brokers (needs root); a second call continues
+certify: $(VENV)/.dev ## four hours of faults on three brokers (needs root); a second call continues
 	$(BIN)/python -m tests.certify $(CERTIFY_ARGS)
 
 mutants: $(VENV)/.dev ## take each guard of the exactly-once flow away, and expect a test to fail

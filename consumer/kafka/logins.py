@@ -7,6 +7,7 @@ So each attempt to connect is noted here, by the address of the broker:
 |---|---|
 | a broker lets us in, or answers on a connection that was made before | all that happened before is forgotten |
 | a broker refuses the login, or we refuse its certificate | a trouble, until that broker lets us in or is silent |
+| the token endpoint does not answer | a trouble likewise, which ends by itself |
 | nothing of these for five minutes but refusals | the process ends: only other credentials can help |
 
 A refusal is forgotten if it is not repeated: clients try again every few seconds for as long as they need a broker.
@@ -24,7 +25,7 @@ from consumer.errors import Fatal
 from consumer.kafka.aiokafka_internals import LoginOfConnections, answered_at
 from consumer.kafka.credentials import CredentialsReader
 from consumer.kafka.failures import FAILURES
-from consumer.kafka.oauth import Client, TokenProvider
+from consumer.kafka.oauth import Client, TokenProvider, TokenUnavailable
 from consumer.kafka.refusals import Refusal, refusal_in
 from consumer.settings import LastGood, Settings
 
@@ -77,11 +78,17 @@ class Logins:
             return [refusal.by([address]) for address, refusal in refused.items()]
         return [refusal.by() for refusal in dict.fromkeys(refused.values())]
 
+    def is_refused(self) -> bool:
+        """Whether there is a refusal at this moment that does not end by itself."""
+        return any(not refusal.ends_by_itself for refusal in self._current(self._clock()).values())
+
     def check(self) -> None:
         """Raise Fatal if for five minutes no broker has let us in, and no earlier connection has brought an answer."""
         now = self._clock()
         refused = dict.fromkeys(self._current(now).values())
-        if refused and now - max(self._refused_since, self._heard()) >= REFUSED_SECONDS:
+        if any(refusal.ends_by_itself for refusal in refused):
+            self._refused_since = now
+        elif refused and now - max(self._refused_since, self._heard()) >= REFUSED_SECONDS:
             told = "; ".join(f"{each.by()}, for {REFUSED_SECONDS / 60:.0f} minutes; {each.remedy}" for each in refused)
             raise Fatal(told)
 
@@ -126,6 +133,8 @@ class Login(LoginOfConnections):
 
     def _note_failure(self, address: str, error: Exception, options: Mapping[str, Any]) -> None:
         refusal = refusal_in(error, options)
+        if isinstance(error, TokenUnavailable):
+            refusal = Refusal(error.args[0], "wait, or look at the token endpoint", ends_by_itself=True)
         if refusal is None:
             self.logins.note_silence(address)
             return

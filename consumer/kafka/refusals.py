@@ -28,13 +28,14 @@ _ALERTS_OF_CERTIFICATES = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there can be no login; waiting does not help, other credentials do. `remedy` says what to check.
+    """Why there can be no login: other credentials help, or waiting if it `ends_by_itself`.
 
-    In `words`, [who] is for the brokers and [s] for the ending of a verb about one of them.
+    `remedy` says what to do. In `words`, [who] is for the brokers and [s] for the ending of a verb about one of them.
     """
 
     words: str
     remedy: str
+    ends_by_itself: bool = False
 
     def by(self, brokers: Sequence[str] | None = None) -> str:
         """The sentence, about the brokers at some addresses, or about all of them."""

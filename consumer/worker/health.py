@@ -157,7 +157,7 @@ class Health:
         metrics.clock_skew = self.clock.skew_seconds
         metrics.ready = lambda: not self.not_ready()
         if (login := self.login) is not None:
-            metrics.login_refused = lambda: bool(login.troubles())
+            metrics.login_refused = login.logins.is_refused
             metrics.certificate_ends = lambda: login.credentials.value.ends
         source = self.source
         if source is not None:

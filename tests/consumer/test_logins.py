@@ -64,8 +64,10 @@ def test_a_refusal_is_named_at_once_and_for_as_long_as_it_is_repeated(logins: Lo
     assert logins.troubles() == []
     refused_for(120, logins, clock, ONE, OTHER)
     assert logins.troubles() == [SENTENCE]
+    assert logins.is_refused()
     clock.now += 31
     assert logins.troubles() == []
+    assert not logins.is_refused()
 
 
 def test_after_five_minutes_of_nothing_else_the_process_ends_with_that_sentence(logins: Logins, clock: Clock) -> None:
@@ -131,6 +133,18 @@ def test_a_broker_that_is_down_says_nothing_against_those_that_refuse(logins: Lo
         refused_for(AGAIN_SECONDS, logins, clock, ONE)
     with pytest.raises(Fatal):
         refused_for(REFUSED_SECONDS - 20 * AGAIN_SECONDS, logins, clock, ONE)
+
+
+def test_a_token_endpoint_that_is_away_is_named_and_ends_nothing(logins: Logins, clock: Clock) -> None:
+    away = Refusal("the token endpoint at login.example does not answer", "wait", ends_by_itself=True)
+    for _ in range(200):
+        logins.note_refusal(ONE, away)
+        refused_for(AGAIN_SECONDS, logins, clock)
+    assert logins.troubles() == ["the token endpoint at login.example does not answer"]
+    assert not logins.is_refused()
+    refused_for(REFUSED_SECONDS - AGAIN_SECONDS, logins, clock, ONE)
+    with pytest.raises(Fatal):
+        refused_for(2 * AGAIN_SECONDS, logins, clock, ONE)
 
 
 def test_what_is_wrong_is_told_of_each_kind(logins: Logins) -> None:

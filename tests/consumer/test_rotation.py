@@ -15,8 +15,10 @@ from consumer.case_sources.service_access import AccessReader
 from consumer.errors import ConfigurationError
 from consumer.kafka.connection import Connection
 from consumer.kafka.logins import Login
+from consumer.kafka.oauth import TokenUnavailable
 from consumer.settings import LastGood, Loaded, load
 from tests.support.certificates import Authority
+from tests.support.kafka_broker import free_port
 from tests.support.mounted import mount
 
 OLD, NEW = "planted-old-4711", "planted-new-4712"
@@ -139,6 +141,29 @@ def test_a_secret_that_cannot_be_read_at_first_is_an_error_at_once(tmp_path: Pat
     mount(tmp_path / "secrets", {USER: "one", PASSWORD: ""})
     with pytest.raises(ConfigurationError, match="is empty"):
         loaded(tmp_path, **SCRAM)
+
+
+# --- tokens
+
+
+async def test_a_token_endpoint_that_is_away_is_named_and_is_no_refusal(tmp_path: Path) -> None:
+    mount(tmp_path / "secrets", {"SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET": OLD})
+    by_token = {
+        "SAFE_V0_KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+        "SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL": f"http://127.0.0.1:{free_port()}/token",
+        "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID": "safe",
+    }
+    login = login_of(loaded(tmp_path, **(SCRAM | by_token)))
+
+    async def connect(*_: object, **options: Any) -> Opened:
+        await options["sasl_oauth_token_provider"].token()
+        return Opened()
+
+    with pytest.raises(TokenUnavailable):
+        await login.open(connect, "broker", 9092, {})
+    [trouble] = login.troubles()
+    assert "the token endpoint at 127.0.0.1:" in trouble
+    assert not login.logins.is_refused()
 
 
 # --- certificates
