@@ -98,6 +98,20 @@ async def test_a_configuration_file_that_holds_them_is_read_again_too(tmp_path: 
     assert await shown(login) == ("two", NEW)
 
 
+async def test_a_configuration_file_that_holds_no_secret_and_is_broken_takes_nothing_from_the_secrets(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "safe.config.json"
+    mount(tmp_path / "secrets", {PASSWORD: OLD})
+    file.write_text('{"kafkaSaslUsername": "one"}', encoding="utf-8")
+    login = login_of(loaded(tmp_path, **SCRAM))
+    mount(tmp_path / "secrets", {PASSWORD: NEW})
+    file.write_text('{"kafkaSaslUsername": "two", "keyOfALaterVersion": 1}', encoding="utf-8")
+    assert await shown(login) == ("one", NEW)
+    file.write_text('{"kafkaSaslUsername": "two"}', encoding="utf-8")
+    assert await shown(login) == ("two", NEW)
+
+
 async def test_nothing_else_changes_while_a_process_runs(tmp_path: Path) -> None:
     mount(tmp_path / "secrets", {USER: "one", PASSWORD: OLD})
     settings = loaded(tmp_path, **SCRAM)
