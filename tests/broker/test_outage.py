@@ -273,5 +273,5 @@ def test_a_password_from_a_file_is_used_and_never_shown(own_broker: Callable[...
     assert refused.returncode == EXIT_UNUSABLE
     assert seconds < 15
     sentence = why_it_ended(refused.stderr)
-    assert f"{servers} refuses the user name or the password" in sentence
+    assert f"{servers} refuses the login of user safe (PLAIN): invalid credentials" in sentence
     assert "Traceback" not in refused.stderr
