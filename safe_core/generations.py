@@ -1,6 +1,6 @@
 """Whether a model wrote an output, and which of its fields it was asked for (contract.md, "Failed generations")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from safe_core.outputs import Output
@@ -18,10 +18,12 @@ class EngineTexts:
 
     errors: frozenset[str] = frozenset({"ENGINE_ERROR"})
     placeholders: frozenset[str] = frozenset({"Summary skipped in lean mode", "N/A - Signal Task"})
+    longest: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not all(text.strip() for text in (*self.errors, *self.placeholders)):
             raise ValueError("a text is blank")
+        object.__setattr__(self, "longest", max(map(len, (*self.errors, *self.placeholders)), default=0))
 
 
 DEFAULT_ENGINE_TEXTS = EngineTexts()
@@ -40,12 +42,17 @@ _ANSWERED = OutputKind("answered")
 
 def kind_of(output: Output, texts: EngineTexts) -> OutputKind:
     """Decide what an output is; nothing else in SAFE decides it."""
-    if output.error_message or output.summary in texts.errors:
+    summary, signals, questions = output.summary, output.signals, output.followup_questions
+    is_short = len(summary) <= texts.longest  # nearly every real one is longer, and need not be hashed
+    if output.error_message or (is_short and summary in texts.errors):
         return _FAILED
-    texts_of: tuple[tuple[OutputField, tuple[str, ...]], ...] = (
-        ("signals", output.signals), ("summary", (output.summary,)), ("followup_questions", output.followup_questions),
-    )  # fmt: skip
     placeholders = texts.placeholders
-    # Nearly always the first text of a field tells that it was asked for: to look at all of them would cost more.
-    fields = [name for name, said in texts_of if said and said[0] in placeholders and placeholders.issuperset(said)]
+    fields: list[OutputField] = []
+    if is_short and summary in placeholders:
+        fields.append("summary")
+    # Nearly always the first text of a list tells that it was asked for.
+    if signals and signals[0] in placeholders and placeholders.issuperset(signals):
+        fields.append("signals")
+    if questions and questions[0] in placeholders and placeholders.issuperset(questions):
+        fields.append("followup_questions")
     return OutputKind("answered", frozenset(fields)) if fields else _ANSWERED
