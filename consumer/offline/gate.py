@@ -247,7 +247,7 @@ class Gate:
         if self.confidence is not None:
             return self._by_bound(summary["pass"], summary["total_cases"], self.min_pass_rate, self.confidence)
         rate = summary["overall_pass_rate"]
-        passed = compare_decimals(rate, self.min_pass_rate) >= 0
+        passed = rate >= self.min_pass_rate  # one division, rounded once: it meets every decimal that it equals
         how = "is at least" if passed else "is below"
         cases = f"{summary['pass']} of {count_of(summary['total_cases'], 'case')}"
         shown = _as_compared(rate, self.min_pass_rate)
@@ -278,7 +278,7 @@ class Gate:
         except InvalidCeiling:
             yield "the report's ceiling cannot be read"
             return
-        if compare_decimals(found.pass_rate, self.min_pass_rate) < 0:
+        if found.pass_rate < self.min_pass_rate:
             yield f"--min-pass-rate {self.min_pass_rate} is out of reach: {found.sentence}; see safe lint"
 
 
