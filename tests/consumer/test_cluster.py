@@ -9,7 +9,7 @@ import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, NodeNotReadyError
 from typing_extensions import override
 
-from consumer.errors import Transient
+from consumer.errors import Fatal, Transient
 from consumer.kafka import cluster as cluster_module
 from consumer.kafka.cluster import Cluster, Ends, OpenTransaction, TopicDescription, TopicsSeen
 
@@ -234,3 +234,28 @@ async def test_topics_are_described_with_the_fewest_replicas_and_what_the_broker
         "torn": TopicDescription("torn", 2, 1, {}),
     }
     assert {name: each.max_message_bytes for name, each in described.items()} == {"whole": 9, "torn": 1_048_588}
+
+
+class DescribedGroup(Cluster):
+    """A cluster whose coordinator describes one group."""
+
+    def __init__(self, error_code: int, *members: str) -> None:
+        found = {"groups": [{"error_code": error_code, "group": "safe-v0", "members": list(members)}]}
+
+        async def describe_consumer_groups(groups: Sequence[str]) -> Sequence[Any]:
+            assert groups == ["safe-v0"]
+            return [SimpleNamespace(to_object=lambda: found)]
+
+        self._admin = SimpleNamespace(describe_consumer_groups=describe_consumer_groups)
+
+
+NOT_COORDINATOR, GROUP_FORBIDDEN = 16, 30
+
+
+async def test_a_group_has_members_or_the_coordinator_does_not_say_so() -> None:
+    assert await DescribedGroup(0, "one", "two").has_members("safe-v0")
+    assert not await DescribedGroup(0).has_members("safe-v0")
+    with pytest.raises(Transient):
+        await DescribedGroup(NOT_COORDINATOR).has_members("safe-v0")
+    with pytest.raises(Fatal, match="group safe-v0: not authorised for the consumer group"):
+        await DescribedGroup(GROUP_FORBIDDEN).has_members("safe-v0")
