@@ -1,7 +1,8 @@
 """How far an input has been scored, as `scored` itself says: each of its records names the input that it was made from.
 
 The search goes backwards from the end of all partitions of `scored`, in steps, and ends as soon as it proves that what
-it found is the newest: what is not read yet is older than the oldest record that was read of its partition.
+it found is the newest: what is not read yet is older than the oldest record that was read of its partition. A record's
+age is when it was scored, as it says itself: all records of a slice say the same, and no broker replaces it.
 """
 
 from collections.abc import Mapping, Set
@@ -31,9 +32,8 @@ class ScoredTo(NamedTuple):
 
 @dataclass(slots=True)
 class _Slice:
-    """The records of one input partition with one timestamp: a slice gives all its records the same."""
+    """The records of one input partition that were scored together."""
 
-    timestamp: int
     first: int
     last: int
     schema: int
@@ -41,23 +41,23 @@ class _Slice:
 
 @dataclass(slots=True)
 class _Newest:
-    """The two newest slices of one input partition that have been found, by timestamp."""
+    """The two newest slices of one input partition that have been found, by when they were scored."""
 
     slices: dict[int, _Slice] = field(default_factory=dict)
 
-    def note(self, timestamp: int, offset: int, schema: int) -> None:
+    def note(self, scored_at: int, offset: int, schema: int) -> None:
         """Take a record into account."""
-        known = self.slices.get(timestamp)
+        known = self.slices.get(scored_at)
         if known is None:
-            self.slices[timestamp] = _Slice(timestamp, offset, offset, schema)
+            self.slices[scored_at] = _Slice(offset, offset, schema)
             if len(self.slices) > 2:
                 del self.slices[min(self.slices)]
         else:
             known.first, known.last = min(known.first, offset), max(known.last, offset)
 
     @property
-    def timestamp(self) -> int:
-        """That of the newest slice."""
+    def scored_at(self) -> int:
+        """When the newest slice was scored."""
         return max(self.slices)
 
     def scored_to(self, *, exactly_once: bool) -> ScoredTo:
@@ -65,7 +65,7 @@ class _Newest:
 
         With `at_least_once`, a slice is written before its offset is: the newest one may have no offset yet.
         """
-        newest = self.slices[self.timestamp]
+        newest = self.slices[self.scored_at]
         if exactly_once:
             return ScoredTo(newest.last + 1, newest.schema)
         ends = [each.last + 1 for each in self.slices.values() if each is not newest]
@@ -102,28 +102,30 @@ class SourceSearch:
                 if part.first == span.first:
                     del unread[span.partition], oldest_read[span.partition]
             horizon = max(oldest_read.values(), default=-inf)
-            if all(each in found and found[each].timestamp > horizon for each in partitions):
+            if all(each in found and found[each].scored_at > horizon for each in partitions):
                 break
             step *= _STEP_GROWTH
         return {each: found[each].scored_to(exactly_once=self.exactly_once) for each in partitions & found.keys()}
 
     async def _read(self, topic: TopicScan, span: Span, found: dict[int, _Newest]) -> float:
-        """Take a span into account; returns the timestamp of its first record, `inf` if it has only markers."""
+        """Take a span into account; returns when its first record was scored, `inf` if it has none of this group."""
         first = inf
         async with aclosing(topic.read(span)) as slices:
             async for records in slices:
                 for record in records:
-                    first = record.timestamp if first == inf else first
-                    self._note(record, found)
+                    scored_at = self._note(record, found)
+                    first = scored_at if first == inf else first
         return first
 
-    def _note(self, record: Record, found: dict[int, _Newest]) -> None:
+    def _note(self, record: Record, found: dict[int, _Newest]) -> float:
         schema = schema_of(record.headers)
         if schema is None or group_of(record.headers) != self.group:
-            return
+            return inf
         try:
-            source = decode_source(record.value)
+            scored = decode_source(record.value)
         except Undecodable:
-            return  # the aggregator makes a dead letter of it
-        if source.topic == self.input_topic:
-            found.setdefault(source.partition, _Newest()).note(record.timestamp, source.offset, schema)
+            return inf  # the aggregator makes a dead letter of it
+        if scored.source.topic == self.input_topic:
+            newest = found.setdefault(scored.source.partition, _Newest())
+            newest.note(scored.scored_at, scored.source.offset, schema)
+        return scored.scored_at

@@ -135,13 +135,14 @@ _DECODER = msgspec.json.Decoder(ScoredRecord[ResultShape])
 _OF_BYTES = msgspec.json.Decoder(ScoredRecord[Raw])
 
 
-class _Sourced(Struct, frozen=True):
-    """What is read of a scored record where only its source matters."""
+class Sourced(Struct, frozen=True):
+    """What is read of a scored record where only its source matters, and when it was scored (ms)."""
 
     source: SourceShape
+    scored_at: Milliseconds
 
 
-_OF_SOURCE = msgspec.json.Decoder(_Sourced)
+_OF_SOURCE = msgspec.json.Decoder(Sourced)
 
 
 # --- scored -----------------------------------------------------------------------------------------------------------
@@ -196,10 +197,10 @@ def with_believed_time(scored: ScoredRecord[_Result], ahead_ms: int) -> ScoredRe
     return replace(scored, source=replace(source, event_time=event_time, stated_event_time=source.event_time))
 
 
-def decode_source(value: bytes | None) -> SourceShape:
+def decode_source(value: bytes | None) -> Sourced:
     """Read only the source of a scored record; raises Undecodable."""
     try:
-        return _OF_SOURCE.decode(value or b"").source
+        return _OF_SOURCE.decode(value or b"")
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Undecodable(f"not a scored record: {type(error).__name__}") from None
 

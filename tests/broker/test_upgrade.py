@@ -292,7 +292,7 @@ def gaps(frozen: Frozen) -> dict[int, tuple[int, int]]:
     newest: dict[int, tuple[int, int]] = {}
     for record in frozen.records["scored"]:
         source = record.json()["source"]
-        at = (record.timestamp, source["offset"])
+        at = (record.json()["scored_at"], source["offset"])
         newest[source["partition"]] = max(newest.get(source["partition"], at), at)
     return {partition: (offset, newest[partition][1] + 1) for partition, offset in frozen.scorer.items()}
 

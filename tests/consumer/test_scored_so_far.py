@@ -17,14 +17,14 @@ NOW = 1_795_291_200_000
 
 @dataclass
 class Kept:
-    """A record of `scored`; `timestamp` counts from NOW."""
+    """A record of `scored`, with a timestamp that says nothing: a broker may have given it."""
 
     partition: int
     offset: int
-    timestamp: int
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
     topic: str = "scored"
+    timestamp: int = -1
     key: bytes | None = b"any"
 
 
@@ -32,10 +32,11 @@ def scored(
     partition: int, offset: int, at: int, source: int, *, of: int = 0, topic: str = INPUT, schema: int = SCHEMA,
     group: str = GROUP,
 ) -> Kept:  # fmt: skip
-    """A record of `scored` made from an input of partition `of`."""
-    value = {"source": {"topic": topic, "partition": of, "offset": source, "event_time": 1}, "more": ["x"]}
+    """A record of `scored` made from an input of partition `of`; `at` is when, counted from NOW."""
+    where = {"topic": topic, "partition": of, "offset": source, "event_time": 1}
+    value = {"source": where, "scored_at": NOW + at, "more": ["x"]}
     headers = [("safe.schema", str(schema).encode()), ("safe.group", group.encode())]
-    return Kept(partition, offset, NOW + at, json.dumps(value).encode(), headers)
+    return Kept(partition, offset, json.dumps(value).encode(), headers)
 
 
 @dataclass
@@ -96,10 +97,10 @@ NOTHING = [
     scored(0, 0, 5, source=7, group="others"),
     scored(0, 0, 5, source=7, topic="another input"),
     scored(0, 0, 5, source=7, of=1),
-    Kept(0, 0, NOW, b"{", [("safe.schema", b"2"), ("safe.group", GROUP.encode())]),
-    Kept(0, 0, NOW, None, [("safe.schema", b"2"), ("safe.group", GROUP.encode())]),
-    Kept(0, 0, NOW, scored(0, 0, 0, 7).value, [("safe.group", GROUP.encode())]),  # of what schema?
-    Kept(0, 0, NOW, scored(0, 0, 0, 7).value, []),
+    Kept(0, 0, b"{", [("safe.schema", b"2"), ("safe.group", GROUP.encode())]),
+    Kept(0, 0, None, [("safe.schema", b"2"), ("safe.group", GROUP.encode())]),
+    Kept(0, 0, scored(0, 0, 0, 7).value, [("safe.group", GROUP.encode())]),  # of what schema?
+    Kept(0, 0, scored(0, 0, 0, 7).value, []),
 ]
 
 
