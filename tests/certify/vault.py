@@ -35,7 +35,11 @@ class Vault:
     def broker_settings(self) -> dict[str, str]:
         """Return what all brokers are told."""
         protocols = f"CLIENT:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT,{self.way}:{PROTOCOLS[self.way]}"
-        return logins(self._folder) | {"listener.security.protocol.map": protocols}
+        return logins(self._folder) | {
+            "listener.security.protocol.map": protocols,
+            # Connections end with their brokers: else those of three workers would be made again all the time.
+            "listener.name.token.oauthbearer.connections.max.reauth.ms": "0",
+        }
 
     def worker_settings(self) -> Mapping[str, str]:
         """Return what all workers are told."""
