@@ -12,7 +12,8 @@ from tests.support.mounted import mount
 from tests.support.token_endpoint import TokenEndpoint, token_endpoint
 
 Way = Literal["PASSWORD", "CERTIFICATE", "TOKEN"]
-TOKEN_SECONDS = 10.0
+TOKEN_SECONDS = 25.0
+"""Brokers end a connection with its token. A new one is asked for after 20 s, soon enough for a refusal to be named."""
 
 
 class Vault:
@@ -37,7 +38,7 @@ class Vault:
         protocols = f"CLIENT:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT,{self.way}:{PROTOCOLS[self.way]}"
         return logins(self._folder) | {
             "listener.security.protocol.map": protocols,
-            # Connections end with their brokers: else those of three workers would be made again all the time.
+            # Their tokens alone end connections: else those of three workers would be made again all the time.
             "listener.name.token.oauthbearer.connections.max.reauth.ms": "0",
         }
 
