@@ -144,17 +144,27 @@ async def read_marker_time(connection: Connection, topic: str, partition: int, a
 
 async def read_tail(connection: Connection, topic: str, partition: int) -> Sequence[Record]:
     """The last few records of a partition, committed or not; empty if it never had any. Raises Transient."""
-    where = TopicPartition(topic, partition)
+    return (await _tail(connection, TopicPartition(topic, partition), None))[-_TAIL_RECORDS:]
+
+
+async def read_last(connection: Connection, topic: str, partition: int, key: bytes) -> Record | None:
+    """The last record of a partition with a key, committed or not; None if there is none. Raises Transient."""
+    tail = await _tail(connection, TopicPartition(topic, partition), key)
+    return tail[-1] if tail else None
+
+
+async def _tail(connection: Connection, where: TopicPartition, key: bytes | None) -> Sequence[Record]:
+    """Records of the end of a partition, None of them only if it has none; those with a key, unless that is None."""
     async with _partition_client(connection, where, "read_uncommitted") as consumer:
         start, end = await _bounds(consumer, where)
         span = _TAIL_RECORDS
         while start < end:
             first = max(start, end - span)
             slices = _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS)
-            tail = [record async for records in slices for record in records]
+            tail = [record async for records in slices for record in records if key is None or record.key == key]
             if tail or first == start:
-                return tail[-_TAIL_RECORDS:]
-            span *= 16  # only markers and gaps so far: look further back
+                return tail
+            span *= 16  # only markers, gaps and other keys so far: look further back
     return ()
 
 

@@ -91,13 +91,13 @@ def cases_topic(settings: Settings) -> TopicSpec | None:
 class Verified:
     """The topics as they were found: their partition counts, the dead-letter topic's size limit, and warnings.
 
-    `scored_topic_id` is None if the brokers do not report it; `notes` are facts to know that need no action.
+    `topic_ids` has the ids that the brokers report; `notes` are facts to know that need no action.
     """
 
     partitions: Mapping[Name, int]
     dead_letter_bytes: int
     warnings: tuple[str, ...]
-    scored_topic_id: str | None
+    topic_ids: Mapping[Name, str]
     notes: tuple[str, ...] = ()
 
 
@@ -147,7 +147,8 @@ async def verify_topics(cluster: Cluster, settings: Settings, role: str) -> Veri
         warnings += _differences_of_cases(cases, described[cases.name])
     limit = described[specs["dead_letter"].name].max_message_bytes
     notes = (_ONE_BROKER,) if is_alone else ()
-    return Verified(partitions, limit, tuple(warnings), described[specs["scored"].name].topic_id, notes)
+    ids = {name: topic_id for name, spec in needed.items() if (topic_id := described[spec.name].topic_id) is not None}
+    return Verified(partitions, limit, tuple(warnings), ids, notes)
 
 
 async def _described(cluster: Cluster, needed: Sequence[str]) -> Mapping[str, TopicDescription]:

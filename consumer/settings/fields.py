@@ -286,6 +286,8 @@ class Settings(BaseModel):
     """Internal, compacted: the aggregator's state."""
     result_topic: _Topic = "safe.v0.result"
     """A result for each scored case."""
+    result_ids: Annotated[Literal["topic_name", "topic_id"] | None, _Optional, Expects("topic_name or topic_id")] = None
+    """What the ids of results have of the input topic. Unset: as so far; the id, if this installation is a new one."""
     report_topic: _Topic = "safe.v0.report"
     """Compacted: the latest report of each batch."""
     dead_letter_topic: _Topic = "safe.v0.dead-letter"

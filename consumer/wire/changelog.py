@@ -1,12 +1,13 @@
 """The rows of the state topic (contract.md, "State")."""
 
 import re
-from typing import Self
+from typing import Any, Self
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from consumer.wire.headers import Undecodable
+from consumer.wire.scored_record import ScoredRecord
 
 
 class _Row(Struct, frozen=True):
@@ -48,10 +49,28 @@ class BatchRow(_Row, frozen=True):
     folded_at: int | None = None
 
 
+class InputTopic(Struct, frozen=True):
+    """An input topic, by the id that distinguishes it from a later one of the same name.
+
+    `is_in_result_ids` tells whether the id is part of the ce_id of results.
+    """
+
+    id: str
+    is_in_result_ids: bool
+
+    @classmethod
+    def of(cls, scored: ScoredRecord[Any]) -> Self | None:
+        """The topic that a scored record came from, None where it does not say."""
+        if scored.source.topic_id is not UNSET:
+            return cls(scored.source.topic_id, is_in_result_ids=True)
+        return None if scored.input_topic_id is UNSET else cls(scored.input_topic_id, is_in_result_ids=False)
+
+
 class ProgressRow(_Row, frozen=True):
     """How far a partition of `scored` is folded: `next_offset` is the next one to read.
 
     `topic_id` is the cluster's id of `scored`, None if the broker does not report it or an older SAFE wrote the row.
+    `input` is the input topic that the last scored record came from, None where none said.
     `transactions` counts those that have written the row: the committed offset repeats the count in its note, so that
     a row and an offset of different transactions differ even if the offset did not move. `first_seen_at` is the
     brokers' time (ms) from which on each owner of the partition has known that time: batches whose row says nothing
@@ -65,6 +84,7 @@ class ProgressRow(_Row, frozen=True):
     topic_id: str | None = None
     transactions: int | None = None
     first_seen_at: int | None = None
+    input: InputTopic | None = None
 
     @property
     def note(self) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from consumer.wire.headers import RESULT_TYPE, cloudevent
 from consumer.wire.record import KafkaHeaders
@@ -55,5 +55,6 @@ _FINGERPRINT_DIGITS = slice(len("sha256:"), len("sha256:") + 16)
 def result_headers(scored: ScoredRecord[Any], subject: bytes, ce_source: bytes) -> KafkaHeaders:
     """CloudEvents headers of a result; its id depends on its source alone, so a replay gives the same."""
     source = scored.source
-    identity = f"{source.topic}/{source.partition}/{source.offset}/{scored.scorer.fingerprint[_FINGERPRINT_DIGITS]}"
+    topic = source.topic if source.topic_id is UNSET else f"{source.topic}@{source.topic_id}"
+    identity = f"{topic}/{source.partition}/{source.offset}/{scored.scorer.fingerprint[_FINGERPRINT_DIGITS]}"
     return cloudevent(RESULT_TYPE, identity.encode(), ce_source, rfc_3339(scored.scored_at).encode(), subject)

@@ -76,7 +76,8 @@ class ResultShape(Struct, frozen=True):
 class SourceShape(Struct, frozen=True):
     """The input record that was scored; times in ms since 1970.
 
-    `stated_event_time` is only in a result whose `event_time` is another one, because that was not believed.
+    `stated_event_time` is only in a result whose `event_time` is another one, because that was not believed. `topic_id`
+    is there if it is part of the result's ce_id, as the scorer decides (worker/result_ids.py).
     """
 
     topic: str
@@ -84,6 +85,7 @@ class SourceShape(Struct, frozen=True):
     offset: Count
     event_time: Int64
     stated_event_time: Int64 | UnsetType = UNSET
+    topic_id: str | UnsetType = UNSET
 
 
 class ScoredBy(Struct, frozen=True):
@@ -102,7 +104,8 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
     `passed` and `vacuous` are in the order CR, AH, AC; `published_at` is the input record's timestamp (-1 where it has
     none) and `scored_at` when it was scored, both in ms. `input_matches` tells whether the output was made from the
     case's own narrative; None where it is not known, as in records of older versions. `generation` tells whether a
-    model wrote the output, which records of older versions do not tell.
+    model wrote the output, which records of older versions do not tell. `input_topic_id` is the id of the input topic,
+    if it is known, and not part of the result's ce_id.
     """
 
     concern_id: str
@@ -122,6 +125,7 @@ class ScoredRecord(Struct, Generic[_Result], frozen=True, kw_only=True):
     scored_at: Milliseconds
     input_matches: bool | None = None
     generation: Generation = "answered"
+    input_topic_id: str | UnsetType = UNSET
 
     @property
     def version(self) -> Version:

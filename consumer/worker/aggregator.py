@@ -23,7 +23,7 @@ from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
-from consumer.wire.changelog import BatchRow, ProgressRow
+from consumer.wire.changelog import BatchRow, InputTopic, ProgressRow
 from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
 from consumer.wire.record import Record
@@ -73,6 +73,7 @@ class AggregatorPartition:
         self._restored: dict[str, ExportedBatch] | None = None
         self._committed_at = 0.0
         self._transactions = 0
+        self._input: InputTopic | None = None
         self._foreign = RateLimitedWarning("scored records of another group were skipped", partition=partition)
         self._undecodable = RateLimitedWarning(
             "scored records that cannot be read became dead letters", partition=partition
@@ -89,6 +90,7 @@ class AggregatorPartition:
         self._reopened: list[LiveBatch] = []
         self._mixed: list[LiveBatch] = []
         self._began_at, self._folded_at = self._clock.monotonic(), self._clock.known_ms()
+        self._last: ScoredRecord[Raw] | None = None
 
     # --- restore ------------------------------------------------------------------------------------------------------
 
@@ -134,6 +136,7 @@ class AggregatorPartition:
                 "docs/operate.md"
             )
         self._transactions = progress.transactions or 0
+        self._input = progress.input
         check_same_topic(progress, self._settings)
         if committed is None:
             return progress.next_offset
@@ -203,6 +206,7 @@ class AggregatorPartition:
             headers = passed_on(headers, record.headers)
         outgoing.append(self._settings.result_topic, self._partition, batch.key.encode(), value, headers)
         self._published_at.append(scored.published_at)
+        self._last = scored
         return True
 
     def _decoded(self, record: Record, outgoing: Outgoing) -> ToFold | None:
@@ -273,9 +277,12 @@ class AggregatorPartition:
             self._forgetting.advance(outgoing)
         self._state.put_touched_rows(outgoing)
         settings = self._settings
+        if self._last is not None:
+            self._input = InputTopic.of(self._last) or self._input
         progress = ProgressRow(
             settings.group, SCHEMA, settings.partitions, next_offset, settings.scored_topic_id, self._transactions + 1,
             self._first_seen_at,
+            self._input,
         )  # fmt: skip
         self._state.put(outgoing, PROGRESS_KEY, progress.encode())
         return progress.note

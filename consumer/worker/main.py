@@ -34,6 +34,7 @@ from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, Plai
 from consumer.settings import LastGood, Loaded, Settings, without_secrets
 from consumer.telemetry.logs import CLIENT_RECORDS
 from consumer.telemetry.metrics import BatchGauges, Metrics
+from consumer.wire.changelog import InputTopic
 from consumer.wire.input_event import InputRules
 from consumer.worker.aggregator import AggregatorPartition
 from consumer.worker.aggregator_state import AggregatorSettings
@@ -45,6 +46,7 @@ from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
 from consumer.worker.poll_loop import PollLoop
 from consumer.worker.readiness_log import ReadinessLog
+from consumer.worker.result_ids import input_topic
 from consumer.worker.role import PartitionLogic, Role, RoleName
 from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.scoring_memory import ScoringMemory
@@ -100,6 +102,7 @@ class Worker:
         self._input_start = "earliest"
         self._guarded = True
         self._unmarked_offsets = unmarked_offsets(self._cluster, self._connection, self._settings)
+        self._input_topic: InputTopic | None = None
         self._stopping = asyncio.Event()
         self._first_signal_at = 0.0
         self._health = Health(self._connection.login)
@@ -185,6 +188,7 @@ class Worker:
         verified = await verify_topics(self._cluster, self._settings, self._role)
         await check_ownership(self._connection, self._settings, verified.partitions)
         if self._role != "aggregator":
+            self._input_topic = await input_topic(self._connection, self._settings, verified)
             await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
             self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
             await self._unmarked_offsets.look(guarded=self._guarded)
@@ -266,6 +270,7 @@ class Worker:
             version=__version__,
             policy=self._loaded.policy,
             input_rules=InputRules(settings.max_value_bytes, frozenset(settings.input_types)),
+            input_topic=self._input_topic,
             input_start=self._input_start,
             expectations_grace_seconds=settings.expectations_grace_seconds,
             scored_topic=settings.scored_topic,
@@ -303,7 +308,7 @@ class Worker:
             configuration=self._loaded.policy.configuration(),
             exactly_once=settings.delivery == "exactly_once",
             partitions=verified.partitions["scored"],
-            scored_topic_id=verified.scored_topic_id,
+            scored_topic_id=verified.topic_ids.get("scored"),
             state_topic=settings.state_topic,
             result_topic=settings.result_topic,
             report_topic=settings.report_topic,
@@ -397,8 +402,9 @@ class Worker:
         """Ask the cluster again and again whether it answers, and what has happened to the topics."""
         specs = topic_specs(self._settings)
         counts = {specs[name].name: count for name, count in verified.partitions.items()}
+        ids = {specs[name].name: topic_id for name, topic_id in verified.topic_ids.items()}
         watch = self._health.topics = TopicWatch(
-            counts, may_grow=self._settings.input_topic, keyless=self._settings.dead_letter_topic
+            counts, ids, may_grow=self._settings.input_topic, keyless=self._settings.dead_letter_topic
         )
         for round_ in count(1):
             await asyncio.sleep(_WATCH_SECONDS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from consumer.case_sources.source import ExpectationsKey, ExpectationsSource, FoundExpectations
 from consumer.dead_letter_reasons import Poison
@@ -21,6 +21,7 @@ from consumer.kafka.writer import Outgoing, PartitionWriter
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
+from consumer.wire.changelog import InputTopic
 from consumer.wire.headers import own_headers
 from consumer.wire.input_event import InputEvent, InputRules, decode
 from consumer.wire.keys import MARK_KEY, batch_key, case_key
@@ -46,7 +47,10 @@ _RESULT_OVERHEAD_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ScorerSettings:
-    """What a scorer needs to know; `input_start`, for partitions without an offset, is None, "earliest" or "latest"."""
+    """What a scorer needs to know; `input_start`, for partitions without an offset, is None, "earliest" or "latest".
+
+    `input_topic` is None if the brokers do not report ids.
+    """
 
     group: str
     version: str
@@ -56,6 +60,7 @@ class ScorerSettings:
     expectations_grace_seconds: float
     scored_topic: str
     scored_partitions: int
+    input_topic: InputTopic | None
     dead_letters: DeadLetterTopic
     dead_letter_limits: DeadLetterLimits
 
@@ -293,6 +298,7 @@ class ScorerPartition:
                 record, event, concern_id, found, encoded,
                 input_matches=input_matches, generation=kind.generation,
                 scored_by=self._scored_by, scored_at=self._scored_at,
+                input_topic=self._settings.input_topic,
             )
         )  # fmt: skip
         self._scoring_seconds.append(time.perf_counter() - started)
@@ -381,15 +387,21 @@ def scored_record(
     generation: Generation,
     scored_by: ScoredBy,
     scored_at: int,
+    input_topic: InputTopic | None,
 ) -> ScoredRecord[Raw]:
     """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
     case = encoded.case
+    topic_id = UNSET if input_topic is None else input_topic.id
+    is_in_result_ids = input_topic is not None and input_topic.is_in_result_ids
     return ScoredRecord(
         concern_id=concern_id,
         batch_id=event.batch_id,
         run_id=event.run_id,
         result=encoded.result,
-        source=SourceShape(record.topic, record.partition, record.offset, event.event_time),
+        source=SourceShape(
+            record.topic, record.partition, record.offset, event.event_time,
+            topic_id=topic_id if is_in_result_ids else UNSET,
+        ),
         scorer=scored_by,
         expectations_digest=found.prepared.digest,
         output_digest="sha256:" + hashlib.sha256(record.value or b"").hexdigest(),
@@ -402,4 +414,5 @@ def scored_record(
         generation=generation,
         published_at=record.timestamp,
         scored_at=scored_at,
-    )
+        input_topic_id=UNSET if is_in_result_ids else topic_id,
+    )  # fmt: skip

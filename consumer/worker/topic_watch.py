@@ -1,13 +1,14 @@
 """What happens to the topics while a worker runs: deleted, refused, grown, without a leader, or a broker is missing.
 
 A broker that lags behind the others may give one wrong answer, so nothing is believed before it is seen again: what is
-fatal three times in a row; an id, or a leader or a broker that came or went, twice.
+fatal three times in a row; an id that was not known at the start, or a leader or a broker that came or went, twice.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import structlog
@@ -44,17 +45,24 @@ class _SeenTwice(Generic[T]):
 class TopicWatch:
     """Judges what the cluster says of the topics, answer by answer.
 
-    `partitions` are the counts at the start, by topic; the topic `may_grow` may get more, and `keyless` is one whose
-    records may be in any partition.
+    `partitions` are the counts at the start, by topic, and `ids` the topics' ids, as far as they are known. The topic
+    `may_grow` may get more partitions, and `keyless` is one whose records may be in any partition.
     """
 
-    def __init__(self, partitions: Mapping[str, int], *, may_grow: str = "", keyless: str = "") -> None:
+    def __init__(
+        self,
+        partitions: Mapping[str, int],
+        ids: Mapping[str, str] = MappingProxyType({}),
+        *,
+        may_grow: str = "",
+        keyless: str = "",
+    ) -> None:
         self.trouble: str | None = None
         self._partitions = partitions
         self._may_grow = may_grow
         self._keyless = keyless
         self._in_a_row: Counter[str] = Counter()
-        self._ids: dict[str, str] = {}
+        self._ids = dict(ids)
         self._ids_seen: Mapping[str, str] = {}
         self._leaderless = _SeenTwice[_TopicPartition]()
         self._missing_brokers = _SeenTwice[int]()

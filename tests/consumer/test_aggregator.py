@@ -26,7 +26,7 @@ from consumer.kafka.group_offsets import Committed
 from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
-from consumer.wire.changelog import BatchRow, ProgressRow
+from consumer.wire.changelog import BatchRow, InputTopic, ProgressRow
 from consumer.wire.headers import SCHEMA, own_headers
 from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, parts_of
@@ -221,6 +221,7 @@ def scored(
     timestamp: int = NOW,
     group: str = GROUP,
     generation: Generation = "answered",
+    topic: InputTopic | None = None,
 ) -> Fetched:
     """A scored record; `at` and `offset` are event time and offset of its source, and `offset` is its own too."""
     value = encode_scored(
@@ -234,6 +235,7 @@ def scored(
             generation=generation,
             scored_by=ScoredBy("0.1.0", fingerprint),
             scored_at=NOW,
+            input_topic=topic,
         )
     )
     return Fetched(f"{concern}/{batch}/{test_id}".encode(), value, own_headers(group), offset, timestamp)
@@ -379,6 +381,7 @@ async def test_a_transaction_holds_the_rows_that_won_the_batchs_row_and_the_prog
         "topic_id": None,
         "transactions": 1,
         "first_seen_at": NOW,
+        "input": None,
     }
     assert len(rows) == 5
 
@@ -450,6 +453,33 @@ async def test_a_row_of_an_older_version_counts_as_answered(clock: Clock) -> Non
     later = await then.fold(scored("1", "Fail", at=20, offset=1, generation="failed"))
     assert later.of("result")[0].document["failed_generations"] == 0
     assert (await then.fold(scored("1", "Pass", at=30, offset=2))).summaries() == [(1, 1, 0, 0)]
+
+
+# --- the input topic --------------------------------------------------------------------------------------------------
+
+BY_ID, BY_NAME = (InputTopic("one", is_in_result_ids=flag) for flag in (True, False))
+
+
+def remembered(outgoing: Kept) -> InputTopic | None:
+    return ProgressRow.decode(outgoing.rows()[PROGRESS_KEY] or b"").input
+
+
+async def test_the_progress_row_repeats_which_topic_was_scored_last_and_how(site: Site) -> None:
+    assert remembered(await site.fold(scored("1", offset=1))) is None
+    assert remembered(await site.fold(scored("1", offset=4), scored("2", offset=5, topic=BY_NAME))) == BY_NAME
+    assert remembered(await site.fold(scored("1", offset=6))) == BY_NAME, "an older scorer says nothing"
+    assert remembered(await site.fold(scored("1", offset=7, topic=BY_ID))) == BY_ID
+    await site.restart()
+    await site.logic.first_offset(Beginning(0), Committed(site.next_offset, "transactions=4"))
+    assert remembered(await site.fold(scored("1", offset=8))) == BY_ID
+
+
+async def test_a_result_has_the_id_that_its_scorer_decided_on(site: Site) -> None:
+    outgoing = await site.fold(scored("1", offset=1, topic=BY_ID), scored("2", offset=2, topic=BY_NAME))
+    shown = [(record.headers["ce_id"], record.document["source"].get("topic_id")) for record in outgoing.of("result")]
+    digits = OURS.removeprefix("sha256:")[:16]
+    assert shown == [(f"input@one/0/1/{digits}".encode(), "one"), (f"input/0/2/{digits}".encode(), None)]
+    assert all("input_topic_id" not in record.document for record in outgoing.of("result"))
 
 
 # --- event times that cannot be ---------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from consumer.worker.unmarked_offsets import UnmarkedOffsets
 
 BROKERS = {1: "a:9092", 2: "b:9092", 3: "c:9092"}
 COUNTS: Mapping[Any, int] = {"input": 2, "scored": 4, "state": 4, "result": 4, "report": 4, "dead_letter": 2}
-VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), None, ("a note",))
+VERIFIED = Verified(COUNTS, 8_000_000, ("a warning",), {}, ("a note",))
 
 
 class Silent(Cluster):
@@ -85,6 +85,7 @@ def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[SafeError]:
     monkeypatch.setattr(app_module, "verify_topics", verify_topics)
     monkeypatch.setattr(app_module, "check_ownership", check_ownership)
     monkeypatch.setattr(app_module, "check_input_offsets", nothing)
+    monkeypatch.setattr(app_module, "input_topic", nothing)
     monkeypatch.setattr(app_module, "input_start", nothing)
     monkeypatch.setattr(UnmarkedOffsets, "look", nothing)
     monkeypatch.setattr(app_module, "_ASK_AGAIN_SECONDS", 0.001)

@@ -11,16 +11,17 @@ from aiokafka.errors import CorruptRecordException
 from consumer.errors import Fatal, Transient
 from consumer.kafka import reader
 from consumer.kafka.connection import Connection
-from consumer.kafka.reader import Span, read_partition, read_record, read_tail, scanning
+from consumer.kafka.reader import Span, read_last, read_partition, read_record, read_tail, scanning
 
 WHERE = TopicPartition("state", 3)
 
 
 @dataclass
 class Fetched:
-    """A record of which only the place matters."""
+    """A record of which only the place and the key matter."""
 
     offset: int
+    key: bytes | None = None
 
 
 class Unconnected:
@@ -39,6 +40,7 @@ class Log:
     polls: list[tuple[Sequence[int], int]] = field(default_factory=list)
     position: int = 0
     sought: list[int] = field(default_factory=list)
+    keys: Mapping[int, bytes] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     stopped: bool = False
     _client: Any = field(default_factory=Unconnected)
@@ -69,7 +71,7 @@ class Log:
         if not self.polls:
             return {}
         offsets, self.position = self.polls.pop(0)
-        return {WHERE: [Fetched(offset) for offset in offsets]} if offsets else {}
+        return {WHERE: [Fetched(offset, self.keys.get(offset)) for offset in offsets]} if offsets else {}
 
 
 @pytest.fixture
@@ -136,6 +138,18 @@ async def test_the_tail_is_the_last_records_committed_or_not(log: Log) -> None:
     assert await tail() == list(range(936, 999))
     assert log.options["isolation_level"] == "read_uncommitted"
     assert log.stopped
+
+
+async def test_the_last_record_of_a_key_is_looked_for_behind_any_number_of_others(log: Log) -> None:
+    log.beginning, log.end = 100, 2_000
+    log.polls = [(range(1_936, 2_000), 2_000), ([976, 977, 1_000, 1_977], 2_000)]
+    log.keys = {976: b"progress", 977: b"progress", 1_000: b"mark"}
+    found = await read_last(Connection("127.0.0.1:1", {}), "state", 3, b"progress")
+    assert found is not None
+    assert found.offset == 977
+    log.polls = [([1_940], 2_000)] * 3
+    assert await read_last(Connection("127.0.0.1:1", {}), "state", 3, b"none") is None
+    assert log.sought[-3:] == [1_936, 976, 100]
 
 
 async def test_a_tail_that_holds_no_records_is_looked_for_further_back_down_to_the_beginning(log: Log) -> None:

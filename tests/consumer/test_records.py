@@ -17,7 +17,7 @@ from typing_extensions import override
 from consumer.case_sources.source import FoundExpectations
 from consumer.dead_letter_reasons import Poison
 from consumer.kafka.writer import Outgoing
-from consumer.wire.changelog import BatchRow, ProgressRow, transactions_of
+from consumer.wire.changelog import BatchRow, InputTopic, ProgressRow, transactions_of
 from consumer.wire.dead_letter import dead_letter_headers
 from consumer.wire.headers import (
     SCHEMA,
@@ -120,6 +120,7 @@ def scored_value(
             Fetched(**record), event, "I25", FOUND,
             EncodedScore(case, encode_result_of(event.test_id, archetype, case)),
             input_matches=None, generation="answered", scored_by=ScoredBy("0.1.0", FINGERPRINT), scored_at=SCORED_AT,
+            input_topic=None,
         )
     )  # fmt: skip
 
@@ -215,6 +216,23 @@ def test_a_result_is_a_cloudevent_whose_id_depends_on_its_source_alone() -> None
         "ce_dataschema": b"urn:safe:v0:result",
         "content-type": b"application/json",
     }
+
+
+def test_the_id_of_a_result_has_the_topics_id_if_the_scorer_says_so() -> None:
+    """A topic's name has no "@"; without it, the id is the one that all earlier versions gave."""
+    scored = decode_scored(scored_value())
+    by_id = structs.replace(scored, source=structs.replace(scored.source, topic_id="AAECAwQFBgcICQoLDA3-_w"))
+    by_name = structs.replace(scored, input_topic_id="AAECAwQFBgcICQoLDA3-_w")
+    ids = [dict(result_headers(each, b"s", b"/safe/g"))["ce_id"] for each in (by_id, by_name)]
+    assert ids == [
+        b"factory.generation.output@AAECAwQFBgcICQoLDA3-_w/0/41/0123456789abcdef",
+        b"factory.generation.output/0/41/0123456789abcdef",
+    ]
+    assert decode_scored(encode_scored(by_id)) == by_id
+    assert decode_scored(encode_scored(by_name)) == by_name
+    assert InputTopic.of(by_id) == InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True)
+    assert InputTopic.of(by_name) == InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=False)
+    assert InputTopic.of(scored) is None
 
 
 def test_a_report_is_a_cloudevent_that_says_how_far_it_covers() -> None:
@@ -383,7 +401,10 @@ def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> Non
 BATCH_ROW = BatchRow(
     1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0", "live", 1_795_291_200_000
 )
-PROGRESS_ROW = ProgressRow("safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7, 1_795_291_200_000)
+INPUT = InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True)
+PROGRESS_ROW = ProgressRow(
+    "safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7, 1_795_291_200_000, INPUT
+)
 
 
 @pytest.mark.parametrize("row", [BATCH_ROW, structs.replace(BATCH_ROW, expected_cases=None, stage="forgotten")])
@@ -401,6 +422,7 @@ def test_a_progress_row_comes_back() -> None:
         "topic_id": "b2c1f3a0-0000-4000-8000-000000000001",
         "transactions": 7,
         "first_seen_at": 1_795_291_200_000,
+        "input": {"id": "AAECAwQFBgcICQoLDA3-_w", "is_in_result_ids": True},
     }
 
 

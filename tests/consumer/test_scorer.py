@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from structlog.testing import capture_logs
 from typing_extensions import override
 
@@ -28,6 +29,7 @@ from consumer.kafka.writer import Outgoing
 from consumer.offline.scoring import score_files
 from consumer.offline.selection import select
 from consumer.telemetry.metrics import Metrics
+from consumer.wire.changelog import InputTopic
 from consumer.wire.headers import SCHEMA
 from consumer.wire.input_event import InputRules
 from consumer.wire.scored_record import ScoredBy, decode_scored, row_of
@@ -63,6 +65,7 @@ SETTINGS = ScorerSettings(
     expectations_grace_seconds=0,
     scored_topic="scored",
     scored_partitions=8,
+    input_topic=None,
     dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, GROUP, "0.1.0"),
     dead_letter_limits=DeadLetterLimits(),
 )
@@ -319,6 +322,23 @@ async def test_a_slice_asks_for_each_test_case_once_and_all_at_once(site: Site) 
 
 
 OTHERS = "sha256:" + 64 * "0"
+
+
+INPUT_IDS = [
+    # the settings' topic, the id in the source, the id beside it
+    (None, UNSET, UNSET),
+    (InputTopic("one", is_in_result_ids=True), "one", UNSET),
+    (InputTopic("one", is_in_result_ids=False), UNSET, "one"),
+]
+
+
+@pytest.mark.parametrize(("topic", "in_source", "beside"), INPUT_IDS)
+async def test_a_scored_record_says_which_topic_it_came_from_and_whether_its_id_counts(
+    topic: InputTopic | None, in_source: object, beside: object
+) -> None:
+    (written,) = (await Site(input_topic=topic).score(event(0))).written
+    scored = decode_scored(written.value)
+    assert (scored.source.topic_id, scored.input_topic_id) == (in_source, beside)
 
 
 async def test_a_test_case_is_asked_for_with_the_narrative_of_the_output(site: Site) -> None:

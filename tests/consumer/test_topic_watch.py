@@ -131,7 +131,15 @@ def test_a_topic_that_was_made_again_is_fatal_the_third_time_though_it_never_was
         watch.note(replace(seen(), ids={"scored": "another"}))
 
 
-def test_an_id_is_believed_when_it_was_seen_twice(watch: TopicWatch) -> None:
+def test_a_topic_that_was_made_again_before_the_first_look_is_known_by_the_id_of_the_start() -> None:
+    watch = TopicWatch(COUNTS, {"scored": "one"})
+    for _ in range(2):
+        watch.note(replace(seen(), ids={"scored": "another"}))
+    with pytest.raises(Fatal, match="deleted and created again while in use: scored"):
+        watch.note(replace(seen(), ids={"scored": "another"}))
+
+
+def test_an_id_that_was_not_known_at_the_start_is_believed_when_it_was_seen_twice(watch: TopicWatch) -> None:
     watch.note(replace(seen(), ids={"scored": "of old"}))  # the first broker that is asked may be the one behind
     for _ in range(5):
         watch.note(replace(seen(), ids={"scored": "of now"}))

@@ -12,6 +12,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, Metrics
+from consumer.wire.changelog import InputTopic
 from consumer.wire.input_event import InputRules
 from consumer.wire.record import Record
 from consumer.worker import aggregator as aggregator_module
@@ -29,6 +30,7 @@ from tests.support.offsets import never_judged
 Headers = Sequence[tuple[str, bytes | None]]
 NOW = 1_795_291_200_000
 GROUP = "safe-v0"
+INPUT = InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True)
 
 
 @dataclass
@@ -109,7 +111,7 @@ class Chain:
         letters = DeadLetterTopic("dead-letter", 1, 8 * 1024 * 1024, GROUP, "0.1.0")
         metrics = Metrics("0.1.0", policy.fingerprint)
         scoring = ScorerSettings(
-            GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, letters, DeadLetterLimits()
+            GROUP, "0.1.0", policy, InputRules(), None, 0, "scored", 1, INPUT, letters, DeadLetterLimits()
         )
         self._folding = AggregatorSettings(
             group=GROUP,

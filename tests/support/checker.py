@@ -61,6 +61,7 @@ class Run:
     dead_letter_partitions: int
     committed_history: Sequence[Mapping[int, int]] = ()
     hanging: Sequence[str] = ()
+    input_id: str | None = None
 
     @classmethod
     def seen_by(
@@ -79,6 +80,7 @@ class Run:
             dead_letter_partitions=outside.partitions(topics.dead_letter),
             committed_history=committed_history,
             hanging=outside.hanging(topics.outputs()),
+            input_id=outside.topic_id(topics.input),
         )
 
     def with_(self, **changes: Sequence[Record] | Mapping[int, int] | Sequence[Mapping[int, int]]) -> "Run":
@@ -203,7 +205,7 @@ def _result_envelopes(run: Run, outcomes: Mapping[Source, Outcome], *, repeats_a
     for record in run.results:
         outcome = outcomes.get(result_source(record))
         if isinstance(outcome, Scored):
-            problems = (*_envelope(run, record, outcome), *_body(record, outcome))
+            problems = (*_envelope(run, record, outcome), *_body(run, record, outcome))
             yield from (f"result of {outcome.source}: {problem}" for problem in problems)
 
 
@@ -217,9 +219,11 @@ def _envelope(run: Run, record: Record, scored: Scored) -> Iterator[str]:
     fingerprint = data["scorer"]["fingerprint"]
     topic, partition, offset = scored.source
     hex_digits = fingerprint.removeprefix("sha256:")[:16]
+    # An installation that an older version began goes by the topic's name alone.
+    which = f"{topic}@{run.input_id}" if "topic_id" in data["source"] else topic
     wanted = {
         "ce_specversion": "1.0",
-        "ce_id": f"{topic}/{partition}/{offset}/{hex_digits}",
+        "ce_id": f"{which}/{partition}/{offset}/{hex_digits}",
         "ce_type": "safe:v0:result",
         "ce_source": f"/safe/{run.group}",
         "ce_time": data["timestamp"],
@@ -252,7 +256,7 @@ UNTOLD = {"input_matches": None, "generation": "answered", "failed_generations":
 """What it stands for that a version did not write a field of a result, because it did not know it yet."""
 
 
-def _body(record: Record, scored: Scored) -> Iterator[str]:
+def _body(run: Run, record: Record, scored: Scored) -> Iterator[str]:
     data = record.json()
     topic, partition, offset = scored.source
     if list(data) != [name for name in RESULT_FIELDS if name in data or name not in UNTOLD]:
@@ -267,7 +271,8 @@ def _body(record: Record, scored: Scored) -> Iterator[str]:
         "generation": scored.generation,
         "result": scored.document,
         "source": {"topic": topic, "partition": partition, "offset": offset, "event_time": scored.event_time}
-        | ({} if scored.stated_event_time is None else {"stated_event_time": scored.stated_event_time}),
+        | ({} if scored.stated_event_time is None else {"stated_event_time": scored.stated_event_time})
+        | ({"topic_id": run.input_id} if "topic_id" in data["source"] else {}),
         "expectations_digest": scored.expectations_digest,
         "output_digest": scored.output_digest,
     }

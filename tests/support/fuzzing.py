@@ -67,6 +67,7 @@ SETTINGS = ScorerSettings(
     expectations_grace_seconds=0,
     scored_topic="scored",
     scored_partitions=8,
+    input_topic=None,
     dead_letters=DeadLetterTopic("dead", 4, 8 * 1024 * 1024, "safe-v0", "0.1.0"),
     dead_letter_limits=DeadLetterLimits(),
 )

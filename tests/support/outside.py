@@ -18,6 +18,7 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import (
@@ -264,6 +265,11 @@ class Outside:
         """Return how many partitions with a leader a topic has, 0 where there is no such topic."""
         found = self.admin.list_topics(topic, timeout=CALL_SECONDS).topics[topic]
         return 0 if found.error else sum(1 for each in found.partitions.values() if each.leader >= 0)
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id that tells a topic from a later one of the same name."""
+        described = self.admin.describe_topics(TopicCollection([topic]))[topic].result(CALL_SECONDS)
+        return str(described.topic_id).replace("+", "-").replace("/", "_")  # as Kafka's own tools spell it
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Give a topic more partitions."""
