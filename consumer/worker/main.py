@@ -188,7 +188,7 @@ class Worker:
         verified = await verify_topics(self._cluster, self._settings, self._role)
         await check_ownership(self._connection, self._settings, verified.partitions)
         if self._role != "aggregator":
-            self._input_topic = await input_topic(self._connection, self._settings, verified)
+            self._input_topic = await input_topic(self._connection, self._cluster, self._settings, verified)
             await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
             self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
             await self._unmarked_offsets.look(guarded=self._guarded)

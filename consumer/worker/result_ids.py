@@ -20,6 +20,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from consumer.errors import ConfigurationError, SafeError, Transient, first_of
+from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.protocol import spelled_id
 from consumer.kafka.reader import read_last
@@ -32,15 +33,34 @@ from consumer.wire.keys import PROGRESS_KEY
 ResultIds = Literal["topic_name", "topic_id"]
 
 
-async def input_topic(connection: Connection, settings: Settings, verified: Verified) -> InputTopic | None:
+async def input_topic(
+    connection: Connection, cluster: Cluster, settings: Settings, verified: Verified
+) -> InputTopic | None:
     """The input topic as scored records name it, None if the brokers report no ids.
 
-    Raises ConfigurationError if it was created again, and its results would get the ids of earlier ones; Transient.
+    Raises ConfigurationError if it was created again, and its results would get the ids of earlier ones, or some of its
+    records might be skipped; Transient.
     """
     rows = await _progress_rows(connection, settings.state_topic, verified.partitions["state"])
     topic_id = verified.topic_ids.get("input")
     spelled = None if topic_id is None else spelled_id(topic_id)
-    return named_input_topic(settings.input_topic, spelled, settings.result_ids, rows)
+    named = named_input_topic(settings.input_topic, spelled, settings.result_ids, rows)
+    if named is not None and settings.input_start is None and was_created_again(named, rows):
+        partitions = range(verified.partitions["input"])
+        if await cluster.committed_offsets(settings.kafka_group_id, settings.input_topic, partitions):
+            raise ConfigurationError(
+                f"{settings.input_topic} was deleted and created again, but group {settings.kafka_group_id} has "
+                "offsets on it. A worker that was running meanwhile may have committed them: then the records before "
+                "them were never scored. Delete the offsets, and set SAFE_V0_INPUT_START: 'Starting over' in "
+                "docs/operate.md"
+            )
+    return named
+
+
+def was_created_again(topic: InputTopic, rows: Collection[ProgressRow]) -> bool:
+    """Whether other topics of that name were scored, but nothing yet of this one."""
+    scored = {row.input.id for row in rows if row.input is not None}
+    return bool(scored) and topic.id not in scored
 
 
 def named_input_topic(

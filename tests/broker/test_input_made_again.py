@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from tests.support.cases import encoded, make_batches, write_batches
 from tests.support.outside import CALL_SECONDS, Outgoing
@@ -112,3 +113,43 @@ def test_a_running_worker_notices_it_however_soon_it_happens(site: Site) -> None
     worker = site.spawn("robbed").await_ready()
     make_again(site)
     assert f"deleted and created again while in use: {site.topics.input}" in words_of(worker)
+
+
+def test_what_a_running_worker_commits_of_the_new_topic_hides_none_of_its_records(site: Site) -> None:
+    send(site)
+    worker = site.spawn("robbed").await_ready()
+    site.await_rest()
+    make_again(site)
+    for _ in range(3):
+        send(site)  # the worker may go on where it was: behind the first records of the new topic
+    words_of(worker)
+    assert "SAFE_V0_INPUT_START" in words_of(site.spawn("without a word"))
+    forget_offsets(site)
+    serve(site, **FROM_THE_BEGINNING)
+
+    assert len(set(ids(site))) == len(ids(site))
+    new = [name for name in ids(site) if f"@{site.outside.topic_id(site.topics.input)}/" in name]
+    assert [int(name.split("/")[2]) for name in new] == [*range(3 * len(CASES))]
+
+
+def test_offsets_of_a_topic_that_was_made_again_are_not_believed(site: Site) -> None:
+    send(site)
+    serve(site)
+    make_again(site)
+    send(site)
+    await_no_offsets(site)
+    commit(site, offset=2)  # as a worker may that was running meanwhile
+    assert "has offsets on it" in words_of(site.spawn("refused"))
+
+
+def commit(site: Site, *, offset: int) -> None:
+    wanted = [TopicPartition(site.topics.input, 0, offset)]
+    asked = site.outside.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(site.group, wanted)])
+    asked[site.group].result(CALL_SECONDS)
+
+
+def forget_offsets(site: Site) -> None:
+    """As an operator does; nothing is left to delete where the brokers have done it."""
+    if site.outside.committed(site.group, site.topics.input):
+        site.outside.admin.delete_consumer_groups([site.group])[site.group].result(CALL_SECONDS)
+    await_no_offsets(site)

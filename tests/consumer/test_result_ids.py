@@ -7,7 +7,7 @@ import pytest
 from consumer.errors import ConfigurationError, Transient
 from consumer.kafka.protocol import spelled_id
 from consumer.wire.changelog import InputTopic, ProgressRow
-from consumer.worker.result_ids import ResultIds, named_input_topic
+from consumer.worker.result_ids import ResultIds, named_input_topic, was_created_again
 
 BY_ID, BY_NAME = (InputTopic("one", is_in_result_ids=flag) for flag in (True, False))
 EARLIER_BY_ID, EARLIER_BY_NAME = (InputTopic("earlier", is_in_result_ids=flag) for flag in (True, False))
@@ -64,6 +64,14 @@ def test_brokers_that_report_no_ids_leave_the_name_alone() -> None:
     assert decided(topic_id=None, chosen="topic_id") == "refused"
     # ids that were reported may be so again: no result may lose what its id had
     assert decided(BY_ID, topic_id=None) == "wait"
+
+
+def test_offsets_are_doubted_only_until_something_of_the_new_topic_was_scored() -> None:
+    rows = {each: ProgressRow("g", 2, 4, 9, input=each) for each in (None, BY_ID, EARLIER_BY_ID)}
+    assert was_created_again(BY_ID, [rows[EARLIER_BY_ID], rows[None]])
+    assert not was_created_again(BY_ID, [rows[EARLIER_BY_ID], rows[BY_ID]])
+    assert not was_created_again(BY_ID, [rows[None]])
+    assert not was_created_again(BY_ID, [])
 
 
 def test_an_id_is_spelled_as_kafkas_own_tools_spell_it() -> None:
