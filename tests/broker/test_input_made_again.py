@@ -143,9 +143,15 @@ def test_offsets_of_a_topic_that_was_made_again_are_not_believed(site: Site) -> 
 
 
 def commit(site: Site, *, offset: int) -> None:
+    """Commit until it is seen: the brokers may still be forgetting the offsets of the earlier topic."""
     wanted = [TopicPartition(site.topics.input, 0, offset)]
-    asked = site.outside.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(site.group, wanted)])
-    asked[site.group].result(CALL_SECONDS)
+
+    def is_committed() -> bool:
+        asked = site.outside.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(site.group, wanted)])
+        asked[site.group].result(CALL_SECONDS)
+        return site.outside.committed(site.group, site.topics.input) == {0: offset}
+
+    wait_until(is_committed, within_seconds=CALL_SECONDS, what=f"{site.group} is at {offset}")
 
 
 def forget_offsets(site: Site) -> None:
