@@ -28,7 +28,7 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
 )
 from aiokafka.producer.message_accumulator import BatchBuilder
-from aiokafka.protocol.group import SyncGroupRequest
+from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.offset import OffsetRequest, OffsetResetStrategy
 from aiokafka.record import default_records, legacy_records
 from aiokafka.record.default_records import DefaultRecordBatch
@@ -136,6 +136,39 @@ def note_syncs(consumer: AIOKafkaConsumer, note: Callable[[float], None]) -> Non
 
 _NO_REPLICA = -1
 """A request with this replica id is a client's."""
+
+
+def join_at_once(consumer: AIOKafkaConsumer, assignors: Sequence[Any]) -> None:
+    """Make a consumer offer all of these assignors in each JoinGroup; it was made with the first one alone.
+
+    Made with several, the client would send one JoinGroup for each, with one more in every next one: the group would
+    rebalance as often, and refuse the first where its members know only the last.
+    """
+    coordinator: Any = consumer._coordinator
+    send: Callable[[Any], Awaitable[Any]] = coordinator._send_req
+    by_name = {assignor.name: assignor for assignor in assignors}
+
+    async def sent_at_once(request: Any) -> Any:
+        if isinstance(request, JoinGroupRequest):
+            topics = consumer._subscription.topics
+            request._group_protocols = [(name, each.metadata(topics).encode()) for name, each in by_name.items()]
+        return await send(request)
+
+    coordinator._send_req = sent_at_once
+    coordinator._lookup_assignor = by_name.get
+
+
+def note_assignments(consumer: AIOKafkaConsumer, note: Callable[[str, bytes], None]) -> None:
+    """Call `note` with the name of the assignor and the encoded assignment, before each assignment takes effect."""
+    coordinator: Any = consumer._coordinator
+    complete: Callable[..., Awaitable[None]] = coordinator._on_join_complete
+
+    async def noted(generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
+        note(protocol, assignment)
+        await complete(generation, member_id, protocol, assignment)
+
+    coordinator._on_join_complete = noted
+
 
 _LINK_CONNECTION = 2
 """The client has a connection for each node and purpose: 0 is for records, 1 for heartbeats and joins, 2 is SAFE's.

@@ -9,7 +9,6 @@ from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     CorruptRecordException,
     GroupAuthorizationFailedError,
-    InconsistentGroupProtocolError,
     KafkaError,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
@@ -32,9 +31,6 @@ _FATAL: dict[type[BaseException], str] = {
     GroupAuthorizationFailedError: "{0}: not authorised for the consumer group; grant READ on it",
     TransactionalIdAuthorizationFailed: "{0}: not authorised for its transactional ids; grant WRITE on them",
     ClusterAuthorizationFailedError: "{0}: not authorised by the cluster; grant IDEMPOTENT_WRITE and DESCRIBE",
-    InconsistentGroupProtocolError: (
-        "{0}: the consumer group has members that are not SAFE; choose another SAFE_V0_KAFKA_GROUP_ID or stop them"
-    ),
     UnsupportedCodecError: "{0} holds a batch with a compression codec that is not installed here",
     UnknownVersion: "{0} holds a batch in a format that is newer than this SAFE: install a newer one",
 }

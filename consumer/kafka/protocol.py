@@ -1,4 +1,6 @@
-"""Requests that the client does not know, or not in this version: topics with their ids, stable offsets, producers.
+"""Requests that the client does not know, or not in this version.
+
+Topics with their ids, stable offsets, producers, and the members of a group of the newer protocol.
 
 A topic that is deleted and created again has the same name but another id: only the id distinguishes the two.
 
@@ -23,6 +25,7 @@ from aiokafka.protocol.types import (
     Boolean,
     CompactArray,
     CompactString,
+    Int8,
     Int16,
     Int32,
     Int64,
@@ -243,3 +246,87 @@ class ProducersRequest(Request[DescribeProducersRequest_v0]):  # type: ignore[mi
     def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
         no_tags: dict[int, bytes] = {}
         return request_struct_class([(self._topic, [self._partition], no_tags)], no_tags)
+
+
+# --- the members of a group of the newer protocol (KIP-848) -----------------------------------------------------------
+
+_ASSIGNED = _schema(partitions=_array_of(topic_id=Uuid, topic=_TEXT, partitions=CompactArray(Int32)))
+_MEMBER_V0 = {
+    "member_id": _TEXT,
+    "instance_id": _TEXT,
+    "rack_id": _TEXT,
+    "member_epoch": Int32,
+    "client_id": _TEXT,
+    "client_host": _TEXT,
+    "topics": CompactArray(_TEXT),
+    "topic_regex": _TEXT,
+    "assignment": _ASSIGNED,
+    "target_assignment": _ASSIGNED,
+}
+
+
+def _described_groups(**member: Any) -> Schema:
+    return _schema(
+        throttle_time_ms=Int32,
+        groups=_array_of(
+            error_code=Int16,
+            error_message=_TEXT,
+            group=_TEXT,
+            state=_TEXT,
+            group_epoch=Int32,
+            assignment_epoch=Int32,
+            assignor=_TEXT,
+            members=_array_of(**member),
+            authorized_operations=Int32,
+        ),
+    )
+
+
+class ConsumerGroupDescribeResponse_v0(Response):  # type: ignore[misc]  # noqa: N801 - named as the client names them
+    """It does not say which protocol a member speaks."""
+
+    API_KEY = 69
+    API_VERSION = 0
+    SCHEMA = _described_groups(**_MEMBER_V0)
+
+
+class ConsumerGroupDescribeResponse_v1(Response):  # type: ignore[misc]  # noqa: N801 - as above
+    """Since Kafka 4.0: each member has a type, 0 for the classic protocol and 1 for the newer one."""
+
+    API_KEY = 69
+    API_VERSION = 1
+    SCHEMA = _described_groups(**_MEMBER_V0, member_type=Int8)
+
+
+class ConsumerGroupDescribeRequest_v0(RequestStruct):  # type: ignore[misc]  # noqa: N801 - as above
+    """Groups by name."""
+
+    API_KEY = 69
+    API_VERSION = 0
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = ConsumerGroupDescribeResponse_v0
+    SCHEMA = _schema(groups=CompactArray(_TEXT), include_authorized_operations=Boolean)
+
+
+class ConsumerGroupDescribeRequest_v1(RequestStruct):  # type: ignore[misc]  # noqa: N801 - as above
+    """The same question, for the fuller answer."""
+
+    API_KEY = 69
+    API_VERSION = 1
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = ConsumerGroupDescribeResponse_v1
+    SCHEMA = ConsumerGroupDescribeRequest_v0.SCHEMA
+
+
+class ConsumerGroupDescribeRequest(Request[ConsumerGroupDescribeRequest_v0 | ConsumerGroupDescribeRequest_v1]):  # type: ignore[misc]
+    """Who is in a group of the newer protocol."""
+
+    API_KEY = 69
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+
+    @override
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
+        no_tags: dict[int, bytes] = {}
+        return request_struct_class([self._group], False, no_tags)  # noqa: FBT003 - the protocol's fields in order

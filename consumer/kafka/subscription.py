@@ -8,27 +8,21 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import CorruptRecordException, OffsetOutOfRangeError
+from aiokafka.errors import CorruptRecordException, InconsistentGroupProtocolError, OffsetOutOfRangeError
 
 from consumer.errors import SafeError, Transient
 from consumer.kafka import aiokafka_internals
+from consumer.kafka.assignors import OWN_NAMES, Assignor, is_marked, offered
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
 from consumer.kafka.decompression import BatchesInTheWay, BatchTooLarge
 from consumer.kafka.failures import FAILURES, answered, stopped, translated
+from consumer.kafka.group_members import Stranger, strangers_in
 from consumer.kafka.group_offsets import Committed, GroupOffsets
 from consumer.wire.record import Record
-
-Assignor = Literal["sticky", "round_robin"]
-
-# Exactly one per group, and the same in all its members. The sticky one keeps its state on the class, so only one
-# consumer of a process may use it: the aggregator's, whose state is dear to move.
-_ASSIGNORS: dict[Assignor, Any] = {"sticky": StickyPartitionAssignor, "round_robin": RoundRobinPartitionAssignor}
 
 _HEARTBEAT_SECONDS = 1.0
 _REBALANCE_TIMEOUT_MS = 60_000
@@ -73,7 +67,8 @@ class Membership:
     """Which group to join, for which topic, and how long the group waits for a silent member.
 
     `witness_topic` is a topic that the group may read but never does: see group_offsets.py. `rack` is where this member
-    stands: the topic is read from a replica there, if the brokers allow that.
+    stands: the topic is read from a replica there, if the brokers allow that. A group that is not `guarded` also takes
+    members of an earlier version (see assignors.py).
     """
 
     topic: str
@@ -82,6 +77,7 @@ class Membership:
     assignor: Assignor
     session_timeout_seconds: float
     rack: str | None = None
+    guarded: bool = True
 
 
 class GroupMember(Protocol):
@@ -111,6 +107,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         self._membership = membership
         self._clock = clock
         self._member = member
+        self._offered = offered(membership.assignor, guarded=membership.guarded)
         session_ms = int(membership.session_timeout_seconds * 1_000)
         self._consumer = AIOKafkaConsumer(
             **connection.client(
@@ -118,7 +115,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
                 enable_auto_commit=False,
                 auto_offset_reset="none",
                 isolation_level="read_committed",
-                partition_assignment_strategy=(_ASSIGNORS[membership.assignor],),
+                partition_assignment_strategy=self._offered[:1],
                 session_timeout_ms=session_ms,
                 client_rack=membership.rack,
                 heartbeat_interval_ms=min(int(_HEARTBEAT_SECONDS * 1_000), session_ms // 3),
@@ -134,6 +131,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             membership.topic,
             witness=TopicPartition(membership.witness_topic, 0),
         )
+        self.is_turned_away = False
+        """Whether others than SAFE have the group: it refuses this member, or others have assigned the partitions."""
+        self._assigned_by_others = False
         self.last_heartbeat_at = float("-inf")
         self._synced_at = float("-inf")
         self.started_at = time.monotonic()
@@ -156,6 +156,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             raise
         aiokafka_internals.note_heartbeats(self._consumer, self._note_heartbeat)
         aiokafka_internals.note_syncs(self._consumer, self._note_sync)
+        aiokafka_internals.join_at_once(self._consumer, self._offered)
+        aiokafka_internals.note_assignments(self._consumer, self._note_assignment)
         self._consumer.subscribe([self._membership.topic], listener=self)
 
     async def stop(self, deadline_seconds: float) -> None:
@@ -171,7 +173,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     def owns(self, partition: int) -> bool:
         """Whether the current, settled assignment has the partition."""
-        if aiokafka_internals.is_rebalancing(self._consumer):
+        if self.is_turned_away or aiokafka_internals.is_rebalancing(self._consumer):
             return False
         return self._where(partition) in self._consumer.assignment()
 
@@ -184,6 +186,17 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
 
     def _note_sync(self, sent_at: float) -> None:
         self._synced_at = sent_at
+
+    def _note_assignment(self, assignor: str, encoded: bytes) -> None:
+        """Only SAFE knows its own assignors, and marks what it assigns by them."""
+        self._assigned_by_others = assignor in OWN_NAMES and not is_marked(encoded)
+
+    async def strangers(self) -> frozenset[Stranger]:
+        """Who else is in the group, as far as its coordinator says so; raises Transient or Fatal."""
+        return await answered(self._strangers(), f"group {self._membership.group}")
+
+    async def _strangers(self) -> frozenset[Stranger]:
+        return await strangers_in(await aiokafka_internals.coordinator_link(self._consumer), self._membership.group)
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - all are revoked
         """Let go of every partition: aiokafka calls this, and the group waits until it returns."""
@@ -198,7 +211,8 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             # Paused, and given a position at once, so that the client does not look for a position itself.
             self._consumer.pause(partition)
             self._consumer.seek(partition, 0)
-        partitions = frozenset(partition.partition for partition in assigned)
+        self.is_turned_away = self._assigned_by_others
+        partitions = frozenset(partition.partition for partition in assigned if not self.is_turned_away)
         self._member.on_assigned(partitions, aiokafka_internals.generation_of(self._consumer))
 
     # --- records ------------------------------------------------------------------------------------------------------
@@ -206,8 +220,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
     async def poll(self, timeout_seconds: float) -> dict[int, Fetched]:
         """What has been fetched, about 2 MiB of each partition at most; empty after the timeout. Never cancel this.
 
-        Raises Transient (positions may then be ahead of what was delivered: seek all partitions back), OffsetOutOfRange
-        or Fatal; records of other partitions are not lost with them.
+        Nothing comes to a member that is turned away. Raises Transient (positions may then be ahead of what was
+        delivered: seek all partitions back), OffsetOutOfRange or Fatal; records of other partitions are not lost with
+        them.
         """
         if self.is_broken:
             raise Transient("the group coordination of the client has ended")
@@ -217,6 +232,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
             await self._consumer.getmany(self._where(-1))
             if not self._ready():
                 await self._wait_for_more(timeout_seconds)
+        except InconsistentGroupProtocolError:  # from now on the client tries to join again, until the next poll
+            self.is_turned_away = True
+            return {}
         except FAILURES as error:
             raise translated(error, f"topic {self._membership.topic}, group {self._membership.group}") from error
         self._taken.clear()

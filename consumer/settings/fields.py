@@ -245,6 +245,8 @@ class Settings(BaseModel):
         Expects("1 to 200 of the characters a-z, A-Z, 0-9 and . _ - : / @ +, not ending in .aggregator"),
     ] = "safe-v0"
     """Consumer group of the scorer; the aggregator's is this name followed by .aggregator."""
+    kafka_group_guard: Annotated[bool | None, _Optional, Expects("true or false")] = None
+    """Whether the groups take workers of this version alone. Unset: if the group is new, or was once guarded."""
     kafka_security_protocol: Annotated[SecurityProtocol, Expects(_one_of(SecurityProtocol))] = "PLAINTEXT"
     """The protocol of the connections to the brokers."""
     kafka_sasl_mechanism: Annotated[SaslMechanism | None, _Optional, Expects(_one_of(SaslMechanism))] = None

@@ -95,6 +95,11 @@ _ASKED: Mapping[str, _Definition] = {
     "safe_clock_skew_seconds": _gauge(
         "How many seconds the clock of this process is ahead of the brokers'. Negative if it is behind."
     ),
+    "safe_group_strangers": _gauge(
+        "Members of the consumer group that are not SAFE of this version and have taken it over. While it is not 0, "
+        "this worker serves nothing of the group.",
+        ("group",),
+    ),
     "safe_ready": _gauge("Whether /readyz says yes: 1 or 0."),
     "safe_login_refused": _gauge(
         "Whether a broker refuses the worker's login, or the worker a broker's certificate: 1 or 0."
@@ -255,6 +260,7 @@ class Metrics:
         self.lags: Callable[[], Mapping[tuple[str, int], int]] = dict
         self.waits: Callable[[], Mapping[tuple[str, int], float]] = dict
         self.held_up: Callable[[], Mapping[tuple[str, int], float]] = dict
+        self.strangers: Callable[[], Mapping[str, int]] = dict
         self.expectations_requests: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.unusable_expectations: Callable[[], Sequence[tuple[str, str]]] = list
         self.end_to_end = Histogram(
@@ -294,6 +300,7 @@ class Metrics:
         yield _family("safe_partition_held_up_seconds", self.held_up().items())
         skew = self.clock_skew()
         yield _family("safe_clock_skew_seconds", [] if skew is None else [((), skew)])
+        yield _family("safe_group_strangers", [((group,), count) for group, count in self.strangers().items()])
         yield _family("safe_ready", [((), int(self.ready()))])
         yield _family("safe_login_refused", [((), int(self.login_refused()))])
         ends = self.certificate_ends()

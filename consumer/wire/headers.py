@@ -30,6 +30,19 @@ def own_headers(group: str) -> KafkaHeaders:
     return [(_SCHEMA_HEADER, str(SCHEMA).encode()), (_GROUP_HEADER, group.encode())]
 
 
+_GUARD_HEADER = "safe.guard"
+
+
+def owner_headers(group: str, *, guarded: bool) -> KafkaHeaders:
+    """Headers of the mark and of the progress row, which say whether their writer's group is guarded."""
+    return [*own_headers(group), *([(_GUARD_HEADER, b"1")] if guarded else [])]
+
+
+def says_guarded(headers: KafkaHeaders) -> bool:
+    """Whether the writer of a mark or of a progress row was in a guarded group."""
+    return text_of(headers, _GUARD_HEADER) is not None
+
+
 def group_of(headers: KafkaHeaders) -> str | None:
     """The group that wrote a record of `scored` or `state`."""
     return text_of(headers, _GROUP_HEADER)

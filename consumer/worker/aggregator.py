@@ -25,7 +25,7 @@ from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.telemetry.rate_limited_warnings import RateLimitedWarning
 from consumer.wire.changelog import BatchRow, InputTopic, ProgressRow
 from consumer.wire.headers import SCHEMA, NewerSchema, Undecodable, ce_source, check_schema, group_of
-from consumer.wire.keys import MARK_KEY, PROGRESS_KEY, case_key
+from consumer.wire.keys import MARK_KEY, case_key
 from consumer.wire.record import Record
 from consumer.wire.result_event import encode_result, result_headers
 from consumer.wire.scored_record import ScoredRecord, ToFold, decode_to_fold
@@ -99,7 +99,7 @@ class AggregatorPartition:
 
         Raises Transient, PartitionLost or Fatal.
         """
-        mark = await writer.mark(self._settings.state_topic, self._partition, MARK_KEY, self._state.headers)
+        mark = await writer.mark(self._settings.state_topic, self._partition, MARK_KEY, self._state.owner_headers)
         restore = Restore(self._state, self._partition, self._settings.group, self._read_state)
         try:
             await restore.run(end=mark + 1)
@@ -284,7 +284,7 @@ class AggregatorPartition:
             self._first_seen_at,
             self._input,
         )  # fmt: skip
-        self._state.put(outgoing, PROGRESS_KEY, progress.encode())
+        self._state.put_progress(outgoing, progress)
         return progress.note
 
     def next_chore_at(self, *, at_end: bool) -> float:

@@ -10,8 +10,8 @@ from consumer.kafka.writer import Outgoing
 from consumer.loop_budget import Turns
 from consumer.telemetry.metrics import ExportedBatch
 from consumer.wire.changelog import BatchRow, ProgressRow
-from consumer.wire.headers import own_headers
-from consumer.wire.keys import batch_key
+from consumer.wire.headers import own_headers, owner_headers
+from consumer.wire.keys import PROGRESS_KEY, batch_key
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.live_batch import LiveBatch
 
@@ -33,6 +33,7 @@ class AggregatorSettings:
     max_value_bytes: int
     batch_ttl_seconds: float
     event_time_ahead_seconds: int
+    guarded: bool = False
 
 
 class Mark(NamedTuple):
@@ -58,6 +59,7 @@ class PartitionState:
         self.touched: dict[str, None] = {}
         self.headers = own_headers(settings.group)
         self.ahead_ms = settings.event_time_ahead_seconds * 1_000
+        self.owner_headers = owner_headers(settings.group, guarded=settings.guarded)
         self._partition = partition
         self._topic = settings.state_topic
 
@@ -79,6 +81,10 @@ class PartitionState:
         """Add the row of a case; it replaces what was to be written again of that case."""
         self.rewrite.pop(key, None)
         self.put(outgoing, key, value)
+
+    def put_progress(self, outgoing: Outgoing, progress: ProgressRow) -> None:
+        """Add the progress row."""
+        outgoing.append(self._topic, self._partition, PROGRESS_KEY, progress.encode(), self.owner_headers)
 
     def put_touched_rows(self, outgoing: Outgoing) -> None:
         """Add the rows of the batches that have changed."""

@@ -155,6 +155,7 @@ class Health:
         metrics.held_up = self._held_up_seconds
         metrics.waits = lambda: self._by_partition(PollLoop.waiting_seconds)
         metrics.clock_skew = self.clock.skew_seconds
+        metrics.strangers = lambda: {poll_loop.role.group: poll_loop.strangers.count for poll_loop in self.poll_loops}
         metrics.ready = lambda: not self.not_ready()
         if (login := self.login) is not None:
             metrics.login_refused = login.logins.is_refused

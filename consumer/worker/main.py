@@ -24,10 +24,11 @@ from consumer.case_sources.topic import TopicSource
 from consumer.errors import Fatal, Transient, first_of
 from consumer.exit_codes import EXIT_FORCED, EXIT_OK
 from consumer.kafka import transactional_ids
+from consumer.kafka.assignors import Assignor
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.reader import read_partition
-from consumer.kafka.subscription import Assignor, Membership, Subscription
+from consumer.kafka.subscription import Membership, Subscription
 from consumer.kafka.table_reader import TableReader
 from consumer.kafka.topics import Verified, cases_topic, topic_specs, verify_topics
 from consumer.kafka.writer import DOUBTFUL_COMMIT_SECONDS, PartitionWriter, PlainWriter, TransactionalWriter
@@ -52,7 +53,7 @@ from consumer.worker.scorer import ScorerPartition, ScorerSettings
 from consumer.worker.scoring_memory import ScoringMemory
 from consumer.worker.spans import open_traces
 from consumer.worker.startup_wait import StartupWait
-from consumer.worker.topic_ownership import check_input_offsets, check_ownership, input_start
+from consumer.worker.topic_ownership import check_input_offsets, check_ownership, input_start, is_guarded
 from consumer.worker.topic_watch import TopicWatch
 from consumer.worker.unmarked_offsets import unmarked_offsets
 
@@ -187,6 +188,7 @@ class Worker:
     async def _verified(self) -> Verified:
         verified = await verify_topics(self._cluster, self._settings, self._role)
         await check_ownership(self._connection, self._settings, verified.partitions)
+        self._guarded = await is_guarded(self._connection, self._settings, verified.partitions)
         if self._role != "aggregator":
             self._input_topic = await input_topic(self._connection, self._cluster, self._settings, verified)
             await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
@@ -242,12 +244,15 @@ class Worker:
             role=self._role,
             delivery=settings.delivery,
             group=settings.kafka_group_id,
+            guarded=self._guarded,
             topics={name: spec.name for name, spec in topic_specs(settings).items()},
             partitions=dict(verified.partitions),
             expectations=None if self._role == "aggregator" else without_secrets("expectations", settings.expectations),
             fingerprint=self._loaded.policy.fingerprint,
             http=address,
         )
+        if not self._guarded:
+            _log.warning("the consumer group is not guarded: it takes workers of an earlier version, and strangers too")
 
     # --- the object graph ---------------------------------------------------------------------------------------------
 
@@ -316,6 +321,7 @@ class Worker:
             max_value_bytes=settings.max_value_bytes,
             batch_ttl_seconds=settings.batch_ttl_seconds,
             event_time_ahead_seconds=settings.event_time_ahead_seconds,
+            guarded=self._guarded,
         )
         gauges = self._metrics.gauges = BatchGauges(
             settings.max_exported_batches, self._health.aggregator_is_surely_ours
@@ -355,7 +361,9 @@ class Worker:
     ) -> Role:
         settings, connection, clock = self._settings, self._connection, self._clock
         session_seconds = settings.kafka_session_timeout_seconds
-        membership = Membership(topic, settings.state_topic, group, assignor, session_seconds, rack)
+        membership = Membership(
+            topic, settings.state_topic, group, assignor, session_seconds, rack, guarded=self._guarded
+        )
         exactly_once = settings.delivery == "exactly_once"
 
         def make_writer(partition: int, subscription: Subscription) -> PartitionWriter:
@@ -375,6 +383,7 @@ class Worker:
 
         return Role(
             name=name,
+            group=group,
             topic=topic,
             restored_from=restored_from,
             aligned=aligned,

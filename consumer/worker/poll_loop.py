@@ -18,6 +18,7 @@ from consumer.worker.buffer import Shares
 from consumer.worker.event_waits import wait_until
 from consumer.worker.partition_loop import LOOK_AGAIN_SECONDS, PartitionLoop
 from consumer.worker.role import Role
+from consumer.worker.stranger_watch import StrangerWatch
 
 _log = structlog.get_logger("safe.stage")
 
@@ -39,6 +40,7 @@ class PollLoop:
         self.runners: dict[int, PartitionLoop] = {}
         self.polled_at = time.monotonic()
         self.subscription: Subscription | None = None
+        self.strangers = StrangerWatch(role.group)
         self.leaderless: frozenset[int] = frozenset()
         """The partitions of the topic that have no leader, as the cluster says: they cannot be read."""
         self.held_up: frozenset[int] = frozenset()
@@ -118,6 +120,9 @@ class PollLoop:
             finally:
                 self._raise_failure()
             self.polled_at = time.monotonic()
+            if subscription.is_turned_away:
+                await self._look_for_strangers(subscription)
+                continue
             for partition, batch in fetched.items():
                 if partition in self.runners:
                     self.runners[partition].offer(batch)
@@ -133,6 +138,15 @@ class PollLoop:
         except OffsetOutOfRange as gap:
             await self._out_of_range(subscription, gap)
             return {}
+
+    async def _look_for_strangers(self, subscription: Subscription) -> None:
+        """Find out who has the group, and wait before it is tried again; raises Fatal if it lasts."""
+        try:
+            found = await subscription.strangers()
+        except Transient:
+            found = frozenset()
+        self.strangers.note(found)
+        await wait_until(self._stopping, LOOK_AGAIN_SECONDS)
 
     def _log_serving(self) -> None:
         """Log once for each assignment that all of it is served."""
@@ -209,6 +223,8 @@ class PollLoop:
     def on_assigned(self, partitions: frozenset[int], generation: int) -> None:
         """After a rebalance: keep what came back in the very next generation, take up what is new, drop the rest."""
         try:
+            if self.subscription is not None and not self.subscription.is_turned_away:
+                self.strangers.note_gone()
             unbroken = self.role.exactly_once and self._generation is not None and generation == self._generation + 1
             self._generation = generation
             self._shares.partitions = max(1, len(partitions))
@@ -274,6 +290,8 @@ class PollLoop:
 
     def troubles(self) -> list[str]:
         """Why the role does not serve all of its partitions at the moment; empty when it does."""
+        if self.strangers.trouble is not None:
+            return [f"{self.role.name}: {self.strangers.trouble}"]
         if self._generation is None or self.subscription is None:
             return [f"{self.role.name}: not yet a member of its group"]
         if not self.subscription.heartbeat_is_fresh():

@@ -53,6 +53,7 @@ class Role:
     """
 
     name: RoleName
+    group: str
     topic: str
     exactly_once: bool
     offset_out_of_range: Literal["stop", "earliest"]

@@ -13,7 +13,7 @@ from consumer.kafka.topics import Name, topic_specs
 from consumer.settings import Settings
 from consumer.text import count_of
 from consumer.wire.changelog import ProgressRow
-from consumer.wire.headers import Undecodable, ce_source, group_of, text_of
+from consumer.wire.headers import Undecodable, ce_source, group_of, says_guarded, text_of
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
 
@@ -55,6 +55,19 @@ def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) ->
                         f"{partitions}: create {topic} with {count_of(written_for, 'partition')} again, or start a new "
                         "group on new topics"
                     )
+
+
+async def is_guarded(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> bool:
+    """Whether the groups take workers of this version alone (contract.md, "Ownership"); raises Transient.
+
+    If no setting says so, the state does: its owners write it there with every commit and take-over, where no stranger
+    writes. A group without any state is new. Offsets would prove nothing: a stranger commits them too.
+    """
+    if settings.kafka_group_guard is not None:
+        return settings.kafka_group_guard
+    tails = await _tails(connection, settings.state_topic, partitions["state"])
+    written = {record.partition: record for record in tails if record.key in (MARK_KEY, PROGRESS_KEY)}  # the last ones
+    return not tails or any(says_guarded(record.headers) for record in written.values())
 
 
 async def check_input_offsets(

@@ -37,7 +37,14 @@ from aiokafka.errors import (
 )
 from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
-from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
+from aiokafka.protocol.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequest_v5,
+    JoinGroupResponse_v5,
+    SyncGroupRequest,
+    SyncGroupResponse_v3,
+)
 from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
 from aiokafka.protocol.offset import OffsetResponse_v3
 from aiokafka.record import memory_records
@@ -49,7 +56,7 @@ from aiokafka.structs import BrokerMetadata
 from aiokafka.structs import TopicPartition as StructTopicPartition
 from typing_extensions import override
 
-from consumer.kafka import aiokafka_internals
+from consumer.kafka import aiokafka_internals, assignors
 from consumer.kafka.aiokafka_internals import (
     DECODING_MODULES,
     dispose,
@@ -127,8 +134,11 @@ GUARDED = {
     "_fetcher",
     "_get_conn",
     "_last_action",
+    "_group_protocols",
+    "_lookup_assignor",
     "_message_accumulator",
     "_on_connection_closed",
+    "_on_join_complete",
     "_partition_records",
     "_pending_batches",
     "_records",
@@ -257,6 +267,51 @@ async def test_an_assignment_counts_from_when_it_was_asked_for(consumer: Any) ->
     assert await coordinator._send_req(SyncGroupRequest("g", 1, "me", None, [])) == "answer"
     assert len(heard) == 1
     assert heard[0] <= sent[-1][1], "frozen before it reads the answer, the member would take it for fresh"
+
+
+MEMBER_ID_REQUIRED = 79
+
+
+class Joining:
+    """A coordinator that answers each request of a join, and wants members to come with an id (KIP-394)."""
+
+    def __init__(self, chosen: str, assignment: bytes) -> None:
+        self.offers: list[list[tuple[str, bytes]]] = []
+        self._chosen = chosen
+        self._assignment = assignment
+
+    async def answer(self, request: Any) -> Any:
+        if isinstance(request, JoinGroupRequest):
+            built = request.build(JoinGroupRequest_v5)
+            self.offers.append(built.group_protocols)
+            error = 0 if built.member_id else MEMBER_ID_REQUIRED
+            return JoinGroupResponse_v5(0, error, 3, self._chosen, "leader", "me", [])
+        return SyncGroupResponse_v3(0, 0, self._assignment) if isinstance(request, SyncGroupRequest) else None
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_everything_is_offered_in_one_join_and_any_of_it_may_be_chosen(consumer: Any, *, guarded: bool) -> None:
+    coordinator, offered = consumer._coordinator, assignors.offered("round_robin", guarded=guarded)
+    group = Joining(
+        offered[-1].name, offered[-1].assign(consumer._client.cluster, {"me": offered[-1].metadata([])})["me"].encode()
+    )
+    coordinator._send_req = group.answer
+    coordinator.coordinator_id = 1
+    coordinator._assignors = offered[:1]
+    noted: list[tuple[str, bool]] = []
+    aiokafka_internals.join_at_once(consumer, offered)
+    aiokafka_internals.note_assignments(
+        consumer, lambda name, encoded: noted.append((name, assignors.is_marked(encoded)))
+    )
+    consumer._subscription.subscribe({"input"})
+
+    assert await coordinator._do_rejoin_group(consumer._subscription.subscription)
+
+    once = [(each.name, each.metadata(["input"]).encode()) for each in offered]
+    assert group.offers == [once, once], "the second is for the member's id alone"
+    assert noted == [(offered[-1].name, True)]
+    await asyncio.sleep(0)  # a task that has not begun would not notice that it is stopped
+    await coordinator._stop_commit_offsets_refresh_task()
 
 
 async def never_answered() -> None:

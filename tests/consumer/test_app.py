@@ -84,6 +84,7 @@ def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[SafeError]:
 
     monkeypatch.setattr(app_module, "verify_topics", verify_topics)
     monkeypatch.setattr(app_module, "check_ownership", check_ownership)
+    monkeypatch.setattr(app_module, "is_guarded", nothing)
     monkeypatch.setattr(app_module, "check_input_offsets", nothing)
     monkeypatch.setattr(app_module, "input_topic", nothing)
     monkeypatch.setattr(app_module, "input_start", nothing)

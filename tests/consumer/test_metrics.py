@@ -111,6 +111,15 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         set(),
         "How many seconds the clock of this process is ahead of the brokers'. Negative if it is behind.",
     ),
+    (
+        "safe_group_strangers",
+        "gauge",
+        {"group"},
+        (
+            "Members of the consumer group that are not SAFE of this version and have taken it over. While it is not "
+            "0, this worker serves nothing of the group."
+        ),
+    ),
     ("safe_ready", "gauge", set(), "Whether /readyz says yes: 1 or 0."),
     (
         "safe_login_refused",
@@ -283,6 +292,7 @@ def full() -> Metrics:
     metrics.lags = lambda: {("input", 0): 7}
     metrics.waits = lambda: {("input", 0): 2.5}
     metrics.held_up = lambda: {("input", 0): 1.5}
+    metrics.strangers = lambda: {"safe-v0": 1}
     metrics.expectations_requests = lambda: {("folder", "found"): 3}
     metrics.unusable_expectations = lambda: [("folder", "broken.json")]
     return metrics

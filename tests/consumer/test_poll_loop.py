@@ -18,6 +18,7 @@ from typing_extensions import override
 from consumer.backoff import Backoff
 from consumer.errors import Contradiction, Fatal, PartitionLost, Transient
 from consumer.kafka.aiokafka_internals import size_of
+from consumer.kafka.group_members import Stranger
 from consumer.kafka.group_offsets import Committed, OutOfGroup
 from consumer.kafka.subscription import Fetched, OffsetOutOfRange, Subscription
 from consumer.kafka.writer import Outgoing, PartitionWriter, ProducerEpoch
@@ -25,7 +26,7 @@ from consumer.wire.record import Record
 from consumer.worker import buffer as buffer_module
 from consumer.worker import partition_loop as partition_module
 from consumer.worker import partition_troubles as condition_module
-from consumer.worker import poll_loop, repeated_fences
+from consumer.worker import poll_loop, repeated_fences, stranger_watch
 from consumer.worker.buffer import Buffer, Shares
 from consumer.worker.poll_loop import PollLoop
 from consumer.worker.role import Role
@@ -122,6 +123,8 @@ class Group(Subscription):
         self.last_heartbeat_at = time.monotonic()
         self.started_at = time.monotonic()
         self.fresh = True
+        self.is_turned_away = False
+        self.others: frozenset[Stranger] | Transient = frozenset()
         self.number = 0
         self.polls = 0
         self.polling = False
@@ -158,6 +161,12 @@ class Group(Subscription):
         await self.stage.on_revoked()
         self.owned = partitions
         self.deal(generations)
+
+    @override
+    async def strangers(self) -> frozenset[Stranger]:
+        if isinstance(self.others, Transient):
+            raise self.others
+        return self.others
 
     @override
     def owns(self, partition: int) -> bool:
@@ -373,6 +382,7 @@ async def site() -> Site:
 def stage_of(site: Site, **changes: Any) -> PollLoop:
     role = {
         "name": "scorer",
+        "group": "safe-v0",
         "topic": "input",
         "exactly_once": True,
         "offset_out_of_range": "stop",
@@ -1041,6 +1051,64 @@ async def test_what_no_waiting_helps_ends_the_run_and_leaves_the_group(site: Sit
         await serve()
     assert site.steps[-1] == "left"
     assert "disposes" in site.steps
+
+
+# --- strangers in the group -------------------------------------------------------------------------------------------
+
+STRANGER = Stranger("their-service", "/10.0.0.7")
+
+
+async def test_a_member_that_is_turned_away_serves_nothing_names_who_is_there_and_goes_on_once_they_have_left(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poll_loop, "LOOK_AGAIN_SECONDS", 0.001)
+    site.publish(2)
+    stage = stage_of(site)
+    with capture_logs() as logs:
+        async with running(stage):
+            await until(lambda: site.processed == [0, 1])
+            group = group_of(site)
+            group.is_turned_away, group.others = True, frozenset({STRANGER})
+            await group.rebalance(frozenset())
+            monkeypatch.setattr(poll_loop, "_SILENT_GROUP_SECONDS", 0.0)  # no heartbeats, but the group does answer
+            site.publish(2)
+            await until(lambda: stage.strangers.count == 1)
+            [trouble] = stage.troubles()
+            assert trouble == (
+                'scorer: group safe-v0 has members that are not SAFE of this version (client id "their-service" on '
+                "10.0.0.7): nothing is served until they leave"
+            )
+            polled_at = stage.polled_at
+            await until(lambda: stage.polled_at > polled_at, "else it would be restarted as stalled")
+            group.others = Transient("the coordinator does not answer")
+            polled_at = stage.polled_at
+            await until(lambda: stage.polled_at > polled_at)
+            assert "their-service" in stage.troubles()[0], "what is known is still said"
+            assert site.processed == [0, 1]
+            monkeypatch.undo()
+            group.is_turned_away = False
+            await group.rebalance()
+            await until(lambda: site.processed == [0, 1, 2, 3])
+            assert stage.troubles() == []
+            assert stage.strangers.count == 0
+    told = [each["event"] for each in logs if "consumer group" in each["event"]]
+    assert told == ["others have the consumer group", "the consumer group has SAFE's workers alone again"]
+    assert site.steps.count("joined") == 1
+
+
+async def test_a_role_whose_group_stays_with_others_ends_with_their_names(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poll_loop, "LOOK_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(stranger_watch, "LASTS_SECONDS", 0.05)
+    stage = stage_of(site)
+    task = asyncio.create_task(stage.run())
+    await until(lambda: site.visible)
+    group = group_of(site)
+    group.is_turned_away, group.others = True, frozenset({STRANGER})
+    await group.rebalance(frozenset())
+    with pytest.raises(Fatal, match=r"their-service.*SAFE_V0_KAFKA_GROUP_ID"):
+        await asyncio.wait_for(task, WITHIN_SECONDS)
 
 
 # --- stopping ---------------------------------------------------------------------------------------------------------

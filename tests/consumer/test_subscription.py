@@ -13,7 +13,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import Fetcher, FetchError, FetchResult
-from aiokafka.errors import OffsetOutOfRangeError, TopicAuthorizationFailedError
+from aiokafka.errors import InconsistentGroupProtocolError, OffsetOutOfRangeError, TopicAuthorizationFailedError
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
@@ -40,9 +40,13 @@ class Coordinator:
 
     def __init__(self) -> None:
         self._coordination_task = asyncio.get_running_loop().create_future()
+        self.failure: Exception | None = None
 
     def check_errors(self) -> None:
-        """Nothing is wrong."""
+        """Raise what the group has answered, once."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
 
 
 class Group:
@@ -247,3 +251,47 @@ async def test_an_assignment_is_as_old_as_the_request_for_it_not_as_its_arrival(
     made._note_sync(time.monotonic())
     await made.on_partitions_assigned(group.consumer.assignment())
     assert made.heartbeat_is_fresh()
+
+
+# --- strangers in the group -------------------------------------------------------------------------------------------
+
+MARKED = b"an assignment SAFE"
+PLAIN = b"an assignment"
+
+
+async def test_a_group_that_refuses_our_assignors_is_no_failure_but_turns_us_away(group: Group) -> None:
+    group.consumer._coordinator.failure = InconsistentGroupProtocolError()
+    group.bring(0, batch([b"a"]))
+    assert await group.poll() == {}
+    assert group.subscription.is_turned_away
+    assert not group.subscription.owns(0)
+
+
+# By which assignor the partitions came, whether with our mark, and whether we then have them.
+ASSIGNMENTS: list[tuple[str, bytes, bool]] = [
+    ("safe-roundrobin", MARKED, True),
+    ("safe-roundrobin", PLAIN, False),  # a group of the newer protocol: the broker has assigned them
+    ("safe-sticky", PLAIN, False),
+    ("roundrobin", PLAIN, True),  # the leader is of an earlier version
+    ("sticky", MARKED, True),
+]
+
+
+@pytest.mark.parametrize(("assignor", "encoded", "ours"), ASSIGNMENTS)
+async def test_what_others_have_assigned_is_not_taken(
+    group: Group, assignor: str, encoded: bytes, *, ours: bool
+) -> None:
+    dealt: list[frozenset[int]] = []
+    made = group.subscription
+    made._member = cast("Any", SimpleNamespace(on_assigned=lambda partitions, _generation: dealt.append(partitions)))
+
+    made._note_assignment(assignor, encoded)
+    await made.on_partitions_assigned(group.consumer.assignment())
+
+    assert dealt == [frozenset({0, 1} if ours else {})]
+    assert made.is_turned_away is not ours
+    assert made.owns(0) is ours
+    made._note_assignment("safe-roundrobin", MARKED)
+    await made.on_partitions_assigned(group.consumer.assignment())
+    assert dealt[-1] == {0, 1}
+    assert made.owns(0)

@@ -14,10 +14,11 @@ from consumer.errors import ConfigurationError, SafeError, Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.settings import Settings, load
+from consumer.wire.headers import own_headers, owner_headers
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
 from consumer.worker import topic_ownership
-from consumer.worker.topic_ownership import check_input_offsets, check_ownership
+from consumer.worker.topic_ownership import check_input_offsets, check_ownership, is_guarded
 
 PARTITIONS: Mapping[Any, int] = {"input": 2, "scored": 8, "state": 8}
 
@@ -109,3 +110,48 @@ async def test_only_a_row_of_a_batch_or_a_case_proves_that_something_was_scored(
     refused = pytest.raises(ConfigurationError, match="have expired") if proves else contextlib.nullcontext()
     with refused:
         await check_input_offsets(Connection("127.0.0.1:1", {}), Recovering(1_000_000), settings, PARTITIONS)
+
+
+# --- whether the groups take workers of this version alone ------------------------------------------------------------
+
+EARLIER = own_headers("safe-v0")
+GUARDED = owner_headers("safe-v0", guarded=True)
+UNGUARDED = owner_headers("safe-v0", guarded=False)
+CASE = Row(EARLIER)
+
+
+def progress(headers: Sequence[tuple[str, bytes | None]], partition: int = 0) -> Row:
+    return Row(headers, key=PROGRESS_KEY, partition=partition)
+
+
+def mark(headers: Sequence[tuple[str, bytes | None]], partition: int = 0) -> Row:
+    return Row(headers, key=MARK_KEY, value=None, partition=partition)
+
+
+# What stands last in the partitions of the state topic, and whether the group is guarded if no setting says so.
+STATES: list[tuple[list[Row], bool]] = [
+    ([], True),  # a new group
+    ([mark(EARLIER)], False),  # an earlier version has taken up a partition, and written nothing yet
+    ([CASE, progress(EARLIER)], False),
+    ([CASE, progress(UNGUARDED)], False),  # this version has, but offers the earlier names
+    ([mark(GUARDED)], True),
+    ([CASE, progress(GUARDED)], True),
+    ([progress(EARLIER), mark(GUARDED), CASE, progress(GUARDED), CASE], True),
+    ([progress(GUARDED), mark(EARLIER)], False),  # back again
+    ([progress(UNGUARDED), progress(GUARDED, 1)], True),  # one partition is enough: a worker is about to change
+    ([CASE], False),
+]
+
+
+@pytest.mark.parametrize(("rows", "expected"), STATES)
+async def test_a_group_is_guarded_that_is_new_or_whose_state_says_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, rows: list[Row], *, expected: bool
+) -> None:
+    async def read_tail(_connection: Connection, _topic: str, partition: int) -> Sequence[Record]:
+        return [row for row in rows if row.partition == partition]
+
+    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
+    assert await is_guarded(Connection("127.0.0.1:1", {}), settings, PARTITIONS) is expected
+    for given in (True, False):
+        told = settings.model_copy(update={"kafka_group_guard": given})
+        assert await is_guarded(Connection("127.0.0.1:1", {}), told, PARTITIONS) is given

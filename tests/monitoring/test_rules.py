@@ -125,6 +125,8 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "",
     ),
     "any wait excuses": ("SafeNotReady", "safe_partition_waiting_seconds > 300", "safe_partition_waiting_seconds > 0"),
+    "a restart ends it": ("SafeStrangersInGroup", "max_over_time(safe_group_strangers[2m])", "safe_group_strangers"),
+    "every member is a stranger": ("SafeStrangersInGroup", "[2m])) > 0", "[2m])) >= 0"),
     "a metric has another name": (
         "SafePartitionWaiting",
         "safe_partition_waiting_seconds",

@@ -160,6 +160,16 @@ SITUATIONS: Mapping[str, Series] = {
     "a certificate expires in ten days": {
         of_worker("b", "safe_tls_certificate_expiry_timestamp_seconds", file="/etc/safe/tls/tls.crt"): steady(874_800),
     },
+    "another service has joined the consumer group while no worker ran": {
+        name: values
+        for worker in WORKERS
+        for name, values in {
+            of_worker(worker, "safe_group_strangers", group="safe-v0"): "0x59 1x121",
+            of_worker(worker, "safe_ready"): "1x59 0x121",
+        }.items()
+    }
+    | traffic(0)
+    | latency(0, 0),
     "the source of test cases is unavailable": {
         name: values for worker in WORKERS for name, values in waiting(worker).items()
     }

@@ -16,7 +16,8 @@ LABELS: Mapping[str, str] = {
     "batch_id": "the batch, as the input names it",
     "concern_id": "the concern; beyond the first 100 of a process, `other`",
     "fingerprint": "`sha256:` and the hash of the scoring rules: thresholds, weights, overrides",
-    "group": "the consumer group (`SAFE_V0_KAFKA_GROUP_ID`), which tells installations apart",
+    "group": "the consumer group (`SAFE_V0_KAFKA_GROUP_ID`), which tells installations apart; of strangers, also the "
+    "aggregator's",
     "key": "the key that SAFE reads, such as `summary` or `test_id`; never the key that an event had in its place",
     "label": "`Pass`, `Review` or `Fail`",
     "le": "the upper bound of a bucket, in seconds",
