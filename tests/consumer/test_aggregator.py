@@ -27,7 +27,7 @@ from consumer.kafka.subscription import Subscription
 from consumer.kafka.writer import Outgoing
 from consumer.telemetry.metrics import BatchGauges, ExportedBatch, Metrics
 from consumer.wire.changelog import BatchRow, InputTopic, ProgressRow
-from consumer.wire.headers import SCHEMA, own_headers
+from consumer.wire.headers import SCHEMA, own_headers, says_guarded
 from consumer.wire.input_event import InputEvent
 from consumer.wire.keys import PROGRESS_KEY, parts_of
 from consumer.wire.record import Record
@@ -763,6 +763,18 @@ async def test_the_note_of_an_offset_counts_the_transactions_as_the_row_of_its_t
     await site.restart()
     await site.logic.first_offset(Beginning(0), Committed(4, "transactions=4"))
     assert (await site.fold(scored("1", offset=4))).note == "transactions=5"
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_the_mark_and_the_progress_row_say_whether_the_group_is_guarded(site: Site, *, guarded: bool) -> None:
+    site.settings = replace(SETTINGS, guarded=guarded)
+    await site.restart()
+    marker = Marker(len(site.state))
+    await site._new().restore(marker)
+    assert says_guarded(marker.headers) is guarded
+    written = (await site.fold(scored("1"))).of("state")
+    assert written[-1].key == PROGRESS_KEY, "a start looks at the last records"
+    assert [record.key for record in written if "safe.guard" in record.headers] == ([PROGRESS_KEY] if guarded else [])
 
 
 async def test_a_restore_ends_at_a_mark_of_its_own(site: Site) -> None:

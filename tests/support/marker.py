@@ -14,12 +14,14 @@ class Marker:
         self.offset = offset
         self.epoch: ProducerEpoch | None = None
         self.marks: list[tuple[str, int, bytes]] = []
+        self.headers: Headers = ()
 
     async def start(self) -> None:
         """Nobody is there to be fenced."""
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: Headers) -> int:
         assert headers
+        self.headers = headers
         self.marks.append((topic, partition, key))
         return self.offset
 
