@@ -130,6 +130,8 @@ def test_without_transactions_acknowledgements_tell_the_time(site: Site, tmp_pat
     wait_until(lambda: last_report(site), within_seconds=20, what="a report")
     for worker in (scorer, aggregator):
         assert worker.await_ready().series("safe_clock_skew_seconds")[()] == pytest.approx(2 * HOUR, abs=60)
-    assert max(record.timestamp for record in written(site)) < time.time() * 1_000 + STAMPED_WITHIN_MS
+    # The first dead letter came before any acknowledgement: brokers before 4.0 keep the time that it was given.
+    stamps = [record.timestamp for record in written(site) if record.topic != site.topics.dead_letter]
+    assert max(stamps) < time.time() * 1_000 + STAMPED_WITHIN_MS
     # The refused slice comes again, with what was written of it before.
     assert site.seen(repeats_allowed=True)[1] == []
