@@ -126,7 +126,7 @@ def test_the_aggregates_equal_a_fold_written_apart(outputs: str, options: list[s
         }
     assert sum(group["count"] for group in by_archetype.values()) == 50
     results = [
-        {name: result[name] for name in result if name not in {"batch_id", "input_matches", "doubtful"}}
+        {name: result[name] for name in result if name not in {"batch_id", "input_matches", "generation", "doubtful"}}
         for result in results
     ]
     worst = sorted(results, key=lambda result: (score(result, "composite"), result["test_id"]))[:5]
