@@ -145,9 +145,9 @@ class TableOracle(Oracle):
         return replace(scored, output_digest="sha256:" + hashlib.sha256(bad.record.value or b"").hexdigest())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Finished:
-    """What a foreign client and an operator saw of the whole table."""
+    """What a foreign client and an operator saw of the whole table; a failing test would print gigabytes of it."""
 
     site: Site
     placed: list[Placed]
@@ -302,6 +302,7 @@ def _settled(site: Site, oracle: TableOracle, placed: Sequence[Placed]) -> tuple
         result_partitions=PARTITIONS,
         dead_letter_partitions=outside.partitions(topics.dead_letter),
         hanging=outside.hanging(topics.outputs()),
+        input_id=outside.topic_id(topics.input),
     )
     found: list[tuple[Run, list[str]]] = []
 
