@@ -258,13 +258,28 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
     ),
     "a failed generation is a bad answer": (
         "SafeBatchBelowFloor",
-        "(safe_batch_answered_pass_ratio)",
-        "(safe_batch_pass_ratio)",
+        "safe_batch_answered_pass_ratio\n            or ",
+        "",
     ),
     "it lowers a mean": (
         "SafeBatchBelowFloor",
-        'safe_batch_answered_mean_score{metric="CR"}',
-        'safe_batch_mean_score{metric="CR"}',
+        'safe_batch_answered_mean_score{metric="CR"}\n            or ',
+        "",
+    ),
+    "an earlier version has no pass rate": (
+        "SafeBatchBelowFloor",
+        "or safe_batch_pass_ratio",
+        "",
+    ),
+    "it has no means": (
+        "SafeBatchBelowFloor",
+        'or safe_batch_mean_score{metric="AC"}',
+        "",
+    ),
+    "it has no cases": (
+        "SafeBatchBelowFloor",
+        "or sum by (job, namespace, concern_id, batch_id) (safe_batch_cases)",
+        "",
     ),
     "a few answers make a whole batch": (
         "SafeBatchBelowFloor",
