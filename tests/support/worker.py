@@ -69,7 +69,7 @@ class Installation:
         environment = self.environment()
         if self.needs_an_interpreter:
             return subprocess.run(
-                command_line(*arguments),
+                command_line(*arguments, checkout=self.checkout),
                 cwd=folder,
                 env=environment,
                 capture_output=True,
@@ -85,9 +85,10 @@ class Installation:
         return self.checkout != PROJECT or any(name.startswith(READ_AT_START) for name in self.settings)
 
 
-def command_line(*arguments: str) -> list[str]:
-    """Return a `safe` command of this interpreter."""
-    return [sys.executable, "-m", "safe_scorer", *arguments]
+def command_line(*arguments: str, checkout: Path = PROJECT) -> list[str]:
+    """Return a `safe` command of this interpreter; older checkouts start in another package."""
+    package = "safe_scorer" if (checkout / "safe_scorer").is_dir() else "consumer"
+    return [sys.executable, "-m", package, *arguments]
 
 
 class Worker:
@@ -106,7 +107,7 @@ class Worker:
         if installation.needs_an_interpreter:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    command_line(*arguments),
+                    command_line(*arguments, checkout=installation.checkout),
                     cwd=folder,
                     env=environment,
                     stdin=subprocess.DEVNULL,
