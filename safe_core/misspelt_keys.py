@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
+from safe_core.outputs import FAILURE_KEYS
 from safe_core.remembered import Remembered
 
 NEAR, NEARLY_EQUAL = 0.6, 0.9
@@ -50,12 +51,12 @@ class KeyLevel:
 
 OUTPUT_KEYS: Final = KeyLevel(SCORED_FIELDS, ("raw_input", "error_message"), ("model_name", "latency_ms"))
 _IDS: Final = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id")
-EVENT_KEYS: Final = KeyLevel((), (*_IDS, "generated_at", "input_digest", "output"))
+EVENT_KEYS: Final = KeyLevel((), (*_IDS, "generated_at", "input_digest", "output"), FAILURE_KEYS)
 READ_KEYS: Final = (*EVENT_KEYS.read, *OUTPUT_KEYS.scored, *OUTPUT_KEYS.read)
 """All keys that an event can be told to resemble."""
 ENTRY_KEYS: Final = KeyLevel(
     (),
-    (*_IDS, "generated_at", "input_digest", "batch_index", "engine_output", "output", "error", "engine_error"),
+    (*_IDS, "generated_at", "input_digest", "batch_index", "engine_output", "output", *FAILURE_KEYS),
     ("message", "scenario_label", "structural", "semantic", "scores"),
 )
 """Of an entry of a factory-cli report."""

@@ -1,8 +1,12 @@
 """What a prompt answered: signals, summary, follow-up questions (contract.md, "Input")."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+FAILURE_KEYS: Final = ("error", "engine_error", "error_message")
+"""Where an event or an entry of a report says, beside an output that is empty, why there is none."""
 
 
 class InvalidOutput(ValueError):
@@ -39,8 +43,13 @@ class Output:
             _texts("signals", document.get("signals")),
             "" if summary is None else summary,
             _texts("followup_questions", document.get("followup_questions")),
-            "" if error is None else _message(error),
+            "" if error is None else failure_text(error),
         )
+
+    def with_failure_of(self, document: Mapping[str, object]) -> Self:
+        """Give an empty output the failure that is told beside it, if one is; others are answers, whatever is there."""
+        text = failure_in(document, FAILURE_KEYS) if self.is_empty else ""
+        return replace(self, error_message=text) if text else self
 
     @property
     def is_empty(self) -> bool:
@@ -65,11 +74,30 @@ def _is_blank(text: str) -> bool:
     return not text or text.isspace()  # as strip() would make it empty, without making a copy
 
 
-def _message(error: object) -> str:
-    """Give what `error_message` says: nothing where it is blank, false, 0 or holds nothing."""
-    if isinstance(error, str):
-        return "" if _is_blank(error) else error
-    return str(error) if error else ""
+def failure_text(error: object) -> str:
+    """Give what a member says of a failed call, an object or a list as JSON: "" where it holds nothing.
+
+    Nothing else in SAFE decides what a failure text is.
+    """
+    if holds_nothing(error):
+        return ""
+    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+
+
+def failure_in(document: Mapping[str, object], names: Collection[str]) -> str:
+    """Give what the first of these members that says something says of a failed call."""
+    return next((text for name in names if (text := failure_text(document.get(name)))), "")
+
+
+def holds_nothing(value: object) -> bool:
+    """Whether a value is null, false, 0, blank, or a list or an object of nothing else."""
+    if isinstance(value, str):
+        return _is_blank(value)
+    if isinstance(value, (dict, Mapping)):
+        return all(map(holds_nothing, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(holds_nothing, value))
+    return not value
 
 
 def _texts(field: str, texts: object) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ This is for people who name files: one that cannot be used raises ConfigurationE
 import hashlib
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.json_text import BYTE_ORDER_MARK, parse_json_of_file
 from consumer.files.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
+from consumer.terminal import print_message
 from consumer.text import named, printable, quoted, visible
 from consumer.wire.input_event import narrative_read
 from safe_core import (
@@ -39,7 +40,7 @@ from safe_core.misspelt_keys import (
     look_alikes,
     resembling,
 )
-from safe_core.outputs import not_an_object
+from safe_core.outputs import FAILURE_KEYS, failure_in, holds_nothing, not_an_object
 
 EVENT_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 OUTPUT_SUFFIXES = EVENT_SUFFIXES | {".json"}
@@ -55,6 +56,9 @@ _STANDINGS: Final[Mapping[bool | None, int]] = {True: 0, None: 1, False: 2}
 FAILED: Final = 3
 """The standing of a failed generation: it gives way to every answer."""
 
+NO_OUTPUT: Final = "its entry in the report has no engine_output"
+"""The error of an entry that says of none."""
+
 _LISTED: Final = 50
 _LONGEST_ERROR: Final = 200
 
@@ -69,9 +73,10 @@ class Entry:
     """One answer of a file: an element of a report's `raw_results`, or an event of a JSONL.
 
     `place` says in words where it is; `engine_output` is what the engine wrote, unchanged, `output` what scoring reads;
-    `narrative` is the digest of the narrative that the model read, None where it is not known. `error` is what a report
+    `narrative` is the digest of the narrative that the model read, None where it is not known. `error` is what the file
     says of a generation that failed, beside what the engine wrote; it is the output's `error_message` then.
-    `look_alikes` are keys that nothing reads, though they resemble one that is read.
+    `look_alikes` are keys that nothing reads, though they resemble one that is read; `unknown_keys` are all others that
+    nothing knows, of an entry that has neither an output nor a failure: the answer may be there.
     """
 
     place: str
@@ -88,6 +93,7 @@ class Entry:
     narrative: str | None = None
     error: str | None = None
     look_alikes: LookAlikes = ()
+    unknown_keys: tuple[str, ...] = ()
 
     def standing(self, narratives: Collection[str], texts: EngineTexts) -> int:
         """Order answers to one case: made from one of its narratives 0, not known 1, made from another one 2.
@@ -132,16 +138,44 @@ class OutputFile:
 def output_files(path: Path) -> list[Path]:
     """The files that a path names: itself or, of a folder, those that may hold outputs, sorted by name.
 
-    A report that SAFE wrote into the folder holds no outputs.
+    A report that SAFE wrote into the folder holds no outputs, nor does a plan or batch file; of these it is told.
     """
     if is_standard_input(path) or not path.is_dir():
         return [path]
     with readable(path):
         found = sorted(file for file in path.iterdir() if file.suffix in OUTPUT_SUFFIXES and file.is_file())
         found = [file for file in found if not is_own_report(file)]
-    if not found:
-        raise ConfigurationError(f"{visible(str(path))} holds neither reports (.json) nor events (.jsonl)")
-    return found
+    beside = [file for file in found if _is_about_something_else(file)]
+    line = _beside_line([file.name for file in beside])
+    if len(found) == len(beside):
+        more = f": {line}" if beside else ""
+        raise ConfigurationError(f"{visible(str(path))} holds neither reports (.json) nor events (.jsonl){more}")
+    if beside:
+        print_message(line)
+    return [file for file in found if file not in beside]
+
+
+def _is_about_something_else(file: Path) -> bool:
+    """Whether a file is JSON, but no report, nor one with a misspelt key; False if it cannot be read."""
+    if file.suffix in EVENT_SUFFIXES:
+        return False
+    try:
+        raw = file.read_bytes()
+        if b'"raw_results"' in raw:  # which need not be parsed twice
+            return False
+        document = parse_json_of_file(raw)
+    except (OSError, Poison):
+        return False  # the reader will say why it cannot be read
+    return isinstance(document, dict) and not any(
+        name in document or any(resembling(document, name)) for name in ("raw_results", "test_id")
+    )
+
+
+def _beside_line(names: Sequence[str]) -> str:
+    listed = named(names, _LISTED, MAX_ID_LENGTH)
+    if len(names) == 1:
+        return f"{listed} is left out: it has no raw_results, so it holds no outputs"
+    return f"{len(names)} files are left out: they have no raw_results, so they hold no outputs: {listed}"
 
 
 def is_own_report(path: Path) -> bool:
@@ -229,8 +263,14 @@ def _event_entries(path: Path, file: BinaryIO, note: Callable[[bytes], None]) ->
 
 
 def _output_of_report(path: Path, place: str, entry: Mapping[str, object]) -> str:
-    """Give the key under which an entry has its output: a name that is nearly right is no failed generation."""
-    name = next((name for name in ("engine_output", "output") if name in entry), None)
+    """Give the key under which an entry has its output: a name that is nearly right is no failed generation.
+
+    Of two, the first that holds something.
+    """
+    there = sorted(
+        (name for name in ("engine_output", "output") if name in entry), key=lambda n: holds_nothing(entry[n])
+    )
+    name = next(iter(there), None)
     if name is None and (
         near := next(resembling(entry, "engine_output"), None) or next(resembling(entry, "output"), None)
     ):
@@ -256,7 +296,7 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
     engine_output = document.get(output_name)
     try:
         output = Output.parse(engine_output)
-        error = _error(document, output, output_name) if is_report else None
+        error = _error(document, output, output_name)
         narrative = narrative_read(document, engine_output)
     except InvalidOutput as invalid:
         # which calls it as an event does
@@ -274,6 +314,7 @@ def _entry(path: Path, place: str, document: Mapping[str, object], output_name: 
         narrative=narrative,
         error=error,
         look_alikes=look_alikes(document, keys) + look_alikes(fields, OUTPUT_KEYS),
+        unknown_keys=tuple(key for key in document if key not in keys.known) if error == NO_OUTPUT else (),
     )
 
 
@@ -283,16 +324,10 @@ def _did_you_mean(name: str, document: Mapping[str, object]) -> str:
 
 
 def _error(document: Mapping[str, object], output: Output, output_name: str) -> str | None:
-    """Give what a report says went wrong with an entry beside its output; None if it says nothing, or has an answer."""
-    if output_name not in document:
-        return _said(document, "error", "engine_error", "message") or "its entry in the report has no engine_output"
-    return _said(document, "error", "engine_error") if output.is_empty else None
-
-
-def _said(document: Mapping[str, object], *names: str) -> str | None:
-    errors = (document.get(name) for name in names)
-    error = next((error for error in errors if isinstance(error, str) and error.strip()), None)
-    return None if error is None else printable(error.strip())[:_LONGEST_ERROR]
+    """Give what a file says went wrong beside an output; None if it says nothing, or has an answer."""
+    names = (*FAILURE_KEYS, "message") if output_name not in document else FAILURE_KEYS if output.is_empty else ()
+    error = printable(failure_in(document, names).strip())[:_LONGEST_ERROR]
+    return error or (NO_OUTPUT if output_name not in document else None)
 
 
 def _member(path: Path, place: str, document: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:

@@ -268,7 +268,9 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
         file.found.extend(findings(file.cases))
     _compare_batches(files)
     keys = UnreadKeys()
-    answers = _look_at_outputs(files, request.outputs, keys, policy.engine_texts) if request.outputs else None
+    answers, failed = (
+        _look_at_outputs(files, request.outputs, keys, policy.engine_texts) if request.outputs else (None, 0)
+    )
     decisions = {folder: Decisions.to_show(folder) for folder in {file.path.parent for file in files}}
     located = [located for file in files for located in _located(file, decisions[file.path.parent])]
     counts = [len(file.cases) for file in files if file.cases]
@@ -282,9 +284,20 @@ def lint_batches(policy: Policy, request: LintRequest) -> Lint:
         located,
         answers,
         mutation=mutation,
-        remarks=[*beside_lines(beside), *keys.remarks()],
+        remarks=[*beside_lines(beside), *keys.remarks(), *_failed_lines(failed)],
     )
     return lint if baseline is None else _compared(lint, baseline)
+
+
+def _failed_lines(failed: int) -> Iterator[str]:
+    if failed:
+        is_one = failed == 1
+        told = (
+            "1 output is a failed generation and tells"
+            if is_one
+            else f"{failed} outputs are failed generations and tell"
+        )
+        yield f"{told} nothing of the terms"
 
 
 def _files(request: LintRequest, beside: list[str]) -> list[_LintedFile]:
@@ -434,24 +447,30 @@ class _Answered:
 
 def _look_at_outputs(
     files: Sequence[_LintedFile], paths: Iterable[Path], read_keys: UnreadKeys, texts: EngineTexts
-) -> int:
-    """Add what outputs tell of the terms, failed generations aside; gives how many of them answer one of the cases."""
+) -> tuple[int, int]:
+    """Add what outputs tell of the terms; gives how many answer one of the cases, and how many of these have failed.
+
+    Raises ConfigurationError where nothing of them would be read.
+    """
     cases = _to_be_answered(files)
     batches = Batches(load_batch(file.path.parent, file.batch_id) for file in files if file.cases)
-    answers = 0
+    answers = failed = 0
     for outputs in open_all(paths):
         for entry in outputs.entries():
             read_keys.note(entry)
             keys = [ExpectationsKey(batch.name, entry.test_id) for batch in batches.answered_by(entry)]
-            answers += any(key in cases for key in keys)
+            is_asked = any(key in cases for key in keys)
+            answers += is_asked
             kind = kind_of(entry.output, texts)
+            failed += is_asked and kind.generation == "failed"
             for key in keys:
                 if key in cases and kind.generation == "answered":
                     cases[key].note(entry.output, kind.not_asked_for)
+    read_keys.refuse()
     answered = [case for case in cases.values() if case.answers]
     for case, code, sentence, listed in (*_never_found(answered), *_never_used(answered), *_inside(answered)):
         case.file.found.append(case.case.finding(code, sentence, listed.path, listed.term))
-    return answers
+    return answers, failed
 
 
 def _to_be_answered(files: Iterable[_LintedFile]) -> dict[ExpectationsKey, _Answered]:

@@ -16,7 +16,7 @@ from consumer.wire.strict_json import parse_json
 from consumer.wire.times import milliseconds_of
 from safe_core import InvalidDigest, InvalidOutput, Output, digest_of_narrative, id_problem, stated_digest
 from safe_core.misspelt_keys import EVENT_KEYS, OUTPUT_KEYS, look_alikes, resembling
-from safe_core.outputs import not_an_object
+from safe_core.outputs import FAILURE_KEYS, not_an_object
 from safe_core.remembered import Remembered
 
 _STRUCTURED_CONTENT_TYPE = b"application/cloudevents+json"
@@ -174,6 +174,8 @@ _IDS = ("test_id", "batch_id", "concern_id", "archetype", "metric_id", "run_id")
 _REQUIRED_IDS = 2
 """How many of _IDS, from the left, must be there."""
 
+_FAILURE_KEYS = frozenset(FAILURE_KEYS)
+
 _good_ids: Remembered[str | None, None] = Remembered(16_384)
 """Ids met lately that are good ones, and None for one that is not there."""
 
@@ -192,6 +194,8 @@ def _event(document: dict[str, Any], record_timestamp: int, event_id: str | None
     output = document["output"]
     try:
         parsed = Output.parse(output)
+        if not _FAILURE_KEYS.isdisjoint(document):  # few have one
+            parsed = parsed.with_failure_of(document)
         narrative = narrative_read(document, output)
     except (InvalidOutput, InvalidDigest) as error:
         what = "input_digest " if isinstance(error, InvalidDigest) else ""

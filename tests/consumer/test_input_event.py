@@ -618,3 +618,12 @@ def test_what_is_parsed_can_be_written_again(value: bytes) -> None:
     except Poison:
         return
     assert json.loads(json.dumps(document, ensure_ascii=False).encode()) == document
+
+
+@pytest.mark.parametrize("name", ["error", "engine_error", "error_message"])
+def test_a_failure_beside_an_empty_output_is_one_of_the_output(name: str) -> None:
+    for empty in (None, {}, {"summary": " "}):
+        assert event_of(written(output=empty, **{name: {"code": 429}})).output.error_message == '{"code": 429}'
+        assert event_of(written(output=empty, **{name: {"code": None}})).output.error_message == ""
+    assert event_of(written(output={"summary": "x"}, **{name: "none worth mentioning"})).output.error_message == ""
+    assert event_of(written(output=None, **{name: "late"})).resembled == ()

@@ -77,6 +77,107 @@ def test_an_empty_output_with_an_error_beside_it_is_a_failed_generation(capsys: 
     assert "failed" not in capsys.readouterr().err, "another answer counts"
 
 
+@pytest.mark.parametrize("name", ["error", "engine_error", "error_message"])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("429 rate", "429 rate"), ({"code": 429}, '{"code": 429}'), (["", "late"], '["", "late"]'), (7, "7")],
+)
+def test_every_key_and_type_of_a_failure_counts_in_reports_and_in_events(
+    name: str, said: Any, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = {"test_id": "A-2", "batch_id": "asthma_1", "concern_id": "K07"}
+    run({"test_id": "A-1", "engine_output": {}, name: said}, {"test_id": "A-2", "engine_output": GOOD})
+    Path("run.jsonl").write_text(
+        json.dumps({**others, "test_id": "A-1", "output": None, name: said})
+        + "\n"
+        + json.dumps(others | {"output": GOOD})
+    )
+    for file in ("run.json", "run.jsonl"):
+        assert main(["score", "-c", "K07", "-b", "asthma_1", "-i", file, "-t", "cases", "-f", "json"]) == 1
+        printed = capsys.readouterr()
+        report = json.loads(printed.out)
+        assert (report["failed_generations"], report["empty_outputs"]) == (1, 0)
+        assert f"A-1 ({told})" in printed.err
+
+
+@pytest.mark.parametrize(
+    "said", [None, "", " ", False, 0, [], [""], [[" "], {}], {"code": None}, {"code": 0, "why": ""}]
+)
+def test_what_holds_nothing_tells_of_no_failure(said: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run(
+        {
+            "test_id": "A-1",
+            "engine_output": {"summary": "", "error_message": said},
+            "error_message": said,
+            "error": said,
+        }
+    )
+    score()
+    report = json.loads(capsys.readouterr().out)
+    assert (report["failed_generations"], report["empty_outputs"]) == (0, 1)
+
+
+@pytest.mark.parametrize("empty", [None, {}, {"summary": " ", "signals": []}])
+def test_of_two_keys_the_one_that_holds_something_has_the_output(
+    empty: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run({"test_id": "A-1", "engine_output": empty, "output": GOOD}, {"test_id": "A-2", "engine_output": GOOD})
+    score()
+    report = json.loads(capsys.readouterr().out)
+    assert (report["failed_generations"], report["empty_outputs"]) == (0, 0)
+
+
+def test_answers_under_a_key_that_nothing_reads_are_no_failed_generations(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "A-1", "response": GOOD}, {"test_id": "A-2", "response": GOOD})
+    assert score() == 3
+    told = capsys.readouterr().err
+    assert '2 entries have no engine_output, but "response", which nothing reads' in told
+    run({"test_id": "A-1", "error": "timeout", "status": 500}, {"test_id": "A-2", "semantic": {}})
+    assert score() == 1, "an outage, told or not"
+
+
+def test_other_documents_in_a_folder_of_outputs_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("outputs").mkdir()
+    run({"test_id": "A-1", "engine_output": GOOD}, {"test_id": "A-2", "engine_output": GOOD})
+    Path("run.json").rename("outputs/run.json")
+    Path("outputs/generation_plan.json").write_text('{"batches": [{"batch_index": 1}]}')
+    Path("outputs/asthma_1.json").write_text(Path("cases/asthma_1.json").read_text())
+    score_of = ("score", "-c", "K07", "-b", "asthma_1", "-t", "cases", "-f", "json", "-i")
+    main([*score_of, "outputs"])
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["missing_outputs"] == 0
+    left_out = (
+        "2 files are left out: they have no raw_results, so they hold no outputs: asthma_1.json, generation_plan.json"
+    )
+    assert f"safe: {left_out}\n" in printed.err
+    assert main([*score_of, "outputs/generation_plan.json"]) == 3, "asked for by name"
+    assert "is neither a factory-cli report" in capsys.readouterr().err
+    Path("outputs/run.json").rename("run.json")
+    assert main([*score_of, "outputs"]) == 3
+    assert "holds neither reports (.json) nor events (.jsonl): 2 files are left out" in capsys.readouterr().err
+    for unread in ('{"rawResults": []}', "[]", "{"):  # one that is nearly right, or cannot be read, is an error
+        Path("outputs/run.json").write_text(unread)
+        assert main([*score_of, "outputs"]) == 3
+        assert "run.json" in capsys.readouterr().err
+
+
+def test_the_console_names_failed_generations(capsys: pytest.CaptureFixture[str]) -> None:
+    run({"test_id": "A-1", "error": "timeout"}, {"test_id": "A-2", "engine_output": GOOD})
+    main(["score", "-c", "K07", "-b", "asthma_1", "-i", "run.json", "-t", "cases", "-v"])
+    assert capsys.readouterr().out.count("FAIL (failed generation)") == 2, "in the table, and among what does not pass"
+
+
+def test_lint_refuses_outputs_of_which_nothing_is_read_and_tells_failed_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run({"test_id": "A-1", "response": GOOD})
+    assert main(["lint", "cases", "-i", "run.json"]) == 3
+    run({"test_id": "A-1", "error": "429"})
+    capsys.readouterr()
+    main(["lint", "cases", "-i", "run.json"])
+    assert "1 output is a failed generation and tells nothing of the terms" in capsys.readouterr().err
+
+
 def test_a_failed_generation_is_published_as_such() -> None:
     error = {"summary": "ENGINE_ERROR", "signals": [], "followup_questions": [], "error_message": "429", "latency": 3}
     run(

@@ -217,7 +217,12 @@ def _columns(cases: Sequence[CaseLine], *, by_batch: bool) -> dict[str, list[str
     }
 
 
-_REMARKS: Final = {"no output": " (no output)", "empty output": " (empty)", content.MISMATCH: " (mismatch)"}
+_REMARKS: Final = {
+    "no output": " (no output)",
+    "empty output": " (empty)",
+    content.FAILED_GENERATION: " (failed generation)",
+    content.MISMATCH: " (mismatch)",
+}
 
 
 def _label(case: CaseLine) -> str:
