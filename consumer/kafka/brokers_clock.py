@@ -43,7 +43,8 @@ class BrokersClock:
         self._own_ms = own_ms
         self._ahead_ms: float | None = None  # brokers' time, less the monotonic clock
         self._given_ms = 0
-        self._noted_at = float("-inf")
+        self._noted_at = self._silent_at = float("-inf")
+        self._is_silent = False
         self._jump_ms = 0.0
         self._jumped_at = float("-inf")
         self._is_told = False
@@ -56,6 +57,7 @@ class BrokersClock:
         this machine was suspended: then our own clock is the third witness, and the one nearer to it counts.
         """
         self._noted_at = self.monotonic() if at is None else at
+        self._is_silent = False
         self._believe(stamp_ms - 1_000 * self._noted_at)
 
     def note_least(self, stamp_ms: int) -> None:
@@ -71,6 +73,13 @@ class BrokersClock:
                 return
             self._given_ms = 0
         self._ahead_ms = ahead_ms
+
+    def note_silence(self, why: str) -> None:
+        """A broker was asked for its time and has not told it; what was known before goes on to count."""
+        self._silent_at = self.monotonic()
+        if not self._is_silent:
+            self._is_silent = True
+            _log.warning("the brokers do not tell the time", why=why, is_known=self.is_known)
 
     def note_refusal(self) -> None:
         """A broker has refused a record because of its time."""
@@ -92,6 +101,10 @@ class BrokersClock:
     def has_jumped(self) -> bool:
         """Whether two stamps of brokers were over an hour apart, within the last hour."""
         return self.monotonic() - self._jumped_at < _JUMP_COUNTS_SECONDS
+
+    def was_asked_within(self, seconds: float) -> bool:
+        """Whether a broker has been asked for its time this recently, and has told it or not."""
+        return self.was_noted_within(seconds) or self.monotonic() - self._silent_at < seconds
 
     def was_noted_within(self, seconds: float) -> bool:
         """Whether a broker has told its time this recently."""
@@ -137,7 +150,7 @@ class BrokersClock:
         if skew is not None and abs(skew) > _TOLD_SECONDS:
             found.append(
                 f"the clock of this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the brokers': "
-                "set it right. Until then, records get the brokers' time"
+                "one of the two is wrong, set it right. Until then, records get the brokers' time"
             )
         if self.has_jumped:
             found.append(

@@ -2,7 +2,8 @@
 
 import hashlib
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Never
@@ -135,8 +136,15 @@ def _tls(settings: Settings) -> ssl.SSLContext:
 
 def _trusting(cafile: Path | None) -> ssl.SSLContext:
     """Make a context that trusts the certificates in a file, those of the system if there is none."""
-    try:
+    with _named(cafile):
         return ssl.create_default_context(cafile=cafile)
+
+
+@contextmanager
+def _named(cafile: Path | None) -> Iterator[None]:
+    """Name the file in the error: OpenSSL's own does not."""
+    try:
+        yield
     except ssl.SSLError as error:
         raise ConfigurationError(f"SAFE_V0_KAFKA_SSL_CAFILE={cafile} holds no certificates in PEM form") from error
     except OSError as error:
@@ -147,7 +155,8 @@ def _trusting_also(cafile: Path | None) -> ssl.SSLContext:
     """A token endpoint may have a certificate of the brokers' authority, or one that the system trusts."""
     context = _trusting(None)
     if cafile is not None:
-        context.load_verify_locations(cafile)
+        with _named(cafile):
+            context.load_verify_locations(cafile)
     return context
 
 

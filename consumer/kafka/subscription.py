@@ -144,6 +144,7 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         # What the current poll has found so far: a partition that gets another position meanwhile must not deliver it.
         self._taken: dict[int, aiokafka_internals.Taken] = {}
         self._unread: dict[int, Transient] = {}
+        self._markers: dict[TopicPartition, aiokafka_internals.Marker] = {}
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -306,7 +307,9 @@ class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka
         for where in self._consumer.assignment():
             position = aiokafka_internals.position_of(self._consumer, where)
             marker = aiokafka_internals.marker_of(self._consumer, where)
-            if marker is not None:
+            # Each one once: of an hour ago, one from the future would still be as good as new.
+            if marker is not None and self._clock.is_known and self._markers.get(where) != marker:
+                self._markers[where] = marker
                 self._clock.note_least(marker.timestamp)
             if position is not None:
                 partition = where.partition

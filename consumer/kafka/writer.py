@@ -24,7 +24,7 @@ from aiokafka.errors import (
 from aiokafka.structs import RecordMetadata
 from typing_extensions import override
 
-from consumer.errors import Fatal, PartitionLost, SafeError
+from consumer.errors import Fatal, PartitionLost, SafeError, Transient
 from consumer.kafka.aiokafka_internals import Batch, dispose, identity_of, new_batch, note_lost_connections
 from consumer.kafka.brokers_clock import NO_TIMESTAMP, BrokersClock
 from consumer.kafka.connection import Connection
@@ -48,7 +48,7 @@ DOUBTFUL_COMMIT_SECONDS = 5.0
 
 _LOG_APPEND_TIME = 1
 _TIME_HOLDS_SECONDS = 5.0
-"""A partition that is taken up this soon after a broker has told its time does not ask again."""
+"""A partition that is taken up this soon after a broker was asked for its time does not ask again."""
 
 FENCED = (ProducerFenced, InvalidProducerEpoch)
 TIMED_OUT = (KafkaTimeoutError, RequestTimedOutError)
@@ -166,7 +166,7 @@ class PartitionWriter(Protocol):
         """Write a tombstone without meaning, once, before any commit; return its offset when it is replicated.
 
         Everything that an earlier owner wrote has a smaller offset, and a stale leader never has this record: a reader
-        that has reached it has read all of that. Afterwards the brokers' time is known, if they tell it. Raises
+        that has reached it has read all of that. Afterwards the brokers' time is known, if they tell it at once. Raises
         PartitionLost (then the writer cannot be used again), Transient or Fatal.
         """
 
@@ -346,16 +346,25 @@ class TransactionalWriter(_ProducerOwner):
         return offset
 
     async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
-        if self._clock.was_noted_within(_TIME_HOLDS_SECONDS):
+        if self._clock.was_asked_within(_TIME_HOLDS_SECONDS):
             return  # a moment ago, for another partition
         await self.mark(topic, partition, key, headers)
 
     async def _learn_from_end(self, topic: str, partition: int, offset: int) -> None:
-        """Read what time the leader gave the end of a transaction that has just ended."""
+        """Read what time the leader gave the end of a transaction that has just ended.
+
+        Not to know it is no reason not to serve. Those that wait for an answer share it, also that there is none.
+        """
         ended_at = time.monotonic()
         async with self._clock.asking[topic]:
-            if not self._clock.was_noted_within(_TIME_HOLDS_SECONDS):
-                self._clock.note(await read_marker_time(self._connection, topic, partition, offset), ended_at)
+            if self._clock.was_asked_within(_TIME_HOLDS_SECONDS):
+                return
+            try:
+                told_ms = await read_marker_time(self._connection, topic, partition, offset)
+            except (Transient, Fatal) as error:
+                self._clock.note_silence(str(error))
+            else:
+                self._clock.note(told_ms, ended_at)
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         _, in_doubt = await self._ended(self._transaction(outgoing, next_offset, note))

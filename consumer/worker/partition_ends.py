@@ -22,6 +22,9 @@ _HELD_UP_SECONDS = 30.0
 _KNOWN_SECONDS = 10.0
 """What a leader has answered counts for this long: of a partition without an answer nothing is known."""
 
+_ASK_AGAIN_SECONDS = 10.0
+"""Whose transaction it is is asked for again after this long while nobody says it."""
+
 
 class HeldUp(NamedTuple):
     """A partition that cannot be read past `offset`, where a transaction of the producer `by` has begun.
@@ -62,6 +65,7 @@ class PartitionEnds:
         self._clock = clock
         self._known: dict[Place, _Known] = {}
         self._named: dict[Place, HeldUp] = {}
+        self._asked_at: dict[Place, float] = {}
 
     def note(self, answers: Mapping[Place, Ends]) -> None:
         """Take what the leaders have answered by now; who has not answered for long is forgotten."""
@@ -82,13 +86,24 @@ class PartitionEnds:
         return {place[1]: known.ends.log for place, known in self._known.items() if place[0] == topic}
 
     def unnamed(self) -> list[HeldUp]:
-        """The partitions that are held up by a transaction that `name` has not been called for yet."""
-        return [HeldUp(place, known.ends.stable) for place, known in self._held_up() if place not in self._named]
+        """The partitions that are held up by a transaction for which it is time to call `name`.
+
+        That is each one at first. A leader that did not say whose it is may say it later: one of them is asked again.
+        """
+        held_up = [HeldUp(place, known.ends.stable) for place, known in self._held_up()]
+        asked = [each for each in held_up if each.place in self._named and self._named[each.place].by is None]
+        again = min(asked, key=lambda each: self._asked_at[each.place], default=None)
+        if again is not None and self._clock() - self._asked_at[again.place] < _ASK_AGAIN_SECONDS:
+            again = None
+        return [each for each in held_up if each.place not in self._named or each is again]
 
     def name(self, held_up: HeldUp, by: OpenTransaction | None, own: Collection[int]) -> None:
-        """Note whose transaction it is, None where nobody says, and log it."""
+        """Note whose transaction it is, None where nobody says now, and log it."""
         topic, partition = held_up.place
-        named = self._named[held_up.place] = held_up._replace(by=by)
+        named, before = held_up._replace(by=by), self._named.get(held_up.place)
+        self._named[held_up.place], self._asked_at[held_up.place] = named, self._clock()
+        if named == before:
+            return
         _log.warning(
             "an open transaction holds up a partition",
             topic=topic, partition=partition, offset=held_up.offset, why=named.told(own),

@@ -72,6 +72,7 @@ class PollLoop:
 
     def _note_left(self, error: Transient) -> None:
         """Log that the group must be joined again: once, until the role serves again or the reason is another."""
+        self.strangers.note_silence()
         if str(error) != self._left_because:
             self._left_because = str(error)
             _log.warning("not in the consumer group; joining it again", role=self.role.name, why=str(error))
@@ -144,8 +145,9 @@ class PollLoop:
         try:
             found = await subscription.strangers()
         except Transient:
-            found = frozenset()
-        self.strangers.note(found)
+            self.strangers.note_turned_away()
+        else:
+            self.strangers.note(found)
         await wait_until(self._stopping, LOOK_AGAIN_SECONDS)
 
     def _log_serving(self) -> None:
@@ -157,6 +159,7 @@ class PollLoop:
     def _note_failed_poll(self, error: Transient) -> None:
         if not self._polling_fails():
             _log.warning("polling fails", role=self.role.name, topic=self.role.topic, why=str(error))
+        self.strangers.note_silence()
         self._poll_trouble = str(error)
         self._poll_failed_at = time.monotonic()
 

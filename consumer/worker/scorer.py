@@ -109,6 +109,7 @@ class ScorerPartition:
         self._watch = self._trial_watch = DeadLetterWatch(settings.dead_letter_limits)
         self._begun_at = inf
         self._scored_at = 0
+        self._writer: PartitionWriter | None = None
         self._dead_letter_warning = RateLimitedWarning(
             "records became dead letters", partition=partition, dead_letter_topic=settings.dead_letters.name
         )
@@ -127,16 +128,23 @@ class ScorerPartition:
     # --- the life of a partition --------------------------------------------------------------------------------------
 
     async def restore(self, writer: PartitionWriter) -> None:
-        """Nothing to rebuild: scoring depends on the record and its expectations alone. But what time is it?"""
-        settings = self._settings
-        partition = self._partition % settings.scored_partitions
-        await writer.learn_time(settings.scored_topic, partition, MARK_KEY, self._headers)
+        """Nothing to rebuild: scoring depends on the record and its expectations alone."""
+        self._writer = writer
 
     async def first_offset(self, subscription: Subscription, committed: Committed | None) -> int:
         """The committed offset, else what SAFE_V0_INPUT_START says, else the earliest record.
 
-        Raises Transient if SAFE did not commit that offset, nor a version of it without notes.
+        Raises Transient if SAFE did not commit that offset, nor a version of it without notes. What time it is is asked
+        last: a partition that waits for its offset is taken up again and again, and must not write a mark each time.
         """
+        offset = await self._offset_after(subscription, committed)
+        if self._writer is not None:
+            settings = self._settings
+            partition = self._partition % settings.scored_partitions
+            await self._writer.learn_time(settings.scored_topic, partition, MARK_KEY, self._headers)
+        return offset
+
+    async def _offset_after(self, subscription: Subscription, committed: Committed | None) -> int:
         if committed is not None:
             if not is_noted(*committed):
                 await self._judge_unmarked(self._partition, committed)

@@ -15,7 +15,7 @@ from consumer.text import named
 _log = structlog.get_logger("safe.stage")
 
 LASTS_SECONDS = 600.0
-"""After this long, the worker ends: somebody must decide whose group it is."""
+"""After this long, as the group's coordinator answers, the worker ends: somebody must decide whose group it is."""
 
 _LONGEST_NAME = 120
 
@@ -31,13 +31,34 @@ class StrangerWatch:
         self.count = 0
         self._group = group
         self._clock = clock
-        self._since: float | None = None
+        self._seconds = 0.0
+        self._answered_at: float | None = None
         self._known: frozenset[Stranger] = frozenset()
 
     def note(self, found: frozenset[Stranger]) -> None:
         """Note that the group turns this worker away, and whom it has; raises Fatal if that lasts."""
-        now, before = self._clock(), self.trouble
-        self._since = now if self._since is None else self._since
+        now = self._clock()
+        self._seconds += 0.0 if self._answered_at is None else now - self._answered_at
+        self._answered_at = now
+        who = self._name(found)
+        if self._seconds > LASTS_SECONDS:
+            raise Fatal(
+                f"group {self._group} has had members that are not SAFE of this version for "
+                f"{self._seconds / 60:.0f} minutes ({who}): stop them, or choose another SAFE_V0_KAFKA_GROUP_ID. "
+                "If they are workers of an earlier version, see 'Upgrade' in docs/operate.md"
+            )
+
+    def note_silence(self) -> None:
+        """Note that the brokers do not answer: until they do, nobody knows who is there, and no time counts."""
+        self._answered_at = None
+
+    def note_turned_away(self) -> None:
+        """Note that the group turns this worker away, but does not say whom it has."""
+        self.note_silence()
+        self._name(frozenset())
+
+    def _name(self, found: frozenset[Stranger]) -> str:
+        before = self.trouble
         self._known = found or self._known  # the coordinator does not name anyone while the group rebalances
         self.count = max(1, len(self._known))
         who = named(sorted(map(str, self._known)), longest=_LONGEST_NAME) or "the brokers do not say who"
@@ -47,15 +68,11 @@ class StrangerWatch:
         )
         if self.trouble != before:
             _log.warning("others have the consumer group", group=self._group, members=sorted(map(str, self._known)))
-        if now - self._since > LASTS_SECONDS:
-            raise Fatal(
-                f"group {self._group} has had members that are not SAFE of this version for "
-                f"{(now - self._since) / 60:.0f} minutes ({who}): stop them, or choose another SAFE_V0_KAFKA_GROUP_ID. "
-                "If they are workers of an earlier version, see 'Upgrade' in docs/operate.md"
-            )
+        return who
 
     def note_gone(self) -> None:
         """Note that the group has assigned partitions as SAFE does."""
         if self.trouble is not None:
             _log.info("the consumer group has SAFE's workers alone again", group=self._group)
-        self.trouble, self.count, self._since, self._known = None, 0, None, frozenset()
+        self.trouble, self.count, self._known = None, 0, frozenset()
+        self._seconds, self._answered_at = 0.0, None

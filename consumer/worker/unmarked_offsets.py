@@ -7,6 +7,7 @@ tells the two apart:
 | where the offset has no note                                         | who may have committed it  | what happens     |
 |----------------------------------------------------------------------|----------------------------|------------------|
 | the group is not guarded: a version without notes may be in it       | one of them                | accepted, warned |
+| `scored` cannot be read                                              | nobody knows               | stops            |
 | the partition was scored last by a worker that writes notes          | somebody else              | stops            |
 | no partition had a note when this worker started, and it is the same | the version before         | accepted, warned |
 | another partition has a note                                         | somebody else              | stops            |
@@ -21,7 +22,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from consumer.errors import Transient
+from consumer.errors import Fatal, Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.kafka.group_offsets import Committed
@@ -63,6 +64,8 @@ class UnmarkedOffsets:
         self._searching = asyncio.Lock()
         self._searched_at = float("-inf")
         self._scored: Mapping[int, ScoredTo] = {}
+        self._unreadable: Fatal | None = None
+        self._objections: dict[int, tuple[Committed, str]] = {}
 
     async def look(self, *, guarded: bool) -> None:
         """Remember the offsets of a group without any note, before this worker joins it; raises Transient or Fatal.
@@ -77,11 +80,19 @@ class UnmarkedOffsets:
     async def judge(self, partition: int, committed: Committed) -> None:
         """Return if reading may begin at an offset without a note; else raise Transient, which says what to do.
 
-        Raises Transient or Fatal also if that cannot be found out.
+        Raises Transient or Fatal also if that cannot be found out. A partition waits until its offset is another one:
+        until then the answer stays the same, and nothing is searched.
         """
+        judged, objection = self._objections.pop(partition, (None, ""))
+        if judged == committed:
+            self._objections[partition] = committed, objection
+            raise Transient(objection)
         scored = await self._scored_to(partition)
         if not await self._is_of_an_older_version(partition, committed, scored):
-            raise Transient(self._objection(committed.offset, scored))
+            objection = self._objection(committed.offset, scored)
+            if self._unreadable is None:
+                self._objections[partition] = committed, objection
+            raise Transient(objection)
         _log.warning(
             "an offset without a note of SAFE is accepted",
             partition=partition, offset=committed.offset,
@@ -92,6 +103,8 @@ class UnmarkedOffsets:
     async def _is_of_an_older_version(self, partition: int, committed: Committed, scored: ScoredTo | None) -> bool:
         if not self._guarded:
             return True
+        if self._unreadable is not None:
+            return False
         if scored is not None and scored.schema >= FIRST_SCHEMA_WITH_NOTES:
             return False
         if self._before_notes.get(partition) == committed.offset:
@@ -104,9 +117,15 @@ class UnmarkedOffsets:
         async with self._searching:
             if self._searched_at <= called_at:
                 searched_at = time.monotonic()
-                self._scored = await self._search()
+                await self._look_at_scored()
                 self._searched_at = searched_at
             return self._scored.get(partition)
+
+    async def _look_at_scored(self) -> None:
+        try:
+            self._scored, self._unreadable = await self._search(), None
+        except Fatal as error:  # a scorer may lack the permission to read what it writes: the partition waits for it
+            self._scored, self._unreadable = {}, error
 
     def _objection(self, offset: int, scored: ScoredTo | None) -> str:
         who = f"offset {offset} has no note of SAFE: something else has committed it for group {self._group}"
@@ -114,9 +133,8 @@ class UnmarkedOffsets:
 
     def _at_least(self, offset: int, scored: ScoredTo | None) -> str:
         if scored is None:
-            return (
-                f"How far SAFE had read is not known: `scored` does not name the partition in {MOST_RECORDS:,} records"
-            )
+            names = f"`scored` does not name the partition in {MOST_RECORDS:,} records"
+            return f"How far SAFE had read is not known: {self._unreadable or names}"
         least = f"SAFE itself had read up to offset {scored.next_offset} at least"
         if offset <= scored.next_offset:
             return f"{least}, so nothing was skipped"

@@ -137,3 +137,18 @@ def test_a_transaction_that_stays_open_is_named_wherever_it_hides_records_and_co
     assert problems == []
     [ended] = [line for line in worker.log_lines() if line["event"] == "a partition is no longer held up"][-1:]
     assert ended["level"] == "info"
+
+
+def test_scorers_do_not_wait_for_a_transaction_that_stays_open_in_what_they_write(outside: Outside, site: Site) -> None:
+    hanging = HangingProducer(outside.bootstrap_servers)
+    hanging.write(*((site.topics.scored, partition) for partition in range(PARTITIONS)))
+    with site.worker(role="scorer") as worker:
+        site.send(list(event_stream(SEED, BATCHES, 20, partitions=PARTITIONS)))
+        wait_until(
+            lambda: outside.lag(site.group, site.topics.input) == 0,
+            within_seconds=CALL_SECONDS,
+            what="all inputs are scored",
+        )
+        assert worker.series("safe_clock_skew_seconds"), "it knows the brokers' time"
+        assert not [line for line in worker.log_lines() if line["event"] == "the brokers do not tell the time"]
+    hanging.abort()

@@ -157,6 +157,7 @@ def test_both_roles_in_one_need_what_each_needs() -> None:
         return {(grant.operation, grant.kind, ids if grant.name.startswith(ids) else grant.name) for grant in grants}
 
     assert resources("all") == resources("scorer", "aggregator")
+    assert all(grant.name != TOPICS.scored or grant.operation == "WRITE" for grant in GRANTS[ROLES["scorer"]])
 
 
 # --- a cluster that asks ----------------------------------------------------------------------------------------------
@@ -306,9 +307,10 @@ def test_a_role_alone_does_its_work_with_what_is_granted(role: str, cluster: Clu
     feed(cluster, role, scored)
     with running(cluster.installation(f"safe-{role}"), cluster.folder, role=role) as worker:
         await_rest(cluster, role)
-        assert "not authorized" not in worker.log_text()
+        told = [line["why"] for line in worker.log_lines() if line["event"] == "the brokers do not tell the time"]
         assert worker.stop() == 0
     assert len(cluster.outside.read(TOPICS.dead_letter)) == dead + 1
+    assert [TOPICS.scored in why and "not authorised" in why for why in told] == [True] * (role == "scorer")
 
 
 APART = [(role, grant) for role in ("scorer", "aggregator") for grant in GRANTS[ROLES[role]]]

@@ -145,8 +145,8 @@ MUTANTS = (
     Mutant("a_jump_is_an_age", CLOCK, "self.is_known or self.has_jumped:", "self.is_known:", "test_brokers_clock"),
     Mutant(
         "scorer_knows_no_time", SCORER,
-        "        await writer.learn_time(settings.scored_topic, partition, MARK_KEY, self._headers)\n",
-        "        assert writer is not None and partition >= 0\n", "test_scorer",
+        "            await self._writer.learn_time(settings.scored_topic, partition, MARK_KEY, self._headers)\n",
+        "            assert partition >= 0\n", "test_scorer",
     ),
     Mutant(
         "older_rows_by_a_workers_clock", FORGETTING,

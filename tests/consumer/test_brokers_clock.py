@@ -104,6 +104,30 @@ def test_an_old_stamp_says_what_the_time_cannot_be_any_more(logged: list[str]) -
     assert logged == ["the brokers disagree about the time"]
 
 
+def test_that_the_brokers_do_not_tell_the_time_is_said_once_until_they_do(logged: list[str]) -> None:
+    clocks = Clocks()
+    for _ in range(2):
+        clocks.brokers.note_silence("no answer")
+    assert logged == ["the brokers do not tell the time"]
+    assert clocks.brokers.was_asked_within(5)
+    assert not clocks.brokers.was_noted_within(5)
+    clocks.advance(5)
+    assert not clocks.brokers.was_asked_within(5)
+    clocks.brokers.note(THEIRS)
+    assert clocks.brokers.was_asked_within(5)
+    clocks.brokers.note_silence("no answer")
+    assert len(logged) == 2
+    assert clocks.brokers.now_ms() == THEIRS, "it goes on to count"
+
+
+def test_a_small_difference_may_be_the_fault_of_either(logged: list[str]) -> None:
+    clocks = Clocks(600 * SECOND)
+    clocks.brokers.note(THEIRS)
+    [remark] = clocks.brokers.remarks()
+    assert "600 s ahead of the brokers': one of the two is wrong" in remark
+    assert logged == []
+
+
 def test_after_the_machine_was_suspended_the_brokers_time_counts_again() -> None:
     clocks = Clocks()
     clocks.brokers.note(THEIRS)

@@ -107,3 +107,31 @@ def test_brokers_that_do_not_name_the_producer_leave_the_sentence_shorter(watch:
     assert watch.ends.unnamed() == []
     [named] = watch.ends.held_up().values()
     assert named.told({7}) == "partition 0 of input is held up at offset 1 by an open transaction"
+
+
+def test_while_nobody_says_whose_it_is_that_is_asked_again_every_ten_seconds_and_logged_once(watch: Watch) -> None:
+    watch.ask({INPUT: Ends(1, 2)}, for_seconds=30)
+    with capture_logs() as logs:
+        for _ in range(3):
+            [held_up] = watch.ends.unnamed()
+            watch.ends.name(held_up, None, ())
+            watch.ask({INPUT: Ends(1, 2)}, for_seconds=9)
+            assert watch.ends.unnamed() == []
+            watch.ask({INPUT: Ends(1, 2)}, for_seconds=1.5)
+            watch.now += 1.0
+        watch.ends.name(HeldUp(INPUT, 1), OpenTransaction(9, 0, 1), ())
+        watch.now += 11.0
+        assert watch.ends.unnamed() == []
+    assert [each["producer_id"] for each in logs] == [None, 9]
+
+
+def test_of_many_that_nobody_names_one_at_a_time_is_asked_again(watch: Watch) -> None:
+    both = {INPUT: Ends(1, 2), OTHER: Ends(1, 2)}
+    watch.ask(both, for_seconds=30)
+    for held_up in watch.ends.unnamed():
+        watch.ends.name(held_up, None, ())
+    watch.ask(both, for_seconds=12)
+    for place in (INPUT, OTHER):
+        assert watch.ends.unnamed() == [HeldUp(place, 1)]
+        watch.ends.name(HeldUp(place, 1), None, ())
+    assert watch.ends.unnamed() == []

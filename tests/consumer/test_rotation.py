@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from consumer.case_sources.service_access import AccessReader
 from consumer.errors import ConfigurationError
 from consumer.kafka.connection import Connection
+from consumer.kafka.credentials import CredentialsReader
 from consumer.kafka.logins import Login
 from consumer.kafka.oauth import TokenUnavailable
 from consumer.settings import LastGood, Loaded, load
@@ -382,6 +383,36 @@ async def test_so_may_a_login_in_its_address_but_not_the_address(tmp_path: Path)
     assert access.trouble == "SAFE_V0_EXPECTATIONS is another address now; start again to use it"
     mount(tmp_path / "secrets", {"SAFE_V0_EXPECTATIONS": f"https://anna:{NEW}@cases.example/v1"})
     assert (await access.read_again()).credentials != before.credentials
+
+
+BY_TOKEN = {
+    "SAFE_V0_KAFKA_BOOTSTRAP_SERVERS": "broker:9092",
+    "SAFE_V0_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+    "SAFE_V0_KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+    "SAFE_V0_KAFKA_SASL_OAUTH_TOKEN_URL": "https://tokens.example/token",
+    "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_ID": "safe",
+    "SAFE_V0_KAFKA_SASL_OAUTH_CLIENT_SECRET": OLD,
+}
+
+
+@pytest.mark.parametrize("kept", [0, 300])
+async def test_a_half_written_file_of_authorities_keeps_the_last_good_one_for_tokens_too(
+    tmp_path: Path, kept: int
+) -> None:
+    cafile = Authority(tmp_path / "one").cafile
+    whole = cafile.read_bytes()
+    settings = BY_TOKEN | {"SAFE_V0_KAFKA_SSL_CAFILE": str(cafile)}
+    read = CredentialsReader(load({}, settings).settings_now)
+    credentials = LastGood("the login to Kafka", read)
+    before = credentials.value
+    cafile.write_bytes(whole[:kept])
+    assert await credentials.read_again() is before
+    assert credentials.trouble == f"SAFE_V0_KAFKA_SSL_CAFILE={cafile} holds no certificates in PEM form"
+    with pytest.raises(ConfigurationError, match="holds no certificates in PEM form"):
+        CredentialsReader(load({}, settings).settings_now)()
+    cafile.write_bytes(whole)
+    assert await credentials.read_again() == before
+    assert credentials.trouble is None
 
 
 async def test_what_the_system_trusts_is_read_again_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -783,11 +783,22 @@ async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> 
     assert site.counted("safe_dead_letters") == {}
 
 
+async def test_it_learns_what_time_it_is_before_it_writes_but_not_while_it_waits_for_its_offset(site: Site) -> None:
+    marker = Marker()
+    await site.logic.restore(marker)
+    site.objection = Transient("who was that?")
+    with pytest.raises(Transient):
+        await site.logic.first_offset(Log(), Committed(17))
+    assert marker.marks == [], "it is taken up again and again, and each mark would stay"
+    site.objection = None
+    await site.logic.first_offset(Log(), Committed(17))
+    assert [topic for topic, _, _ in marker.marks] == ["scored"]
+
+
 async def test_a_scorer_has_no_chores_and_no_state(site: Site) -> None:
     outgoing = Kept()
     marker = Marker()
     await site.logic.restore(marker)
-    assert [topic for topic, _, _ in marker.marks] == ["scored"], "it learns what time it is before it writes"
     assert site.logic.finish(outgoing, 7, at_end=True) == noted(7).note
     site.logic.show(visible=True)
     site.logic.drop()

@@ -44,6 +44,29 @@ def test_a_worker_ends_ten_minutes_after_it_was_first_turned_away_and_says_by_wh
     )
 
 
+def test_time_in_which_the_brokers_do_not_answer_does_not_count(clock: Clock) -> None:
+    watch = StrangerWatch("safe-v0", clock)
+    watch.note(frozenset({A}))
+    for silent in (watch.note_turned_away, watch.note_silence):
+        clock.now += 1
+        silent()
+        clock.now += LASTS_SECONDS
+        watch.note(NOBODY)
+    clock.now += LASTS_SECONDS
+    watch.note(NOBODY)
+    clock.now += 1
+    with pytest.raises(Fatal, match="for 10 minutes"):
+        watch.note(NOBODY)
+
+
+def test_whoever_is_turned_away_says_so_even_if_nobody_says_by_whom(clock: Clock) -> None:
+    watch = StrangerWatch("safe-v0", clock)
+    watch.note_silence()
+    assert not watch.trouble, "an outage tells of nobody"
+    watch.note_turned_away()
+    assert "the brokers do not say who" in str(watch.trouble)
+
+
 def test_the_time_begins_again_once_they_have_left(clock: Clock) -> None:
     watch = StrangerWatch("safe-v0", clock)
     watch.note(frozenset({A}))

@@ -139,6 +139,19 @@ async def test_the_markers_that_it_passes_tell_what_time_it_is_at_least(group: G
     assert 600_000 <= group.clock.now_ms() - NOW < 660_000
 
 
+async def test_a_marker_from_the_future_is_noted_once_however_long_it_stays_the_last_one(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[int] = []
+    group.clock.note(NOW)
+    monkeypatch.setattr(group.clock, "note_least", noted.append)
+    group.bring(0, batch([b"a"]), marker(1, NOW + 99 * 86_400_000))
+    group.bring(1)
+    for _ in range(3):
+        await group.poll()
+    assert noted == [NOW + 99 * 86_400_000]
+
+
 async def test_a_batch_that_is_too_large_takes_nothing_from_other_partitions(group: Group) -> None:
     group.bring(0, bomb())
     group.bring(1, batch([b"a", b"b"]))

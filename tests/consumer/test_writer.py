@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.errors import InvalidTimestampError, KafkaError, ProducerFenced
+from structlog.testing import capture_logs
 
-from consumer.errors import PartitionLost
+from consumer.errors import Fatal, PartitionLost, SafeError, Transient
 from consumer.kafka import writer
 from consumer.kafka.brokers_clock import BrokersClock
 from consumer.kafka.connection import Connection
@@ -197,6 +198,28 @@ async def test_the_time_is_asked_for_once_for_all_that_begin_together(
     await transactional.learn_time("state", 1, b"mark", HEADERS)
     assert producer.steps.count("abort") == 1
     assert clock.is_known
+
+
+@pytest.mark.parametrize("failure", [Transient("no answer"), Fatal("not authorised")])
+async def test_where_the_brokers_do_not_tell_the_time_all_go_on_without_it_and_ask_once(
+    transactional: TransactionalWriter, producer: RecordingProducer, clock: BrokersClock,
+    monkeypatch: pytest.MonkeyPatch, failure: SafeError,
+) -> None:  # fmt: skip
+    asked = 0
+
+    async def refused(*_: Any) -> int:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        raise failure
+
+    monkeypatch.setattr(writer, "read_marker_time", refused)
+    with capture_logs() as logs:
+        marks = await asyncio.gather(*(transactional._learn_from_end("state", 1, 70) for _ in range(9)))
+        await transactional.learn_time("state", 1, b"mark", HEADERS)
+    assert (len(marks), asked, producer.steps) == (9, 1, [])
+    assert (clock.is_known, clock.now_ms()) == (False, OURS)
+    assert [(each["event"], each["why"]) for each in logs] == [("the brokers do not tell the time", str(failure))]
 
 
 @pytest.mark.parametrize("append_time", [None, THEIRS])
