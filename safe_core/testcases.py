@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from safe_core.expectations import Expectations, InvalidExpectations
 from safe_core.ids import id_problem
+from safe_core.misspelt_keys import resembling
 from safe_core.narrative_digests import InvalidDigest, digest_of_narrative, stated_digest
 from safe_core.outputs import not_an_object
 from safe_core.policy import UNKNOWN_ARCHETYPE
@@ -78,14 +79,30 @@ def parse_batch(document: object) -> Batch:
     return Batch(tuple(_read(case, position, plans, shared) for position, case in enumerate(cases)))
 
 
-def _without_test_cases(document: Mapping[object, object]) -> InvalidBatch:
+def _without_test_cases(document: Mapping[str, object]) -> InvalidBatch:
     """Tell a file about something else from one whose test cases would be lost if it were taken for such a file."""
     if "expectations" in document:
         return InvalidBatch("is a single test case; a batch file has a list named test_cases")
-    lists = (member for member in document.values() if isinstance(member, list))
-    if any(isinstance(each, Mapping) and "expectations" in each for members in lists for each in members):
-        return InvalidBatch("test_cases is missing, and another key holds test cases: rename that key to test_cases")
+    near = any(isinstance(document[key], (list, Mapping)) for key in resembling(document, "test_cases"))
+    if near or _holds_a_test_case(document):
+        return InvalidBatch(
+            "test_cases is missing, and another key holds test cases: they belong in a list named test_cases"
+        )
     return NoBatch("test_cases is missing")
+
+
+def _holds_a_test_case(document: object) -> bool:
+    """Whether some object, at any depth, has expectations."""
+    left = [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, Mapping):
+            if "expectations" in value:
+                return True
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+    return False
 
 
 def known_archetype(name: str | None) -> str | None:

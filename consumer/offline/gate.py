@@ -55,17 +55,23 @@ def _check_fraction(given: str, number: float, percent: str = "80 percent is 0.8
 _Number = int | float
 
 
+def _as_they_are(number: _Number, bound: _Number) -> int:
+    return (number > bound) - (number < bound)
+
+
 class _Kind(NamedTuple):
     """One kind of condition: the field of the report, how its number is read, and how that is said.
 
     With `names`, the option takes one of them before its bound, which is a lower one; without, it takes the highest
-    count that is allowed. `read` gets the report's name and field for its errors, then what the field holds.
+    count that is allowed. `read` gets the report's name and field for its errors, then what the field holds. `compare`
+    tells how the number stands to its bound: a pass rate is one division, but a mean is rounded several times.
     """
 
     field: str
     read: Callable[[str, str, object], _Number]
     said: str
     names: tuple[str, ...] = ()
+    compare: Callable[[_Number, _Number], int] = _as_they_are
 
 
 def _count(place: str, field: str, found: object) -> _Number:
@@ -88,7 +94,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
     "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),
     "--max-doubtful": _Kind("doubtful_hits", _count, "doubtful hit{s}"),
-    "--min-mean": _Kind("mean_scores.{name}", _share, "mean {name}", Scores._fields),
+    "--min-mean": _Kind("mean_scores.{name}", _share, "mean {name}", Scores._fields, compare_decimals),
     "--min-pass-rate-of": _Kind("pass_rates.{name}", _share, "pass rate of {name}", _RATES),
 }
 """By option, in the order in which the gate says them."""
@@ -109,9 +115,9 @@ class Condition:
         found = kind.read(place, field, self._value(report, place, field))
         if not kind.names:
             return found <= self.bound, f"{_counted(kind.said, found)}, {self.option} allows {self.bound}"
-        holds = compare_decimals(found, self.bound) >= 0
+        holds = kind.compare(found, self.bound) >= 0
         how = "is at least" if holds else "is below"
-        shown = _as_compared(found, self.bound)
+        shown = _as_compared(found, self.bound, kind.compare)
         return holds, f"{kind.said.format(name=self.name)} {shown} {how} {self.option} {self.name}={self.bound}"
 
     def _value(self, report: Mapping[str, Any], place: str, field: str) -> object:
@@ -250,7 +256,7 @@ class Gate:
         passed = rate >= self.min_pass_rate  # one division, rounded once: it meets every decimal that it equals
         how = "is at least" if passed else "is below"
         cases = f"{summary['pass']} of {count_of(summary['total_cases'], 'case')}"
-        shown = _as_compared(rate, self.min_pass_rate)
+        shown = _as_compared(rate, self.min_pass_rate, _as_they_are)
         return passed, f"pass rate {shown} ({cases}) {how} --min-pass-rate {self.min_pass_rate}"
 
     def _by_bound(self, passes: int, cases: int, rate: float, confidence: float) -> tuple[bool, str]:
@@ -303,13 +309,19 @@ def _in_percent(confidence: float) -> str:
     return f"{(Decimal(repr(confidence)) * 100).normalize():f} %"
 
 
-def _as_compared(number: float, bound: float, *, at_least: bool = False) -> float:
+def _as_compared(
+    number: float,
+    bound: float,
+    compare: Callable[[_Number, _Number], int] = compare_decimals,
+    *,
+    at_least: bool = False,
+) -> float:
     """Round to three places, unless it would then read as none or all, or stand otherwise to the bound.
 
     0.7999 is not 0.8, and 0.9999 is not 1. What is proven `at_least` is cut off there: 0.8116 does not prove 0.812.
     """
     rounded = math.floor(number * 1_000) / 1_000 if at_least else round(number, 3)
-    stands_alike = compare_decimals(rounded, bound) == compare_decimals(number, bound)
+    stands_alike = compare(rounded, bound) == compare(number, bound)
     return rounded if 0 < rounded < 1 and stands_alike else number
 
 
@@ -323,11 +335,23 @@ def check_borne_out(report: Mapping[str, Any], path: Path) -> None:
         "pass_rates.overall": (_member(report.get("pass_rates"), "overall"), summary["overall_pass_rate"]),
         "results[].label": (_labels(report.get("results")), Counter(counted)),
     }
+    if "failed_generations" in report and (failed := _failed(report.get("results"))) is not None:
+        told["failed_generations"] = (report["failed_generations"], failed)
     for name, (other, own) in told.items():
         if other is not None and other != own:
-            raise ConfigurationError(
-                f"{printable(str(path))}: {name} contradicts the report's summary; safe verify shows details"
-            )
+            by = _OTHERS.get(name, "the report's summary")
+            raise ConfigurationError(f"{printable(str(path))}: {name} contradicts {by}; safe verify shows details")
+
+
+_OTHERS: Final = {"failed_generations": "the report's results"}
+"""What told against a field, where it was not the summary."""
+
+
+def _failed(results: object) -> int | None:
+    """Count the results whose generation failed, None where they do not say."""
+    told = [_member(result, "generation") for result in results] if isinstance(results, list) else []
+    is_said = any(each in ("answered", "failed") for each in told)
+    return told.count("failed") if is_said else None
 
 
 def _member(document: object, name: str) -> object:

@@ -27,7 +27,7 @@ from consumer.offline.decisions import (
     withdraw_case,
     withdraw_term,
 )
-from consumer.offline.pages.miss_wording import ExplainedTerm, explained_terms
+from consumer.offline.pages.miss_wording import IN_WORDS, ExplainedTerm, explained_terms
 from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal
 from consumer.offline.scored_run import CaseLine, Explanation, labels_of
@@ -75,8 +75,8 @@ class Item:
         if self.explained.how == "used":
             return "used"
         if self.proposal is not None:
-            return self.proposal.verdict
-        return self.explained.verdict or "doubtful"
+            return IN_WORDS[self.proposal.verdict]
+        return "doubtful" if self.explained.verdict is None else IN_WORDS[self.explained.verdict]
 
     @property
     def choices(self) -> frozenset[Choice]:

@@ -391,10 +391,12 @@ class Answers:
         return tuple(place for place, batch in enumerate(selected.batches) if batch.name in answered)
 
     def _ranks_by_batch_id(self, entry: Entry, selected: SelectedCase) -> tuple[int, ...]:
-        if not of_that_name(entry.batch_id, selected.batches):
-            others = of_that_name(entry.batch_id, self._unselected.values())
-            if holders := [other.name for other in others if entry.test_id in other.rows]:
-                self._decisive.update(holders)
+        if all(batch.name != entry.batch_id for batch in selected.batches):
+            # An exact name, selected or not, goes before one in another Unicode form.
+            others = [other for other in self._unselected.values() if entry.test_id in other.rows]
+            named = of_that_name(entry.batch_id, (*selected.batches, *others))
+            if named and not any(batch in selected.batches for batch in named):
+                self._decisive.update(batch.name for batch in named)
                 return ()
         return self._ranks_among_selected(entry, selected)
 

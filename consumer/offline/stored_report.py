@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -15,11 +15,11 @@ from msgspec import Meta, Struct, field
 from consumer.dead_letter_reasons import Poison
 from consumer.errors import ConfigurationError
 from consumer.files.json_text import parse_json_of_file
-from consumer.files.outputs import holds_outputs
+from consumer.files.outputs import OnDuplicate, holds_outputs
 from consumer.files.standard_input import called, is_standard_input, read_standard_input
 from consumer.text import printable
 from consumer.wire.scored_record import DetailsShape, ScoresShape, ViolationsShape
-from safe_core import REPORT_TYPE, Criterion, Generation, Label, id_problem
+from safe_core import CRITERIA, REPORT_TYPE, Criterion, Generation, Label, id_problem
 
 _WRITES_ONE: Final = "safe score --output report.json writes a report"
 
@@ -181,7 +181,7 @@ class StoredSelection(Struct):
 
     concern_id: str
     batches: tuple[str, ...]
-    on_duplicate: Literal["first", "last"] | None = None
+    on_duplicate: OnDuplicate | None = None
 
     def __post_init__(self) -> None:
         # A batch's name must not lead out of its folder: what a report says is not to be trusted.
@@ -225,6 +225,14 @@ _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _EXPECTED: Final = re.compile(r"Expected `(\w+)")
 _KINDS: Final = {"object": "an object", "array": "a list", "str": "a string", "bool": "a boolean (true or false)"}
 
+_CHOICES: Final = {
+    "label": get_args(Label),
+    "criterion": CRITERIA,
+    "generation": get_args(Generation),
+    "on_duplicate": get_args(OnDuplicate),
+}
+"""What a member may be that is one of a few words."""
+
 
 def _in_words(error: str) -> str:
     """Say msgspec's "Expected `str`, got `int` - at `$.results[0].test_id`" as people do."""
@@ -235,7 +243,7 @@ def _in_words(error: str) -> str:
     elif expected := _EXPECTED.match(what):
         said = f"{place} is not {_KINDS.get(expected[1]) or _number_at(place)}"
     elif what.startswith("Invalid enum value"):
-        said = f"{place} is not one of {'Pass, Review, Fail' if place.endswith('.label') else 'first, last'}"
+        said = f"{place} is not one of {', '.join(_CHOICES[place.rpartition('.')[2]])}"
     elif what == "Number out of range":
         said = f"{place} is not {_number_at(place)}"
     else:

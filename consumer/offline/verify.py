@@ -65,6 +65,11 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
         remarks.append(
             "an older SAFE wrote the report: fields that it did not write yet, such as mismatches, are not compared"
         )
+    elif "failed_generations" not in report:
+        remarks.append(
+            "failed_generations and other fields of this version are missing: an older SAFE with the same version "
+            "number wrote the report, or they were taken out; score the outputs again"
+        )
     if version != __version__:
         remarks.append(f"the report was written by SAFE {version}; this is SAFE {__version__}")
     rules = own_rules(policy.configuration())

@@ -282,6 +282,7 @@ UNUSABLE: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (first(lambda r: r.update(test_id=" ")), "results[0].test_id is blank"),
     (first(lambda r: r.update(test_id="T\x1b")), "results[0].test_id holds the control character U+001B"),
     (first(without("label")), "results[0].label is missing"),
+    (first(lambda r: r.update(generation="lost")), "results[0].generation is not one of answered, failed"),
     (first(lambda r: r.update(label="pass")), "results[0].label is not one of Pass, Review, Fail"),
     (first(lambda r: r.update(label=None)), "results[0].label is not a string"),
     (first(without("scores")), "results[0].scores is missing"),

@@ -129,6 +129,7 @@ def test_a_report_of_an_earlier_version_is_verified_by_what_it_tells(capsys: pyt
         printed = capsys.readouterr()
         assert ("an older SAFE wrote the report" in printed.err) is (code == 0)
         assert ("input_matches is missing from the report" in printed.out) is (code == 1)
+        assert ("an older SAFE with the same version number" in printed.err) is (code == 1)
     report["results"][0]["scores"]["CR"] = 0.5
     Path("report.json").write_text(json.dumps(report))
     assert main(verify) == 1

@@ -143,7 +143,7 @@ def test_what_is_published_leaves_them_out_too(cases: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ({"testCases": [a_case("A-2")]}, "test_cases is missing, and another key holds test cases: rename"),
+        ({"testCases": [a_case("A-2")]}, "test_cases is missing, and another key holds test cases: they belong"),
         (a_case("A-2"), "is a single test case; a batch file has a list named test_cases"),
         ([a_case("A-2")], "not an object"),
         ({"test_cases": a_case("A-2")}, "test_cases is not a list"),

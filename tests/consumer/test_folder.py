@@ -605,7 +605,7 @@ UNPARSABLE = [
     (b"[]", "not an object"),
     (
         b'{"testCases": [{"expectations": {}}]}',
-        "test_cases is missing, and another key holds test cases: rename that key to test_cases",
+        "test_cases is missing, and another key holds test cases: they belong in a list named test_cases",
     ),
     (b'{"test_id": "A-1", "expectations": {}}', "is a single test case; a batch file has a list named test_cases"),
 ]

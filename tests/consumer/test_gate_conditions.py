@@ -107,7 +107,6 @@ def test_a_number_that_another_tool_has_rewritten_counts() -> None:
 
 SHARES = [
     ("--min-mean", {"mean_scores": {"composite": 0.6999999999999998}}, "composite=0.7"),
-    ("--min-pass-rate-of", {"pass_rates": {"CR": 0.6999999999999998}}, "CR=0.7"),
 ]
 
 
@@ -118,6 +117,14 @@ def test_a_number_that_only_binary_arithmetic_puts_below_its_bound_passes(
     decision = only(option, bound).decide(report(**numbers))
     assert decision.passed
     assert " 0.7 is at least " in decision.line
+
+
+def test_a_pass_rate_is_one_division_and_is_compared_as_it_is() -> None:
+    two_thirds = report(pass_rates={"CR": 8 / 12, "AH": 0.7})
+    assert only("--min-pass-rate-of", "AH=0.7").decide(two_thirds).passed
+    assert only("--min-pass-rate-of", "CR=0.6666666666666666").decide(two_thirds).passed
+    decision = only("--min-pass-rate-of", "CR=0.666666666667").decide(two_thirds)
+    assert "pass rate of CR 0.6666666666666666 is below --min-pass-rate-of CR=0.666666666667" in decision.line
 
 
 # --- several ----------------------------------------------------------------------------------------------------------

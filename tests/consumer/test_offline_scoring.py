@@ -361,6 +361,16 @@ def test_an_event_for_the_first_of_two_batches_counts_wherever_it_stands(cases: 
     assert labels(scored(cases, write_events(tmp_path / "run.jsonl", event("A-2", batch_id="x")))[0])["A-2"] == "Pass"
 
 
+def test_an_exact_batch_name_goes_before_another_form_even_if_its_batch_was_not_selected(tmp_path: Path) -> None:
+    one_form, other_form = "th\u00e9_1", "the\u0301_1"
+    write_batch(tmp_path / "cases", one_form, a_case("A-1"))
+    write_batch(tmp_path / "cases", other_form, a_case("A-1"))
+    for number, (answered, label) in enumerate([(one_form, "Pass"), (other_form, "Fail")]):
+        path = write_events(tmp_path / f"{number}.jsonl", event("A-1", batch_id=answered))
+        run, _ = scored(tmp_path / "cases", path, pattern=one_form)
+        assert labels(run)["A-1"] == label, "an answer to the other batch answers no selected case"
+
+
 def test_events_of_one_moment_in_several_files_go_by_file_then_line(cases: Path, tmp_path: Path) -> None:
     first = write_events(tmp_path / "a.jsonl", event("Z"), event("Z"), event("A-1", HARMFUL))
     second = write_events(tmp_path / "b.jsonl", event("A-1"))

@@ -313,6 +313,18 @@ def test_a_folder_of_outputs_is_read_whole_and_own_reports_in_it_are_left_out(
     assert capsys.readouterr().out.splitlines()[-1].startswith("verified: 2 results and every aggregate equal")
 
 
+def test_failed_generations_that_the_results_contradict_are_no_report_to_gate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(safe_score("-o", "report.json"))
+    report = json.loads(Path("report.json").read_bytes())
+    spoil("changed.json", json.dumps(report | {"failed_generations": report["failed_generations"] + 1}))
+    capsys.readouterr()
+    assert main(["gate", "changed.json"]) == 3
+    told = capsys.readouterr().err
+    assert "failed_generations contradicts the report's results; safe verify shows details" in told
+
+
 def test_a_report_whose_summary_alone_was_changed_is_no_report_to_gate(capsys: pytest.CaptureFixture[str]) -> None:
     main(safe_score("-o", "report.json"))
     report = json.loads(Path("report.json").read_bytes())
