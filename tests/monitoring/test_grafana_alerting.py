@@ -93,17 +93,33 @@ FIRING: Mapping[str, set[str]] = {
 @pytest.mark.usefixtures("promtool")
 @pytest.mark.parametrize("name", FIRING)
 def test_a_query_answers_where_its_alert_should_fire(name: str, tmp_path: Path) -> None:
+    assert_fire(FIRING[name], healthy() | SITUATIONS[name], tmp_path)
+
+
+@pytest.mark.usefixtures("promtool")
+@pytest.mark.parametrize("name", [name for name in FIRING if "batch is bad" in name])
+def test_a_batch_of_a_worker_of_the_earlier_version_is_judged_by_all_of_its_cases(name: str, tmp_path: Path) -> None:
+    told = {each: values for each, values in SITUATIONS[name].items() if not each.startswith(OF_THE_NEXT_VERSION)}
+    assert len(told) == len(SITUATIONS[name]) - 2
+    assert_fire(FIRING[name], healthy() | told, tmp_path)
+
+
+OF_THE_NEXT_VERSION = ("safe_batch_failed_generations", "safe_batch_answered_")
+
+
+def assert_fire(firing: set[str], situation: Mapping[str, str], folder: Path) -> None:
+    """Let promtool ask every rule whether it has an answer."""
     questions = [
         {
             "expr": f"count(({query(uid)}) > -1) > bool 0 or vector(0)",
             "eval_time": f"{MINUTES - 5}m",
-            "exp_samples": [{"labels": "{}", "value": int(uid in FIRING[name])}],
+            "exp_samples": [{"labels": "{}", "value": int(uid in firing)}],
         }
         for uid in RULES
     ]
-    series = [{"series": each, "values": values} for each, values in (healthy() | SITUATIONS[name]).items()]
+    series = [{"series": each, "values": values} for each, values in situation.items()]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": questions}
-    file = tmp_path / "grafana.test.yml"
+    file = folder / "grafana.test.yml"
     file.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}), encoding="utf-8")
     said = run("promtool", "test", "rules", file)
     assert said.returncode == 0, said.stdout + said.stderr
