@@ -13,8 +13,8 @@ _FIRST: Final = rb'[\t\n\r "\[{]'
 _FORMATS: Final = tuple(
     (re.compile(pattern, re.DOTALL), what)
     for pattern, what in (
-        (rb"\x1f\x8b", "is compressed with gzip, and must not be"),
-        (rb"\x28\xb5\x2f\xfd", "is compressed with zstd, and must not be"),
+        (rb"\x1f\x8b", "is compressed with gzip: write it uncompressed"),
+        (rb"\x28\xb5\x2f\xfd", "is compressed with zstd: write it uncompressed"),
         (rb"PK\x03\x04", "is a zip archive, not JSON"),
         # Of UTF-32 and UTF-16, the byte order mark or else the zero bytes around the first character.
         (rb"\xff\xfe\0\0|\0\0\xfe\xff|%b\0\0\0|\0\0\0%b\0\0\0" % (_FIRST, _FIRST), "is UTF-32: write it as UTF-8"),

@@ -599,7 +599,7 @@ UNPARSABLE = [
     (b'{"test_cases": "\xff"}', "not UTF-8"),
     ('{"test_cases": []}'.encode("utf-16"), "is UTF-16: write it as UTF-8"),
     ('{"test_cases": []}'.encode("utf-16-be"), "is UTF-16: write it as UTF-8"),
-    (gzip.compress(b'{"test_cases": []}'), "is compressed with gzip, and must not be"),
+    (gzip.compress(b'{"test_cases": []}'), "is compressed with gzip: write it uncompressed"),
     (b'"{}"', "not an object, but a string that looks like one: it was encoded as JSON twice"),
     (b"[" * 100_000, "not JSON that can be read"),
     (b"[]", "not an object"),

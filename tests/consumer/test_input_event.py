@@ -432,8 +432,8 @@ BEHIND_FIVE_BYTES = (
 )
 # A value, its headers, and what its dead letter says of it.
 KINDS = [
-    (gzip.compress(written()), (), "the value is compressed with gzip, and must not be"),
-    (b"\x28\xb5\x2f\xfd\x24\x00\x01\x00\x00", (), "the value is compressed with zstd, and must not be"),
+    (gzip.compress(written()), (), "the value is compressed with gzip: write it uncompressed"),
+    (b"\x28\xb5\x2f\xfd\x24\x00\x01\x00\x00", (), "the value is compressed with zstd: write it uncompressed"),
     (b"PK\x03\x04\x14\x00", (), "the value is a zip archive, not JSON"),
     *((written().decode().encode(name), (), "the value is UTF-16: write it as UTF-8")
       for name in ("utf-16", "utf-16-le", "utf-16-be")),

@@ -273,7 +273,11 @@ AS_JSON = json.dumps({"raw_results": [answer("A-1")]})
     ("name", "raw", "sentence"),
     [
         ("run.json", AS_JSON.encode("utf-16"), "run.json: the file cannot be read: it is UTF-16: write it as UTF-8"),
-        ("run.json", gzip.compress(AS_JSON.encode()), "the file cannot be read: it is compressed with gzip, and must"),
+        (
+            "run.json",
+            gzip.compress(AS_JSON.encode()),
+            "the file cannot be read: it is compressed with gzip: write it uncompressed",
+        ),
         (
             "run.json",
             json.dumps(AS_JSON).encode(),
