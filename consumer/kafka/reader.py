@@ -151,22 +151,25 @@ async def read_tail(connection: Connection, topic: str, partition: int) -> Seque
     return (await _tail(connection, TopicPartition(topic, partition), None))[-_TAIL_RECORDS:]
 
 
-async def read_last(connection: Connection, topic: str, partition: int, key: bytes) -> Record | None:
-    """The last record of a partition with a key, committed or not; None if there is none. Raises Transient."""
-    tail = await _tail(connection, TopicPartition(topic, partition), key)
-    return tail[-1] if tail else None
+async def read_back(connection: Connection, topic: str, partition: int, key: bytes, *more: bytes) -> Sequence[Record]:
+    """The end of a partition, committed or not, as far back as the last record with a key; raises Transient.
+
+    Of that, the records with this key or one of `more`. If none has the key, the whole partition is read.
+    """
+    return await _tail(connection, TopicPartition(topic, partition), key, *more)
 
 
-async def _tail(connection: Connection, where: TopicPartition, key: bytes | None) -> Sequence[Record]:
-    """Records of the end of a partition, None of them only if it has none; those with a key, unless that is None."""
+async def _tail(connection: Connection, where: TopicPartition, key: bytes | None, *more: bytes) -> Sequence[Record]:
+    """Records of the end of a partition, at least one with the key if there is any; None stands for any key."""
+    wanted = {key, *more}
     async with _partition_client(connection, where, "read_uncommitted") as consumer:
         start, end = await _bounds(consumer, where)
         span = _TAIL_RECORDS
         while start < end:
             first = max(start, end - span)
             slices = _slices(consumer, where, first, end, silent_seconds=CALL_SECONDS)
-            tail = [record async for records in slices for record in records if key is None or record.key == key]
-            if tail or first == start:
+            tail = [record async for records in slices for record in records if key is None or record.key in wanted]
+            if first == start or any(key is None or record.key == key for record in tail):
                 return tail
             span *= 16  # only markers, gaps and other keys so far: look further back
     return ()

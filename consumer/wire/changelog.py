@@ -50,27 +50,35 @@ class BatchRow(_Row, frozen=True):
 
 
 class InputTopic(Struct, frozen=True):
-    """An input topic, by the id that distinguishes it from a later one of the same name.
+    """An input topic, by its name and the id that distinguishes it from a later one of that name.
 
-    `is_in_result_ids` tells whether the id is part of the ce_id of results.
+    `is_in_result_ids` tells whether the id is part of the ce_id of results. Where nothing told the id or the name, it
+    is None.
     """
 
-    id: str
+    id: str | None
     is_in_result_ids: bool
+    name: str | None = None
 
     @classmethod
-    def of(cls, scored: ScoredRecord[Any]) -> Self | None:
-        """The topic that a scored record came from, None where it does not say."""
+    def of(cls, scored: ScoredRecord[Any]) -> Self:
+        """The topic that a scored record came from."""
         if scored.source.topic_id is not UNSET:
-            return cls(scored.source.topic_id, is_in_result_ids=True)
-        return None if scored.input_topic_id is UNSET else cls(scored.input_topic_id, is_in_result_ids=False)
+            return cls(scored.source.topic_id, is_in_result_ids=True, name=scored.source.topic)
+        topic_id = None if scored.input_topic_id is UNSET else scored.input_topic_id
+        return cls(topic_id, is_in_result_ids=False, name=scored.source.topic)
+
+
+_UNTOLD = InputTopic(None, is_in_result_ids=False)
+_FIRST_SCHEMA_WITH_INPUT = 2
 
 
 class ProgressRow(_Row, frozen=True):
     """How far a partition of `scored` is folded: `next_offset` is the next one to read.
 
     `topic_id` is the cluster's id of `scored`, None if the broker does not report it or an older SAFE wrote the row.
-    `input` is the input topic that the last scored record came from, None where none said.
+    `input` is the input topic that the last scored record came from, None if nothing was scored so far, or an older
+    SAFE wrote the row (`last_input` tells the two apart).
     `transactions` counts those that have written the row: the committed offset repeats the count in its note, so that
     a row and an offset of different transactions differ even if the offset did not move. `first_seen_at` is the
     brokers' time (ms) from which on each owner of the partition has known that time: batches whose row says nothing
@@ -85,6 +93,14 @@ class ProgressRow(_Row, frozen=True):
     transactions: int | None = None
     first_seen_at: int | None = None
     input: InputTopic | None = None
+
+    @property
+    def last_input(self) -> InputTopic | None:
+        """The input topic that was scored last; None if nothing was scored so far.
+
+        A row of an older SAFE counts as one after something was scored: it does not tell.
+        """
+        return _UNTOLD if self.input is None and self.schema < _FIRST_SCHEMA_WITH_INPUT else self.input
 
     @property
     def note(self) -> str:

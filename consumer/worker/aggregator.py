@@ -136,7 +136,7 @@ class AggregatorPartition:
                 "docs/operate.md"
             )
         self._transactions = progress.transactions or 0
-        self._input = progress.input
+        self._input = progress.last_input
         check_same_topic(progress, self._settings)
         if committed is None:
             return progress.next_offset
@@ -278,7 +278,9 @@ class AggregatorPartition:
         self._state.put_touched_rows(outgoing)
         settings = self._settings
         if self._last is not None:
-            self._input = InputTopic.of(self._last) or self._input
+            came_from = InputTopic.of(self._last)
+            if self._input is None or came_from.id is not None:  # an older scorer says nothing
+                self._input = came_from
         progress = ProgressRow(
             settings.group, SCHEMA, settings.partitions, next_offset, settings.scored_topic_id, self._transactions + 1,
             self._first_seen_at,

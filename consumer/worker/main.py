@@ -42,6 +42,7 @@ from consumer.worker.aggregator_state import AggregatorSettings
 from consumer.worker.dead_letter_limit import DeadLetterLimits
 from consumer.worker.dead_letter_writing import DeadLetterTopic
 from consumer.worker.event_waits import unless
+from consumer.worker.group_state import read_group_state
 from consumer.worker.health import Health
 from consumer.worker.http_server import serve_pages
 from consumer.worker.inspection import Inspection
@@ -187,13 +188,16 @@ class Worker:
 
     async def _verified(self) -> Verified:
         verified = await verify_topics(self._cluster, self._settings, self._role)
-        await check_ownership(self._connection, self._settings, verified.partitions)
-        self._guarded = await is_guarded(self._connection, self._settings, verified.partitions)
+        state = await read_group_state(self._connection, self._settings.state_topic, verified.partitions["state"])
+        await check_ownership(self._connection, self._settings, verified.partitions, state)
+        self._guarded = is_guarded(self._settings, state)
         if self._role != "aggregator":
-            self._input_topic = await input_topic(self._connection, self._cluster, self._settings, verified)
-            await check_input_offsets(self._connection, self._cluster, self._settings, verified.partitions)
+            self._input_topic = await input_topic(self._cluster, self._settings, verified, state)
+            await check_input_offsets(self._cluster, self._settings, verified.partitions, state)
             self._input_start = await input_start(self._cluster, self._settings, verified.partitions)
-            await self._unmarked_offsets.look(guarded=self._guarded)
+            await self._unmarked_offsets.look(
+                guarded=self._guarded, notes_are_due=state.says_guarded and state.is_scored_with_notes
+            )
         for warning in verified.warnings:
             _log.warning(warning)
         for note in verified.notes:

@@ -399,7 +399,7 @@ def scored_record(
 ) -> ScoredRecord[Raw]:
     """The record of one scored case: where it came from, what judged it, and its scores; `scored_at` in ms."""
     case = encoded.case
-    topic_id = UNSET if input_topic is None else input_topic.id
+    topic_id = UNSET if input_topic is None or input_topic.id is None else input_topic.id
     is_in_result_ids = input_topic is not None and input_topic.is_in_result_ids
     return ScoredRecord(
         concern_id=concern_id,

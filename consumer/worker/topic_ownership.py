@@ -1,7 +1,6 @@
 """Who owns the topics: one group owns its `scored`, `state`, `result` and `report` (contract.md, "Ownership")."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Mapping, Sequence
 
@@ -12,10 +11,9 @@ from consumer.kafka.reader import read_tail
 from consumer.kafka.topics import Name, topic_specs
 from consumer.settings import Settings
 from consumer.text import count_of
-from consumer.wire.changelog import ProgressRow
-from consumer.wire.headers import Undecodable, ce_source, group_of, says_guarded, text_of
-from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
+from consumer.wire.headers import ce_source, text_of
 from consumer.wire.record import Record
+from consumer.worker.group_state import GroupState
 
 _RECOVERING_SECONDS = 6.0
 """After all brokers were down, a coordinator that is only behind may say for seconds that there is no offset."""
@@ -23,17 +21,20 @@ _RECOVERING_SECONDS = 6.0
 _ASK_AGAIN_SECONDS = 0.5
 
 
-async def check_ownership(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> None:
+async def check_ownership(
+    connection: Connection, settings: Settings, partitions: Mapping[Name, int], state: GroupState
+) -> None:
     """Raise ConfigurationError if another group wrote the last record of one of our topics; raises Transient."""
     specs = topic_specs(settings)
     for name in ("state", "result", "report"):
         if name not in partitions:
             continue
         spec = specs[name]
-        tails = await _tails(connection, spec.name, partitions[name])
-        owners = {group_of(record.headers) if name == "state" else _event_owner(record) for record in tails}
         if name == "state":
-            _check_counts(tails, partitions["scored"], specs["scored"].name)
+            owners = {each.group for each in state.owners}
+            _check_counts(state, partitions["scored"], specs["scored"].name)
+        else:
+            owners = {_event_owner(record) for record in await _tails(connection, spec.name, partitions[name])}
         others = owners - {settings.kafka_group_id, None}
         if others:
             raise ConfigurationError(
@@ -43,45 +44,38 @@ async def check_ownership(connection: Connection, settings: Settings, partitions
             )
 
 
-def _check_counts(state_tails: Sequence[Record], partitions: int, topic: str) -> None:
+def _check_counts(state: GroupState, partitions: int, topic: str) -> None:
     """With another count, keys would be in other partitions than their state."""
-    for record in state_tails:
-        if record.key == PROGRESS_KEY and record.value is not None:
-            with contextlib.suppress(Undecodable):  # the restore reports it
-                written_for = ProgressRow.decode(record.value).partitions
-                if written_for != partitions:
-                    raise ConfigurationError(
-                        f"the state was written for {count_of(written_for, 'partition')} of {topic}, which now has "
-                        f"{partitions}: create {topic} with {count_of(written_for, 'partition')} again, or start a new "
-                        "group on new topics"
-                    )
+    for row in state.progress:
+        if row.partitions != partitions:
+            raise ConfigurationError(
+                f"the state was written for {count_of(row.partitions, 'partition')} of {topic}, which now has "
+                f"{partitions}: create {topic} with {count_of(row.partitions, 'partition')} again, or start a new "
+                "group on new topics"
+            )
 
 
-async def is_guarded(connection: Connection, settings: Settings, partitions: Mapping[Name, int]) -> bool:
-    """Whether the groups take workers of this version alone (contract.md, "Ownership"); raises Transient.
+def is_guarded(settings: Settings, state: GroupState) -> bool:
+    """Whether the groups take workers of this version alone (contract.md, "Ownership").
 
     If no setting says so, the state does: its owners write it there with every commit and take-over, where no stranger
     writes. A group without any state is new. Offsets would prove nothing: a stranger commits them too.
     """
     if settings.kafka_group_guard is not None:
         return settings.kafka_group_guard
-    tails = await _tails(connection, settings.state_topic, partitions["state"])
-    written = {record.partition: record for record in tails if record.key in (MARK_KEY, PROGRESS_KEY)}  # the last ones
-    return not tails or any(says_guarded(record.headers) for record in written.values())
+    return state.is_new or state.says_guarded
 
 
 async def check_input_offsets(
-    connection: Connection, cluster: Cluster, settings: Settings, partitions: Mapping[Name, int]
+    cluster: Cluster, settings: Settings, partitions: Mapping[Name, int], state: GroupState
 ) -> None:
-    """Raise ConfigurationError if the group has scored before, but no input partition has an offset any more."""
-    if settings.input_start is not None:
-        return
-    # The state is read first: an offset is committed before the aggregator can read what was scored.
-    tails = await _tails(connection, settings.state_topic, partitions["state"])
-    # What is written before anything was scored proves nothing: the mark of a partition that is taken up, and the
-    # progress past the mark in `scored` by which a scorer learns the time.
-    scored = (record for record in tails if record.key not in {MARK_KEY, PROGRESS_KEY})
-    if not any(group_of(record.headers) == settings.kafka_group_id for record in scored):
+    """Raise ConfigurationError if the group has scored before, but no input partition has an offset any more.
+
+    The state must be read before: an offset is committed before the aggregator can read what was scored. It says more
+    than that something was written: a mark, or the progress past the mark in `scored` by which a scorer learns the
+    time, comes before anything is scored.
+    """
+    if settings.input_start is not None or not state.inputs:
         return
     deadline = time.monotonic() + _RECOVERING_SECONDS
     while not await _input_offsets(cluster, settings, partitions):

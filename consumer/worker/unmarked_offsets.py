@@ -9,6 +9,7 @@ tells the two apart:
 | the group is not guarded: a version without notes may be in it       | one of them                | accepted, warned |
 | `scored` cannot be read                                              | nobody knows               | stops            |
 | the partition was scored last by a worker that writes notes          | somebody else              | stops            |
+| in a guarded group, such a worker has scored anything                | somebody else              | stops            |
 | no partition had a note when this worker started, and it is the same | the version before         | accepted, warned |
 | another partition has a note                                         | somebody else              | stops            |
 | no partition has a note                                              | the version before         | accepted, warned |
@@ -60,6 +61,7 @@ class UnmarkedOffsets:
         self._committed = committed
         self._search = search
         self._guarded = True
+        self._notes_are_due = False
         self._before_notes: Mapping[int, int] = {}
         self._searching = asyncio.Lock()
         self._searched_at = float("-inf")
@@ -67,12 +69,14 @@ class UnmarkedOffsets:
         self._unreadable: Fatal | None = None
         self._objections: dict[int, tuple[Committed, str]] = {}
 
-    async def look(self, *, guarded: bool) -> None:
+    async def look(self, *, guarded: bool, notes_are_due: bool) -> None:
         """Remember the offsets of a group without any note, before this worker joins it; raises Transient or Fatal.
 
-        In a group that is not `guarded`, there may be workers of versions that write no notes.
+        In a group that is not `guarded`, there may be workers of versions that write no notes. `notes_are_due` if the
+        state tells that the group is guarded, and that a worker has scored which writes notes: its first one was there
+        before anything was scored, and no earlier version has been in the group since.
         """
-        self._guarded = guarded
+        self._guarded, self._notes_are_due = guarded, notes_are_due
         committed = await self._committed()
         if not any(is_noted(*each) for each in committed.values()):
             self._before_notes = {partition: each.offset for partition, each in committed.items()}
@@ -105,7 +109,7 @@ class UnmarkedOffsets:
             return True
         if self._unreadable is not None:
             return False
-        if scored is not None and scored.schema >= FIRST_SCHEMA_WITH_NOTES:
+        if self._notes_are_due or (scored is not None and scored.schema >= FIRST_SCHEMA_WITH_NOTES):
             return False
         if self._before_notes.get(partition) == committed.offset:
             return True

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from consumer.wire.keys import PROGRESS_KEY
 from tests.support.cases import encoded, make_batches, write_batches
 from tests.support.outside import CALL_SECONDS, Outgoing
 from tests.support.site import Site
@@ -86,6 +87,45 @@ def test_results_of_a_topic_that_was_made_again_have_ids_of_their_own(site: Site
     assert shown == [before] * len(CASES) + [now] * len(CASES)
     totals = [record.json()["summary"]["total_cases"] for record in site.outside.read(site.topics.result)]
     assert totals[-1] == len(CASES), "a case counts once, from whichever topic"
+
+
+def test_what_is_written_before_anything_was_scored_decides_no_form_of_ids(site: Site) -> None:
+    with site.worker(name="first"):
+        wait_until(
+            lambda: any(record.key == PROGRESS_KEY for record in site.outside.read(site.topics.state)),
+            within_seconds=30,
+            what="a progress row past the clock's mark",
+        )
+        with site.worker(name="second"):
+            send(site)
+            site.await_rest()
+    with site.worker(name="third"):
+        send(site)
+        site.await_rest()
+    assert len(ids(site)) == 2 * len(CASES)
+    assert {f"@{site.outside.topic_id(site.topics.input)}/" in name for name in ids(site)} == {True}
+
+
+def test_an_input_topic_of_another_name_is_another_topic(site: Site) -> None:
+    send(site)
+    serve(site, **BY_NAME)
+    moved_to = f"{site.topics.input}.moved"
+    site.outside.create_topic(moved_to)
+    moved = {"SAFE_V0_INPUT_TOPIC": moved_to}
+    assert "SAFE_V0_INPUT_START" in words_of(told(site, **moved).spawn("without a word"))
+    with told(site, **moved, **FROM_THE_BEGINNING).worker(name="moved"):
+        pass  # ready: it was not refused
+
+
+def test_offsets_that_are_gone_are_missed_however_quiet_it_was_since(site: Site) -> None:
+    send(site)
+    serve(site)
+    last = [record for record in site.outside.read(site.topics.state) if record.key == PROGRESS_KEY][-1]
+    again = Outgoing(last.value, last.key, last.headers, partition=0)
+    site.outside.produce(site.topics.state, [again] * 100)  # as take-ups and chores write them, one by one
+    forget_offsets(site)
+    assert "SAFE_V0_INPUT_START" in words_of(site.spawn("without a word"))
+    assert len(ids(site)) == len(CASES)
 
 
 def test_where_ids_go_by_the_name_it_is_refused_until_a_setting_says_otherwise(site: Site) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+from consumer.wire.keys import PROGRESS_KEY
 from tests.support.cases import event_stream, make_batches, write_batches
 from tests.support.feeder import SteadyFeeder
 from tests.support.kafka_broker import PROJECT
@@ -105,6 +107,33 @@ def test_a_stranger_that_comes_later_gets_nothing_and_disturbs_nobody(site: Site
         run, problems = site.seen()
     assert problems == []
     assert len(run.inputs) == len(stream)
+
+
+def test_a_group_stays_guarded_whatever_an_open_transaction_has_left_at_the_end_of_its_state(site: Site) -> None:
+    with site.worker(name="first"):
+        site.send(list(event_stream(SEED, BATCHES, 30, partitions=PARTITIONS)))
+        site.await_rest()
+    state = site.topics.state
+    by_partition = {record.partition: record for record in site.outside.read(state) if record.key == PROGRESS_KEY}
+    killed = [transaction_of_the_aggregator(site, each) for each in by_partition]
+    for producer, partition in zip(killed, by_partition, strict=True):
+        for number in range(100):
+            row = by_partition[partition]
+            producer.produce(state, row.value, f"S1/B/{number}".encode(), partition, headers=list(row.headers))
+        assert producer.flush(CALL_SECONDS) == 0
+    for name in ("second", "third"):
+        with site.worker(name=name) as worker:
+            assert "the consumer group is not guarded" not in worker.log_text()
+            assert assignors(site) == OWN
+
+
+def transaction_of_the_aggregator(site: Site, partition: int) -> Producer:
+    """One that it has begun, and was killed in."""
+    name = f"{site.group}:{site.topics.scored}:{partition}"
+    producer = Producer({"bootstrap.servers": site.outside.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions(CALL_SECONDS)
+    producer.begin_transaction()
+    return producer
 
 
 # --- who was first has the group, and that is said --------------------------------------------------------------------

@@ -381,7 +381,7 @@ async def test_a_transaction_holds_the_rows_that_won_the_batchs_row_and_the_prog
         "topic_id": None,
         "transactions": 1,
         "first_seen_at": NOW,
-        "input": None,
+        "input": {"id": None, "is_in_result_ids": False, "name": "input"},
     }
     assert len(rows) == 5
 
@@ -457,7 +457,8 @@ async def test_a_row_of_an_older_version_counts_as_answered(clock: Clock) -> Non
 
 # --- the input topic --------------------------------------------------------------------------------------------------
 
-BY_ID, BY_NAME = (InputTopic("one", is_in_result_ids=flag) for flag in (True, False))
+BY_ID, BY_NAME = (InputTopic("one", is_in_result_ids=flag, name="input") for flag in (True, False))
+UNTOLD = InputTopic(None, is_in_result_ids=False, name="input")
 
 
 def remembered(outgoing: Kept) -> InputTopic | None:
@@ -465,13 +466,25 @@ def remembered(outgoing: Kept) -> InputTopic | None:
 
 
 async def test_the_progress_row_repeats_which_topic_was_scored_last_and_how(site: Site) -> None:
-    assert remembered(await site.fold(scored("1", offset=1))) is None
+    assert remembered(await site.fold()) is None, "nothing was scored so far"
+    assert remembered(await site.fold(scored("1", offset=1))) == UNTOLD
     assert remembered(await site.fold(scored("1", offset=4), scored("2", offset=5, topic=BY_NAME))) == BY_NAME
     assert remembered(await site.fold(scored("1", offset=6))) == BY_NAME, "an older scorer says nothing"
     assert remembered(await site.fold(scored("1", offset=7, topic=BY_ID))) == BY_ID
     await site.restart()
-    await site.logic.first_offset(Beginning(0), Committed(site.next_offset, "transactions=4"))
+    await site.logic.first_offset(Beginning(0), Committed(site.next_offset, "transactions=5"))
     assert remembered(await site.fold(scored("1", offset=8))) == BY_ID
+
+
+@pytest.mark.parametrize(("schema", "is_known"), [(1, True), (SCHEMA, False)])
+async def test_what_an_older_version_has_scored_is_remembered_although_it_told_no_topic(
+    clock: Clock, schema: int, *, is_known: bool
+) -> None:
+    older = ProgressRow(GROUP, schema, 8, 9)
+    site = await Site(clock, [row(PROGRESS_KEY, older.encode())]).restart()
+    await site.logic.first_offset(Beginning(0), None)
+    assert remembered(await site.fold()) == older.last_input
+    assert (older.last_input is not None) is is_known
 
 
 async def test_a_result_has_the_id_that_its_scorer_decided_on(site: Site) -> None:

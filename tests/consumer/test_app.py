@@ -27,6 +27,7 @@ from consumer.worker import health as health_module
 from consumer.worker import main as app_module
 from consumer.worker import partition_ends, startup_wait
 from consumer.worker.event_waits import unless
+from consumer.worker.group_state import GroupState
 from consumer.worker.main import Worker
 from consumer.worker.partition_loop import PartitionLoop, State
 from consumer.worker.partition_troubles import PartitionTroubles
@@ -82,9 +83,12 @@ def doubts(monkeypatch: pytest.MonkeyPatch) -> deque[SafeError]:
     async def nothing(*_arguments: object, **_named: object) -> str:
         return "earliest"
 
+    async def no_state(*_arguments: object) -> GroupState:
+        return GroupState(())
+
     monkeypatch.setattr(app_module, "verify_topics", verify_topics)
     monkeypatch.setattr(app_module, "check_ownership", check_ownership)
-    monkeypatch.setattr(app_module, "is_guarded", nothing)
+    monkeypatch.setattr(app_module, "read_group_state", no_state)
     monkeypatch.setattr(app_module, "check_input_offsets", nothing)
     monkeypatch.setattr(app_module, "input_topic", nothing)
     monkeypatch.setattr(app_module, "input_start", nothing)

@@ -11,7 +11,7 @@ from aiokafka.errors import CorruptRecordException
 from consumer.errors import Fatal, Transient
 from consumer.kafka import reader
 from consumer.kafka.connection import Connection
-from consumer.kafka.reader import Span, read_last, read_partition, read_record, read_tail, scanning
+from consumer.kafka.reader import Span, read_back, read_partition, read_record, read_tail, scanning
 
 WHERE = TopicPartition("state", 3)
 
@@ -144,11 +144,15 @@ async def test_the_last_record_of_a_key_is_looked_for_behind_any_number_of_other
     log.beginning, log.end = 100, 2_000
     log.polls = [(range(1_936, 2_000), 2_000), ([976, 977, 1_000, 1_977], 2_000)]
     log.keys = {976: b"progress", 977: b"progress", 1_000: b"mark"}
-    found = await read_last(Connection("127.0.0.1:1", {}), "state", 3, b"progress")
-    assert found is not None
-    assert found.offset == 977
+    log.keys[1_940] = b"mark"  # it alone does not end the search
+    found = await read_back(Connection("127.0.0.1:1", {}), "state", 3, b"progress", b"mark")
+    assert [record.offset for record in found] == [976, 977, 1_000]
     log.polls = [([1_940], 2_000)] * 3
-    assert await read_last(Connection("127.0.0.1:1", {}), "state", 3, b"none") is None
+    assert [each.offset for each in await read_back(Connection("127.0.0.1:1", {}), "state", 3, b"none", b"mark")] == [
+        1_940
+    ]
+    log.polls = [([1_940], 2_000)] * 3
+    assert not await read_back(Connection("127.0.0.1:1", {}), "state", 3, b"none")
     assert log.sought[-3:] == [1_936, 976, 100]
 
 

@@ -230,9 +230,10 @@ def test_the_id_of_a_result_has_the_topics_id_if_the_scorer_says_so() -> None:
     ]
     assert decode_scored(encode_scored(by_id)) == by_id
     assert decode_scored(encode_scored(by_name)) == by_name
-    assert InputTopic.of(by_id) == InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True)
-    assert InputTopic.of(by_name) == InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=False)
-    assert InputTopic.of(scored) is None
+    name = "factory.generation.output"
+    assert InputTopic.of(by_id) == InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True, name=name)
+    assert InputTopic.of(by_name) == InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=False, name=name)
+    assert InputTopic.of(scored) == InputTopic(None, is_in_result_ids=False, name=name)
 
 
 def test_a_report_is_a_cloudevent_that_says_how_far_it_covers() -> None:
@@ -401,7 +402,7 @@ def test_what_the_fold_would_choke_on_is_undecodable(value: bytes | None) -> Non
 BATCH_ROW = BatchRow(
     1_795_291_200_000, 5, 5, 18, 17, 1_795_291_200_000, FINGERPRINT, "0.1.0", "live", 1_795_291_200_000
 )
-INPUT = InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True)
+INPUT = InputTopic("AAECAwQFBgcICQoLDA3-_w", is_in_result_ids=True, name="outputs")
 PROGRESS_ROW = ProgressRow(
     "safe-v0", SCHEMA, 8, 18, "b2c1f3a0-0000-4000-8000-000000000001", 7, 1_795_291_200_000, INPUT
 )
@@ -422,7 +423,7 @@ def test_a_progress_row_comes_back() -> None:
         "topic_id": "b2c1f3a0-0000-4000-8000-000000000001",
         "transactions": 7,
         "first_seen_at": 1_795_291_200_000,
-        "input": {"id": "AAECAwQFBgcICQoLDA3-_w", "is_in_result_ids": True},
+        "input": {"id": "AAECAwQFBgcICQoLDA3-_w", "is_in_result_ids": True, "name": "outputs"},
     }
 
 

@@ -14,10 +14,12 @@ from consumer.errors import ConfigurationError, SafeError, Transient
 from consumer.kafka.cluster import Cluster
 from consumer.kafka.connection import Connection
 from consumer.settings import Settings, load
+from consumer.wire.changelog import InputTopic, ProgressRow
 from consumer.wire.headers import own_headers, owner_headers
 from consumer.wire.keys import MARK_KEY, PROGRESS_KEY
 from consumer.wire.record import Record
-from consumer.worker import topic_ownership
+from consumer.worker import group_state, topic_ownership
+from consumer.worker.group_state import GroupState, Ownership, read_group_state
 from consumer.worker.topic_ownership import check_input_offsets, check_ownership, is_guarded
 
 PARTITIONS: Mapping[Any, int] = {"input": 2, "scored": 8, "state": 8}
@@ -33,7 +35,7 @@ async def test_where_one_partition_cannot_be_read_the_others_are_left_alone(
 ) -> None:
     reading: set[int] = set()
 
-    async def read_tail(_connection: Connection, topic: str, partition: int) -> Sequence[Record]:
+    async def read_back(_connection: Connection, topic: str, partition: int, *_keys: bytes) -> Sequence[Record]:
         reading.add(partition)
         try:
             if len(reading) == PARTITIONS["state"]:
@@ -43,9 +45,9 @@ async def test_where_one_partition_cannot_be_read_the_others_are_left_alone(
             reading.remove(partition)
         return ()
 
-    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
+    monkeypatch.setattr(group_state, "read_back", read_back)
     with pytest.raises(SafeError, match=r"^no answer about safe\.") as raised:
-        await check_ownership(Connection("127.0.0.1:1", {}), settings, PARTITIONS)
+        await read_group_state(Connection("127.0.0.1:1", {}), settings.state_topic, PARTITIONS["state"])
     assert type(raised.value) is Transient
     assert not reading
 
@@ -75,41 +77,45 @@ class Recovering(Cluster):
         return {} if self.empty_answers >= 0 else dict.fromkeys(partitions, 41)
 
 
+def state(*rows: ProgressRow | None) -> GroupState:
+    return GroupState([Ownership("safe-v0", is_guarded=True, progress=row) for row in rows])
+
+
+def scored(topic_id: str | None) -> ProgressRow:
+    return ProgressRow("safe-v0", 2, 8, 9, input=InputTopic(topic_id, is_in_result_ids=False))
+
+
 @pytest.fixture
-def scored_before(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state topic that holds a row of ours."""
-    row = Row(headers=(("safe.group", settings.kafka_group_id.encode()),))
-
-    async def read_tail(_connection: Connection, _topic: str, _partition: int) -> Sequence[Record]:
-        return (row,)
-
-    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_ownership, "_ASK_AGAIN_SECONDS", 0.001)
     monkeypatch.setattr(topic_ownership, "_RECOVERING_SECONDS", 0.1)
 
 
-@pytest.mark.usefixtures("scored_before")
+@pytest.mark.usefixtures("impatient")
 async def test_offsets_have_expired_only_if_there_are_none_for_seconds(settings: Settings) -> None:
-    connection = Connection("127.0.0.1:1", {})
-    await check_input_offsets(connection, Recovering(3), settings, PARTITIONS)
+    await check_input_offsets(Recovering(3), settings, PARTITIONS, state(scored("one")))
     with pytest.raises(ConfigurationError, match="have expired or were deleted"):
-        await check_input_offsets(connection, Recovering(1_000_000), settings, PARTITIONS)
+        await check_input_offsets(Recovering(1_000_000), settings, PARTITIONS, state(scored("one")))
 
 
-@pytest.mark.parametrize(("key", "proves"), [(MARK_KEY, False), (PROGRESS_KEY, False), (b"S11/B", True)])
-async def test_only_a_row_of_a_batch_or_a_case_proves_that_something_was_scored(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, scored_before: None, key: bytes, *, proves: bool
+PROOFS = [
+    ((), False),
+    ((None,), False),  # a mark alone
+    ((ProgressRow("safe-v0", 2, 8, 9),), False),  # past the mark in `scored` by which a scorer learns the time
+    ((None, scored("one")), True),
+    ((ProgressRow("safe-v0", 2, 8, 9), scored(None)), True),  # brokers that report no ids
+    ((ProgressRow("safe-v0", 1, 8, 9),), True),  # an earlier version does not say
+]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("rows", "proves"), PROOFS)
+async def test_a_progress_row_proves_that_something_was_scored_if_it_says_so_or_cannot(
+    settings: Settings, rows: Sequence[ProgressRow | None], *, proves: bool
 ) -> None:
-    assert scored_before is None
-    row = Row(headers=(("safe.group", settings.kafka_group_id.encode()),), key=key)
-
-    async def read_tail(_connection: Connection, _topic: str, _partition: int) -> Sequence[Record]:
-        return (row,)
-
-    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
     refused = pytest.raises(ConfigurationError, match="have expired") if proves else contextlib.nullcontext()
     with refused:
-        await check_input_offsets(Connection("127.0.0.1:1", {}), Recovering(1_000_000), settings, PARTITIONS)
+        await check_input_offsets(Recovering(1_000_000), settings, PARTITIONS, state(*rows))
 
 
 # --- whether the groups take workers of this version alone ------------------------------------------------------------
@@ -139,7 +145,6 @@ STATES: list[tuple[list[Row], bool]] = [
     ([progress(EARLIER), mark(GUARDED), CASE, progress(GUARDED), CASE], True),
     ([progress(GUARDED), mark(EARLIER)], False),  # back again
     ([progress(UNGUARDED), progress(GUARDED, 1)], True),  # one partition is enough: a worker is about to change
-    ([CASE], False),
 ]
 
 
@@ -147,11 +152,27 @@ STATES: list[tuple[list[Row], bool]] = [
 async def test_a_group_is_guarded_that_is_new_or_whose_state_says_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, rows: list[Row], *, expected: bool
 ) -> None:
-    async def read_tail(_connection: Connection, _topic: str, partition: int) -> Sequence[Record]:
-        return [row for row in rows if row.partition == partition]
+    async def read_back(_connection: Connection, _topic: str, partition: int, *keys: bytes) -> Sequence[Record]:
+        return [row for row in rows if row.partition == partition and row.key in keys]
 
-    monkeypatch.setattr(topic_ownership, "read_tail", read_tail)
-    assert await is_guarded(Connection("127.0.0.1:1", {}), settings, PARTITIONS) is expected
+    monkeypatch.setattr(group_state, "read_back", read_back)
+    found = await read_group_state(Connection("127.0.0.1:1", {}), "state", PARTITIONS["state"])
+    assert is_guarded(settings, found) is expected
     for given in (True, False):
         told = settings.model_copy(update={"kafka_group_guard": given})
-        assert await is_guarded(Connection("127.0.0.1:1", {}), told, PARTITIONS) is given
+        assert is_guarded(told, found) is given
+
+
+async def test_the_owner_and_the_count_of_partitions_are_told_by_the_state(settings: Settings) -> None:
+    connection = Connection("127.0.0.1:1", {})
+    await check_ownership(connection, settings, PARTITIONS, state(None, scored("one")))
+    foreign = GroupState([Ownership("others", is_guarded=True, progress=None)])
+    with pytest.raises(ConfigurationError, match="belongs to group others"):
+        await check_ownership(connection, settings, PARTITIONS, foreign)
+    with pytest.raises(ConfigurationError, match="the state was written for 4 partitions"):
+        await check_ownership(connection, settings, PARTITIONS, state(ProgressRow("safe-v0", 2, 4, 9)))
+
+
+def test_notes_are_due_once_a_worker_has_scored_that_tells_the_topics_id() -> None:
+    assert state(ProgressRow("safe-v0", 1, 8, 9), scored("one")).is_scored_with_notes
+    assert not state(ProgressRow("safe-v0", 1, 8, 9), scored(None), None).is_scored_with_notes

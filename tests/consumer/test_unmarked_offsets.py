@@ -37,10 +37,10 @@ class Group:
             raise self.failure
         return dict(self.scored)
 
-    async def worker(self, *, guarded: bool = True) -> UnmarkedOffsets:
+    async def worker(self, *, guarded: bool = True, notes_are_due: bool = False) -> UnmarkedOffsets:
         """A worker that starts now."""
         offsets = UnmarkedOffsets(GROUP, self.ask, self.search)
-        await offsets.look(guarded=guarded)
+        await offsets.look(guarded=guarded, notes_are_due=notes_are_due)
         return offsets
 
 
@@ -110,11 +110,20 @@ async def test_an_upgrade_is_accepted_once_for_all_partitions_and_the_gaps_are_t
 
 
 @pytest.mark.parametrize(("committed", "scored", "_objection"), AT_START)
+async def test_once_a_guarded_group_has_scored_with_notes_no_offset_is_taken_for_an_upgrade(
+    committed: dict[int, Committed], scored: dict[int, ScoredTo], _objection: str | None
+) -> None:
+    worker = await Group(committed, scored).worker(notes_are_due=True)
+    with pytest.raises(Transient, match="has no note of SAFE"):
+        await worker.judge(0, NONE)
+
+
+@pytest.mark.parametrize(("committed", "scored", "_objection"), AT_START)
 async def test_while_older_versions_may_be_in_the_group_everything_is_accepted(
     committed: dict[int, Committed], scored: dict[int, ScoredTo], _objection: str | None
 ) -> None:
     with capture_logs() as logs:
-        await (await Group(committed, scored).worker(guarded=False)).judge(0, NONE)
+        await (await Group(committed, scored).worker(guarded=False, notes_are_due=True)).judge(0, NONE)
     assert [each["event"] for each in logs] == [EVENT]
 
 
