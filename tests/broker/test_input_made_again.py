@@ -196,6 +196,9 @@ def commit(site: Site, *, offset: int) -> None:
 
 def forget_offsets(site: Site) -> None:
     """As an operator does; nothing is left to delete where the brokers have done it."""
+    wait_until(
+        lambda: not site.outside.members(site.group), within_seconds=CALL_SECONDS, what=f"nobody is in {site.group}"
+    )
     if site.outside.committed(site.group, site.topics.input):
         site.outside.admin.delete_consumer_groups([site.group])[site.group].result(CALL_SECONDS)
     await_no_offsets(site)
