@@ -820,7 +820,7 @@ async def test_two_hundred_swaps_under_load_never_make_poison(tmp_path: Path) ->
     writer.start()
     keys = [ExpectationsKey("a", f"A-{number}") for number in range(20)]
     answers: list[FoundExpectations | Poison] = []
-    while not over.is_set():
+    while not (over.is_set() and answers):  # on a busy machine, the swaps may be over before the first answer
         with contextlib.suppress(Transient):
             answers += (await source.find(keys)).values()
     writer.join()

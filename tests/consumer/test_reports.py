@@ -198,7 +198,7 @@ def test_a_path_that_cannot_be_read_twice_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_stands_for_the_outputs_in_it(tmp_path: Path) -> None:
     for name in ("b.jsonl", "a.json", "notes.md"):
-        (tmp_path / name).write_text("{}")
+        (tmp_path / name).write_text('{"raw_results": []}')
     (tmp_path / "deeper.json").mkdir()
 
     assert output_files(tmp_path) == [tmp_path / "a.json", tmp_path / "b.jsonl"]
