@@ -47,7 +47,7 @@ class Output:
         )
 
     def with_failure_of(self, document: Mapping[str, object]) -> Self:
-        """Give an empty output the failure that is told beside it, if one is; others are answers, whatever is there."""
+        """Give an empty output the failure that stands beside it, if any. An output that is not empty is an answer."""
         text = failure_in(document, FAILURE_KEYS) if self.is_empty else ""
         return replace(self, error_message=text) if text else self
 

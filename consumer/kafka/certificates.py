@@ -25,7 +25,7 @@ def first_end(pem: bytes) -> float | None:
 
 
 def _end(body: bytes) -> float | None:
-    """When one certificate ends; None for what is no certificate: whoever uses the file says so."""
+    """When one certificate ends; None if it is no certificate: the code that uses the file reports that."""
     try:
         [(_, certificate)] = _elements(base64.b64decode(body))
         (_, signed), *_ = _elements(certificate)

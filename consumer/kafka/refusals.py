@@ -82,7 +82,7 @@ def _refused_handshake(failure: ssl.SSLError) -> Refusal:
 
 
 def _refused_login(options: Mapping[str, Any]) -> Refusal:
-    """The broker's own words are not repeated: whoever has written its login module may have put anything there."""
+    """The broker's own words are not repeated: its login module may have put anything there."""
     mechanism = options.get("sasl_mechanism")
     if mechanism == "OAUTHBEARER":
         return Refusal(

@@ -543,7 +543,7 @@ async def test_a_row_that_was_believed_before_is_judged_when_it_is_restored(cloc
 
 
 async def test_a_row_keeps_the_time_that_was_stated(site: Site) -> None:
-    """So that it is judged anew when it is restored, perhaps by another setting."""
+    """So that it is judged again when it is restored, perhaps by another setting."""
     record = scored("1", at=IN_2062, offset=1)
     assert (await site.fold(record)).rows()[record.key] == record.value
 
@@ -1186,7 +1186,7 @@ async def test_where_the_brokers_time_is_not_known_only_what_this_process_has_se
 async def test_a_row_of_an_older_version_is_idle_from_when_it_was_first_seen(clock: Clock) -> None:
     rows = [case_row(scored("1", offset=3)), batch_row(moved=4, reported=4, at=NOW - 99 * DAY, folded_at=None)]
     site = await Site(clock, [*rows, progress_row(6)]).restart()
-    for _ in range(6):  # a restart each day begins nothing anew
+    for _ in range(6):  # a restart each day does not start the count again
         assert await look(site) == "live"
         clock.advance(86_400)
         await site.restart()
