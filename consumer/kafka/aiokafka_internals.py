@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial, partialmethod
@@ -382,15 +383,15 @@ _stopped_clients: WeakSet[AIOKafkaClient] = WeakSet()
 _first_connections: ContextVar[list[Any]] = ContextVar("the connections that the bootstrap under way has made")
 
 
-class LoginOfConnections:
+class LoginOfConnections(ABC):
     """Opens connections with the credentials of that moment; a client hands it on as its provider of tokens.
 
     The client itself would show each broker the credentials that it was given when it was made.
     """
 
+    @abstractmethod
     async def open(self, connect: Callable[..., Awaitable[Any]], host: str, port: int, options: dict[str, Any]) -> Any:
         """Connect, with other options where they have changed; raises what `connect` raises."""
-        raise NotImplementedError
 
 
 async def open_connection(host: str, port: int, **options: Any) -> Any:
