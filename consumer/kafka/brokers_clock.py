@@ -32,8 +32,9 @@ _TOLD_SECONDS = 60.0
 class BrokersClock:
     """What a process knows of the brokers' time; all that writes in it shares one.
 
-    Until a broker has told its time, `now_ms` is the process's own clock: for ever in `at_least_once` without
-    LogAppendTime. Then the times of records are only as right as this clock, but nothing is old because of it.
+    Until a broker has told its time, `now_ms` is the process's own clock, and records get no timestamp. In
+    `at_least_once` without LogAppendTime no broker ever tells it. Once that is seen, records get the time of our own
+    clock; they are only as right as this clock, but nothing is old because of it.
     """
 
     def __init__(self, own_ms: Callable[[], int] = now_ms, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +49,7 @@ class BrokersClock:
         self._jump_ms = 0.0
         self._jumped_at = float("-inf")
         self._is_told = False
-        self._own_is_refused = False
+        self._is_never_told = self._own_is_refused = False
 
     def note(self, stamp_ms: int, at: float | None = None) -> None:
         """A broker has stamped something with this time at `at` (monotonic), just now if None.
@@ -80,6 +81,10 @@ class BrokersClock:
         if not self._is_silent:
             self._is_silent = True
             _log.warning("the brokers do not tell the time", why=why, is_known=self.is_known)
+
+    def note_never_told(self) -> None:
+        """A topic whose acknowledgements could tell the time is not set up for it."""
+        self._is_never_told = True
 
     def note_refusal(self) -> None:
         """A broker has refused a record because of its time."""
@@ -120,9 +125,12 @@ class BrokersClock:
     def stamp_ms(self) -> int:
         """The timestamp for a record that is written now.
 
-        It is none at all after our own time was refused: the acknowledgement then tells the brokers', if any does.
+        It is none at all while a broker may still tell its time, and after our own was refused: retention deletes a
+        record with a wrong time, and brokers may refuse it, but not one without a time.
         """
-        return NO_TIMESTAMP if self._own_is_refused and not self.is_known else self.now_ms()
+        if self.is_known or (self._is_never_told and not self._own_is_refused):
+            return self.now_ms()
+        return NO_TIMESTAMP
 
     def known_ms(self) -> int | None:
         """The brokers' time in milliseconds since 1970; None if it is not known."""

@@ -6,7 +6,7 @@ used up, or a late request could end the next transaction. Its owner drops it, s
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -413,17 +413,27 @@ class PlainWriter(_ProducerOwner):
         *,
         deadline_seconds: float,
         changelog: str,
+        timed_topics: Collection[str],
         commit_offset: Callable[[int, str], Awaitable[None]],
     ) -> None:
         super().__init__(connection, topic, partition, clock, deadline_seconds)
         self._changelog = changelog
+        self._timed_topics = timed_topics
         self._commit_offset = commit_offset
+
+    @override
+    def _note_time(self, acknowledged: RecordMetadata) -> None:
+        super()._note_time(acknowledged)
+        if acknowledged.topic in self._timed_topics and acknowledged.timestamp_type != _LOG_APPEND_TIME:
+            self._clock.note_never_told()
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
         return await self._guarded(self._marked(topic, partition, key, headers))
 
     async def learn_time(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> None:
-        """A mark would be seen by readers of this topic: the first acknowledgement has to tell the time."""
+        """A mark would be seen by readers of this topic: the first acknowledgement of one that has LogAppendTime,
+        among `timed_topics`, has to tell the time.
+        """
 
     async def commit(self, outgoing: Outgoing, next_offset: int, note: str) -> None:
         await self._guarded(self._send_then_commit(outgoing, next_offset, note))

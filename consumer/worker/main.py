@@ -382,6 +382,7 @@ class Worker:
                 connection, topic, partition, clock,
                 deadline_seconds=session_seconds * _TRANSACTION_SHARE,
                 changelog=settings.state_topic,
+                timed_topics=(settings.scored_topic, settings.state_topic),
                 commit_offset=partial(subscription.commit, partition),
             )  # fmt: skip
 

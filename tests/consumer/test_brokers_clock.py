@@ -138,12 +138,20 @@ def test_after_the_machine_was_suspended_the_brokers_time_counts_again() -> None
 
 def test_after_our_own_time_was_refused_records_have_none_until_a_broker_tells_its_own() -> None:
     clocks = Clocks(2 * HOUR)
+    clocks.brokers.note_never_told()
     assert clocks.brokers.stamp_ms() == THEIRS + 2 * HOUR
     clocks.brokers.note_refusal()
     assert clocks.brokers.stamp_ms() == -1
     clocks.brokers.note(THEIRS)
     assert clocks.brokers.stamp_ms() == THEIRS
     clocks.brokers.note_refusal()
+    assert clocks.brokers.stamp_ms() == THEIRS
+
+
+def test_records_have_no_time_of_our_own_clock_while_a_broker_may_still_tell_its_own() -> None:
+    clocks = Clocks(-10 * DAY)
+    assert clocks.brokers.stamp_ms() == -1, "retention would delete what is ten days old"
+    clocks.brokers.note(THEIRS)
     assert clocks.brokers.stamp_ms() == THEIRS
 
 

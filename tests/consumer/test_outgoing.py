@@ -81,7 +81,7 @@ class Writer(PlainWriter):
     def __init__(self, producer: FailingProducer, commit_offset: Callable[[int, str], Awaitable[None]]) -> None:
         super().__init__(
             Connection("127.0.0.1:1", {}), "input", 0, BrokersClock(),
-            deadline_seconds=0.05, changelog="state", commit_offset=commit_offset,
+            deadline_seconds=0.05, changelog="state", timed_topics=(), commit_offset=commit_offset,
         )  # fmt: skip
         self._producer = cast("AIOKafkaProducer", producer)
 

@@ -62,7 +62,7 @@ def plain(producer: RecordingProducer, clock: BrokersClock | None = None) -> Pla
 
     made = PlainWriter(
         Connection("127.0.0.1:1", {}), "input", 3, clock or BrokersClock(),
-        deadline_seconds=5.0, changelog="state", commit_offset=commit_offset,
+        deadline_seconds=5.0, changelog="state", timed_topics=("scored", "state"), commit_offset=commit_offset,
     )  # fmt: skip
     made._producer = cast("Any", producer)
     return made
