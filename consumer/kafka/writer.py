@@ -233,6 +233,11 @@ class _ProducerOwner:
         """Where the topic has LogAppendTime, an acknowledgement tells the broker's time."""
         if acknowledged.timestamp_type == _LOG_APPEND_TIME and acknowledged.timestamp is not None:
             self._clock.note(acknowledged.timestamp)
+        else:
+            self._note_no_time(acknowledged.topic)
+
+    def _note_no_time(self, topic: str) -> None:
+        """An acknowledgement of this topic has not told the time."""
 
     def _running(self) -> AIOKafkaProducer:
         if self._producer is None:
@@ -422,9 +427,8 @@ class PlainWriter(_ProducerOwner):
         self._commit_offset = commit_offset
 
     @override
-    def _note_time(self, acknowledged: RecordMetadata) -> None:
-        super()._note_time(acknowledged)
-        if acknowledged.topic in self._timed_topics and acknowledged.timestamp_type != _LOG_APPEND_TIME:
+    def _note_no_time(self, topic: str) -> None:
+        if topic in self._timed_topics:
             self._clock.note_never_told()
 
     async def mark(self, topic: str, partition: int, key: bytes, headers: KafkaHeaders) -> int:
