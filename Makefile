@@ -29,7 +29,7 @@ LOCK    := $(UV) pip compile --quiet --upgrade --universal --generate-hashes --p
            --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test tools test-fast chaos mutants certify bench release lock clean
+.PHONY: help setup demo check format test tools test-fast chaos mutants certify bench yardstick release lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -78,6 +78,9 @@ bench: $(VENV)/.dev ## speed beside other programs, latency, and cost by size: h
 	$(BIN)/python -m bench.against_peers $(BENCH_ARGS)
 	$(BIN)/python -m bench.latency
 	$(BIN)/python -m bench.cost
+
+yardstick: $(VENV)/.dev ## what the diagnosis gets right, beside the bounds that it must keep
+	$(BIN)/python -m bench.yardstick $(YARDSTICK_ARGS)
 
 release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 release: $(VENV)/.dev $(UV) ## wheel, chart, list of what the image contains, and their checksums, into dist/

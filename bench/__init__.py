@@ -1,1 +1,1 @@
-"""Measurements of speed and memory. They are run by hand, never in the tests."""
+"""Measurements of speed, of memory, and of what the diagnosis gets right. They are run by hand, never in the tests."""

@@ -124,6 +124,8 @@ def explain(
     format_: options.ExplainFormat = "console",
     bom: options.ByteOrderMark = False,
     include_text: options.ExplainIncludesText = False,
+    output_says: options.OutputSays = None,
+    narrative_says: options.NarrativeSays = None,
     verbose: options.EveryTerm = False,
     test_dir: options.TestDir = None,
     concern: options.AnyConcern = None,
@@ -133,11 +135,15 @@ def explain(
     bootstrap_servers: options.Servers = None,
     config_file: options.ConfigFile = None,
 ) -> int:
-    """Say why test cases scored as they did: for each missed term a verdict on what must change, and the evidence.
+    """Say why test cases scored as they did: for each missed term two answers, a verdict on what must change, evidence.
 
-    The verdicts: term (change the term), prompt (change the prompt), output (the output contradicts the narrative),
-    look (only a person can tell), not asked for (by the prompt). On the console, the command shows text from outputs,
-    which may contain patient data. It does not change any score.
+    The answers: what the output says of the term (said, contradicted, both, elsewhere: in a field that the criterion
+    does not read, part, absent, not_read: in another language) and what the narrative says (supported, partly, silent,
+    contradicts, unknown).
+    The verdicts that follow from both: term (accept the output's wording, or correct the case), prompt (change the
+    prompt), output (the output contradicts the narrative), look (only a person can tell), not asked for (by the
+    prompt). On the console, the command shows text from outputs, which may contain patient data. It does not change
+    any score.
 
     Examples:
 
@@ -147,10 +153,15 @@ def explain(
       safe explain --all --format csv -i run.json -t ./test-cases
       safe explain --source factory.generation.output/0/41 -t ./test-cases
     """
+    from consumer.offline.answers import AnswerFilter
     from consumer.offline.explain_command import Coordinates, ExplainRequest, explain_record, explain_tests
 
     if source is not None and (tests or outputs):
         raise ConfigurationError("--source names one record by itself: leave --test and --outputs out")
+    if source is not None and (output_says or narrative_says):
+        raise ConfigurationError(
+            "--source explains every term of one record: leave --output-says and --narrative-says out"
+        )
     if source is None and not outputs:
         raise ConfigurationError("nothing to explain was given: give --outputs, or --source")
     if sum((failing, label is not None, everything, bool(tests))) > 1:
@@ -170,6 +181,7 @@ def explain(
         test_dir=folder,
         on_duplicate=on_duplicate,
         format=format_, verbose=verbose, include_text=include_text, bom=bom,
+        answers=AnswerFilter(output_says or (), narrative_says or ()),
     )  # fmt: skip
     return explain_tests(loaded.policy, request)
 
@@ -185,16 +197,19 @@ def triage(
     output: options.TriageFiles = None,
     write_cases: options.WriteCases = None,
     include_text: options.TriageIncludesText = False,
+    output_says: options.OutputSays = None,
+    narrative_says: options.NarrativeSays = None,
     on_duplicate: options.OnDuplicateOption = None,
     force: options.Force = False,
     config_file: options.ConfigFile = None,
 ) -> int:
     """Say what to change first: a proposal for each missed term, and how many cases would then get a better label.
 
-    A term that is itself to blame is replaced by phrases of the narrative, unless that would weaken the test case.
-    For misses that the prompt causes, triage proposes sentences to add to the prompt, one for each cause. With
-    --write-cases, the batch files are written to another folder, with new terms in place of those to blame; if you
-    score the same outputs against that folder, you get the numbers that triage prints for its step "term". The
+    If the output says a term in other words, triage proposes phrases of the narrative in its place, unless that would
+    weaken the test case; if the narrative does not say a term at all, the test case is wrong, and no other wording is
+    proposed. For misses that the prompt causes, triage proposes sentences to add to the prompt, one for each cause.
+    With --write-cases, the batch files are written to another folder, with new terms in place of those to blame; if
+    you score the same outputs against that folder, you get the numbers that triage prints for its step "term". The
     command shows text of narratives, which may contain patient data. It exits with 0, or 3 if files cannot be used.
 
     Examples:
@@ -203,11 +218,13 @@ def triage(
       safe triage -i run.json -t ./test-cases
       safe triage -i run.json -t ./test-cases --write-cases ./better-cases -o triage.html
     """
+    from consumer.offline.answers import AnswerFilter
     from consumer.offline.triage import TriageRequest
     from consumer.offline.triage_command import triage_command
 
     loaded = load(config=config_file)
-    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text)
+    answers = AnswerFilter(output_says or (), narrative_says or ())
+    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, include_text, answers)
     return triage_command(loaded.policy, request, outputs, format_, output or [], write_cases, force=force)
 
 
@@ -223,6 +240,8 @@ def review(
         str | None,
         typer.Option(metavar="NAME", help="The name that is saved with each decision; default: your login name."),
     ] = None,
+    output_says: options.OutputSays = None,
+    narrative_says: options.NarrativeSays = None,
     on_duplicate: options.OnDuplicateOption = None,
     config_file: options.ConfigFile = None,
 ) -> int:
@@ -238,11 +257,13 @@ def review(
     \b
       safe review -i run.json -t ./test-cases
     """
+    from consumer.offline.answers import AnswerFilter
     from consumer.offline.review_command import review_command
     from consumer.offline.triage import TriageRequest
 
     loaded = load(config=config_file)
-    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate)
+    answers = AnswerFilter(output_says or (), narrative_says or ())
+    request = TriageRequest(test_folder(test_dir, loaded), batch, concern, on_duplicate, answers=answers)
     return review_command(loaded.policy, request, outputs, by=by, port=port)
 
 

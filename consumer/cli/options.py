@@ -168,7 +168,34 @@ ExplainFormat = Annotated[
         "was used, and each doubtful hit.",
     ),
 ]
-EveryTerm = Annotated[bool, typer.Option("--verbose", "-v", help="Show every term and all its places in the output.")]
+EveryTerm = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Show every term, all its places in the output, and the row that decided each verdict."
+    ),
+]
+
+
+def _answers(which: str, *answers: str) -> object:
+    def answer(text: str) -> str:
+        if text not in answers:
+            raise typer.BadParameter(f"{text!r} is no answer of the {which}; choose from {', '.join(answers)}")
+        return text
+
+    return typer.Option(
+        metavar="ANSWER",
+        parser=answer,
+        help=f"Only missed terms of which the {which} says this; can be repeated. One of {', '.join(answers)}.",
+    )
+
+
+# Those of safe_core.diagnosis, which is not imported for help.
+OutputSays = Annotated[
+    list[str] | None, _answers("output", "both", "said", "contradicted", "elsewhere", "part", "absent", "not_read")
+]
+NarrativeSays = Annotated[
+    list[str] | None, _answers("narrative", "supported", "partly", "unknown", "silent", "contradicts")
+]
 OnDuplicateOption = Annotated[
     OnDuplicate | None,
     typer.Option(help="Which output counts if a test_id has several; without this option, that is an error."),

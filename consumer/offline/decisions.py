@@ -21,6 +21,7 @@ from consumer.offline.whole_files import write_whole
 from consumer.terminal import print_message
 from consumer.text import quoted, visible
 from safe_core import Criterion
+from safe_core.diagnosis import Verdict
 
 Choice = Literal["accepted", "edited", "rejected", "paraphrase", "commented"]
 """What was decided about a term; a comment alone decides nothing."""
@@ -33,7 +34,7 @@ class TermDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `replacement` are the terms to put in its place, where it was accepted or edited; `words` those of the output that
     were accepted as a paraphrase; `applied_at` says when the batch files were changed by it; `commented_by` who wrote
-    the comment, where somebody else did.
+    the comment, where somebody else did. `verdict` is what SAFE said of a missed term then.
     """
 
     test_id: str
@@ -48,6 +49,7 @@ class TermDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     words: str = ""
     applied_at: str | None = None
     commented_by: str = ""
+    verdict: Verdict | None = None
 
     @property
     def key(self) -> "TermKey":

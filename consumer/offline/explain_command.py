@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
@@ -18,11 +18,19 @@ from consumer.errors import ConfigurationError, Fatal, Transient
 from consumer.exit_codes import EXIT_OK
 from consumer.files.batches import Batches, all_narratives_of, batch_names, usable_batches
 from consumer.files.outputs import OnDuplicate, open_all, readable
+from consumer.offline.answers import ANY_ANSWER, AnswerFilter, wordings
 from consumer.offline.decisions import Decisions
 from consumer.offline.explanations import NO_EXPECTATIONS
 from consumer.offline.narratives import with_digest
 from consumer.offline.pages.csv_tables import marked, unneeded_mark
-from consumer.offline.pages.explanation import ExplainedCase, ExplainFormat, print_explanation, written
+from consumer.offline.pages.explanation import (
+    ExplainedCase,
+    ExplainFormat,
+    head,
+    print_explanation,
+    print_head,
+    written,
+)
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.offline.scoring import judged_row, score_files
 from consumer.offline.selection import (
@@ -64,6 +72,7 @@ class ExplainRequest:
     verbose: bool = False
     include_text: bool = False
     bom: bool = False
+    answers: AnswerFilter = ANY_ANSWER
 
 
 # --- from files -------------------------------------------------------------------------------------------------------
@@ -75,6 +84,7 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
     labels = _LABELS_OF[request.which] if not request.test_ids else LABELS
     shows_text = request.format == "console" or request.include_text
     runs: list[ScoredRun] = []
+    whole: list[ExplainedCase] = []
     decisions = Decisions.to_show(request.test_dir)
     with progress_bar(message_console(), "reading", None) as bar:
         for selection in _selections(request):
@@ -83,26 +93,38 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
                 explain="with text" if shows_text else "without text", explained_labels=labels,
                 decisions=decisions, bar=bar,
             )  # fmt: skip
-            runs.append(run)
+            runs.append(request.answers.narrowed(run))
+            whole.extend(_explained(run))
             print_message(*remarks)
-    explained = [
-        ExplainedCase(case, found) for run in runs for case in run.cases if (found := run.explanation_of(case))
-    ]
+    explained = [each for run in runs for each in _explained(run)]
     for each in explained:
         if request.test_ids and each.case.generation is None:
             print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
     if not explained:
-        print_message(
-            "no case has the chosen label (fail, if none was chosen); --label chooses another one, "
-            "--all explains every case"
-        )
+        print_message(_NO_SUCH_MISS if whole else _NO_CASE)
     print_message(*unneeded_mark([request.format], bom=request.bom))
+    found = wordings(whole).in_words
+    beside = [] if found is None else [f"In these cases, {found}"]
     if request.format == "console":
+        print_head([*head(explained), *beside], result_console())
         _print(explained, request)
     else:
-        text = written(explained, request.format, include_text=request.include_text)
+        text = written(explained, request.format, beside, include_text=request.include_text)
         print(marked(text, request.format, bom=request.bom), end="")
     return EXIT_OK
+
+
+_NO_CASE: Final = (
+    "no case has the chosen label (fail, if none was chosen); --label chooses another one, --all explains every case"
+)
+_NO_SUCH_MISS: Final = (
+    "the chosen cases have no missed term with the answers that --output-says and --narrative-says choose; "
+    "leave one of them out, or choose other cases: --label chooses another label, --all every case"
+)
+
+
+def _explained(run: ScoredRun) -> Iterator[ExplainedCase]:
+    return (ExplainedCase(case, found) for case in run.cases if (found := run.explanation_of(case)))
 
 
 def _print(explained: Sequence[ExplainedCase], request: ExplainRequest) -> None:

@@ -7,16 +7,17 @@ from typing import Any, Final
 
 from consumer.offline.decisions import NO_DECISIONS
 from consumer.offline.many_diagnoses import Question, diagnoses
-from consumer.offline.pages.quotes import text_of
+from consumer.offline.pages.quotes import evidence_text, text_of
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.offline.selection import Selection
 from consumer.terminal import Bar
 from safe_core import EMPTY_OUTPUT, Expectations, Label, Output
 from safe_core.ceiling import NarratedCase, ceiling
-from safe_core.diagnosis import KINDS, VERDICTS, Miss, Verdict, miss_document
+from safe_core.diagnosis import KINDS, NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS, Miss, Verdict, miss_document
 
 NO_EXPECTATIONS: Final = Expectations()
-FIELDS: Final = ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling")
+ANSWER_FIELDS: Final = ("miss_output_says", "miss_narrative_says")
+FIELDS: Final = ("miss_verdicts", "miss_kinds", *ANSWER_FIELDS, "misses_not_in_narrative", "ceiling")
 """What an explained report has more than another, besides the `misses` of each result."""
 
 
@@ -66,6 +67,7 @@ def explained(
         ],
         "miss_verdicts": counts_by_verdict(misses),
         "miss_kinds": {kind: kinds[kind] for kind in KINDS if kinds[kind]},
+        **counts_by_answer(misses),
         "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
         "ceiling": ceiling(narrated).document(),
     }
@@ -78,10 +80,22 @@ def counts_by_verdict(misses: Iterable[Miss]) -> dict[Verdict, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS if verdict != "not_asked_for" or counts[verdict]}
 
 
+def counts_by_answer(misses: Collection[Miss]) -> dict[str, dict[str, int]]:
+    """Count the misses by what the output says of them, and by what the narrative says."""
+    output = Counter(miss.output_says for miss in misses)
+    narrative = Counter(miss.narrative_says for miss in misses)
+    return {
+        "miss_output_says": {each: output[each] for each in OUTPUT_SAYS},
+        "miss_narrative_says": {each: narrative[each] for each in NARRATIVE_SAYS},
+    }
+
+
 def misses_documents(explanation: Explanation, *, include_text: bool) -> list[dict[str, Any]]:
-    """Give the misses of a case as a report shows them; the passages are quoted only with `include_text`."""
-    documents = []
-    for miss in explanation.diagnosis.misses:
-        text = None if miss.passage is None else text_of(explanation.output, miss.passage)
-        documents.append(miss_document(miss) | ({"text": text} if include_text else {}))
+    """Give the misses of a case as a report shows them; passages and evidence are quoted only with `include_text`."""
+    documents = [miss_document(miss) for miss in explanation.diagnosis.misses]
+    if include_text:
+        for miss, document in zip(explanation.diagnosis.misses, documents, strict=True):
+            document["text"] = None if miss.passage is None else text_of(explanation.output, miss.passage)
+            for place, entry in zip(miss.evidence, document["evidence"], strict=True):
+                entry["text"] = evidence_text(explanation, place)
     return documents

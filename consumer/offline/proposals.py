@@ -14,13 +14,13 @@ from consumer.offline.pages.quotes import text_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from safe_core import Criterion, Expectations, Label, prepare, score
 from safe_core.ceiling import NarratedCase
-from safe_core.diagnosis import Miss, Passage, Verdict
-from safe_core.diagnosis.passages import term_of
+from safe_core.diagnosis import Miss, NarrativeSays, OutputSays, Passage, Remedy, Verdict
+from safe_core.diagnosis.alignment import is_negative, term_of
 from safe_core.expectations import PLACES
 from safe_core.lint_rules import findings, written_cases
 from safe_core.matching_rule import normalise
 from safe_core.mutation import MutatedCase
-from safe_core.rewording import Narrative, Stretch
+from safe_core.rewording import Narrative, Stretch, answers_how_much
 from safe_core.scoring import READ, CaseScore, label_of_counts
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
@@ -31,6 +31,10 @@ _NOT_REPLACED: Final = (
 _VERBATIM: Final = (
     "The narrative has the term word for word; the output seems to say it in other words or in several places. "
     "A person must compare the two, and decide whether the term asks for too much."
+)
+_WRONG_CASE: Final = (
+    "The narrative does not say this, or says otherwise. A person must correct the test case; no change of the prompt "
+    "makes an output pass."
 )
 _TWICE: Final = "The list has the term more than once. A person must decide which of them to keep."
 _UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."
@@ -45,7 +49,8 @@ class Proposal:
     """What would have to change for one term; of verdict `prompt`, `change` is the cause that it shares with others.
 
     `passage` is the nearest one of the output, `contradicted_by` the words of the output that contradict the term.
-    `stretches` are the places of the narrative that replace the term, empty where nothing replaces it.
+    `stretches` are the places of the narrative that replace the term, empty where nothing replaces it. Of a forbidden
+    term that was used, neither output nor narrative is asked what it says.
     """
 
     criterion: Criterion
@@ -57,6 +62,9 @@ class Proposal:
     passage: Passage | None = None
     contradicted_by: Passage | None = None
     also_in: tuple[Passage, ...] = ()
+    remedy: Remedy = "ask"
+    output_says: OutputSays | None = None
+    narrative_says: NarrativeSays | None = None
 
     def evidence(self) -> dict[str, Any]:
         """Give the places that it is about, as offsets alone."""
@@ -129,7 +137,7 @@ class ProposedCase:
     def _terms(self) -> Iterator[Proposal]:
         """Replace each term of which the test case is to blame, where that can be done."""
         for miss in self._misses:
-            if miss.verdict == "term" and (proposal := self._replacing(miss)):
+            if miss.remedy == "accept_wording" and (proposal := self._replacing(miss)):
                 self.after = replaced(self.after, proposal)
                 yield proposal
 
@@ -200,8 +208,8 @@ class ProposedCase:
                 yield _about(miss, _instruction(miss))
         used = {each.term: each for each in self._explanation.diagnosis.occurrences if each.criterion == "AH"}
         for term in self.line.row.details.ah_violations:
-            passage = used[term].passage if term in used else None
-            yield Proposal("AH", term, "prompt", _FORBIDDEN, passage=passage)
+            if term in used:  # unless only some missed terms are asked about
+                yield Proposal("AH", term, "prompt", _FORBIDDEN, passage=used[term].passage)
 
     def _others(self, replaced_terms: Collection[tuple[Criterion, str]]) -> Iterator[Proposal]:
         for miss in self._misses:
@@ -217,6 +225,8 @@ class ProposedCase:
 
     def _why_not(self, miss: Miss) -> str:
         """Say why a term that must change was not replaced."""
+        if miss.remedy == "correct_case":
+            return _WRONG_CASE
         if self._explanation.narrative is None:
             return _UNTOLD
         if self.before.of(miss.criterion).count(miss.term) > 1:
@@ -237,9 +247,11 @@ def _normalised(expectations: Expectations) -> tuple[tuple[str, ...], ...]:
 
 
 def _about(miss: Miss, change: str) -> Proposal:
+    against = miss.passage if miss.output_says in {"contradicted", "both"} else None
     return Proposal(
         miss.criterion, miss.term, miss.verdict, change,
-        passage=miss.passage, contradicted_by=miss.instead, also_in=miss.also_in,
+        passage=miss.passage, contradicted_by=against, also_in=miss.also_in,
+        remedy=miss.remedy, output_says=miss.output_says, narrative_says=miss.narrative_says,
     )  # fmt: skip
 
 
@@ -249,15 +261,14 @@ def _about(miss: Miss, change: str) -> Proposal:
 def _instruction(miss: Miss) -> str:
     """Give the sentence for the prompt: one for all misses of one cause."""
     where = _WHERE[miss.criterion]
-    elsewhere = {each.field for each in (*miss.also_in, miss.partly_in) if each is not None}
-    if "signals" in elsewhere:
-        return "Repeat in the summary, word for word, what the signals say."
-    if elsewhere:
+    if miss.remedy == "ask_in_field":
+        fields = {each.field for each in miss.also_in} or {"signals"}
+        if "signals" in fields:
+            return "Repeat in the summary, word for word, what the signals say."
         return f"Also state {where} what is said only in other fields."
-    items = (item for words in miss.unsaid_words for item in term_of(words).items)
-    roles = {"value" if item.value is not None else item.role for item in items}
-    if "negation" in roles:
+    lacking = [fact for fact in term_of(miss.term).facts if miss.term[fact.start : fact.end] in miss.missing_words]
+    if any(map(is_negative, lacking)):
         return f"State {where} what the narrative denies or rules out, as the narrative says it."
-    if "value" in roles:
+    if any(map(answers_how_much, lacking)):
         return f"Give {where} each number, time, day and side as the narrative has it."
     return f"Report {where} each finding and event of the narrative, in the words of the narrative."

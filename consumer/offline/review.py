@@ -32,10 +32,11 @@ from consumer.offline.pages.quotes import SideBySide, side_by_side, text_of
 from consumer.offline.proposals import Proposal
 from consumer.offline.scored_run import CaseLine, Explanation, labels_of
 from consumer.offline.triage import Triage, TriageRequest, triage
+from consumer.offline.trust import Trust, trust
 from consumer.offline.whole_files import write_whole
 from consumer.text import named, natural_order, quoted
 from safe_core import LABELS, Criterion, Expectations, InvalidExpectations, Label, Policy, TestCase
-from safe_core.diagnosis import Passage
+from safe_core.diagnosis import Miss, Remedy
 from safe_core.matching_rule import normalise
 from safe_core.narrative_digests import digest_of_narrative
 
@@ -57,7 +58,7 @@ class Item:
 
     explained: ExplainedTerm
     proposal: Proposal | None
-    passage: Passage | None
+    miss: Miss | None = None
     is_listed_twice: bool = False
     decision: TermDecision | None = None
 
@@ -82,16 +83,20 @@ class Item:
     def choices(self) -> frozenset[Choice]:
         """What can be decided."""
         proposal = self.proposal
-        has_proposal = proposal is not None and (bool(proposal.replacement) or proposal.verdict in {"prompt", "output"})
+        has_proposal = proposal is not None and (bool(proposal.replacement) or proposal.remedy in _ACCEPTED_AS_THEY_ARE)
         is_hit = proposal is None and self.explained.is_doubtful
         can = {
             "accepted": has_proposal or is_hit,
             "edited": self.criterion != "AH" and not self.is_listed_twice,
             "rejected": True,
-            "paraphrase": self.passage is not None,
+            "paraphrase": self.miss is not None and self.miss.remedy == "accept_wording",
             "commented": True,
         }
         return frozenset(choice for choice in get_args(Choice) if can[choice])
+
+
+_ACCEPTED_AS_THEY_ARE: Final = frozenset[Remedy](("ask", "ask_in_field", "fix_output", "correct_case"))
+"""What a person may agree with, although it puts nothing in the place of the term."""
 
 
 @dataclass(frozen=True)
@@ -145,13 +150,16 @@ class ReviewedCase:
         return side_by_side(self.explanation, self.line.doubtful)
 
     @cached_property
+    def misses(self) -> Mapping[tuple[Criterion, str], Miss]:
+        """Its missed terms."""
+        return {(miss.criterion, miss.term): miss for miss in self.explanation.diagnosis.misses}
+
+    @cached_property
     def _undecided(self) -> list[Item]:
         if self.line.generation != "answered":
             return []
         proposals = {(each.criterion, each.term): each for each in self.proposals}
-        passages: dict[tuple[Criterion, str], Passage | None] = {
-            (miss.criterion, miss.term): miss.passage for miss in self.explanation.diagnosis.misses
-        }
+        misses = self.misses
         told: dict[tuple[Criterion, str], ExplainedTerm] = {}
         for group in explained_terms(self.explanation, self.line.doubtful, shows_text=True):
             for each in group.terms:
@@ -159,7 +167,7 @@ class ReviewedCase:
                     key = each.criterion, each.text
                     told[key] = each if key not in told or told[key].is_doubtful else told[key]
         return [
-            Item(each, proposals.get(key), passages.get(key), self.expectations.of(key[0]).count(key[1]) > 1)
+            Item(each, proposals.get(key), misses.get(key), self.expectations.of(key[0]).count(key[1]) > 1)
             for key, each in told.items()
         ]
 
@@ -185,7 +193,8 @@ class Review:
         self.reload()
         remove_unfinished(self.folder)
         if not self.cases:
-            raise ConfigurationError("there is no test case to review")
+            chosen = " with a missed term that has the chosen answers" if self._request.answers else ""
+            raise ConfigurationError(f"there is no test case{chosen} to review")
 
     def reload(self) -> None:
         """Read test cases, outputs and decisions again; raises ConfigurationError."""
@@ -226,6 +235,15 @@ class Review:
         agree = rows["Pass"].safe + rows["Fail"].unsafe
         return agree, agree + rows["Pass"].unsafe + rows["Fail"].safe
 
+    @property
+    def trust(self) -> Trust:
+        """How often people decided as SAFE had said."""
+        cases = [
+            ((case.test_id, case.narrative), {key: miss.verdict for key, miss in case.misses.items()})
+            for case in self.cases
+        ]
+        return trust(self._decisions.terms.values(), cases)
+
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     def decide(
@@ -262,8 +280,9 @@ class Review:
         if choice == "edited":
             terms = _edited(replacement)
         decision = TermDecision(
-            case.test_id, about.criterion, about.term, case.narrative, choice, by, at, comment, terms, words
-        )
+            case.test_id, about.criterion, about.term, case.narrative, choice, by, at, comment, terms, words,
+            verdict=None if about.miss is None else about.miss.verdict,
+        )  # fmt: skip
         decide_term(self.folder, decision, seen)
         self.refresh()
 
@@ -337,7 +356,7 @@ class Review:
 _WHY_NOT: Final[Mapping[Choice, str]] = {
     "accepted": "there is no proposal to accept",
     "edited": "this term cannot be edited here: it is a forbidden one, or its list has it more than once",
-    "paraphrase": "nothing in the output says this in other words, so there is no paraphrase to accept",
+    "paraphrase": "SAFE does not find that the output says this in other words, so there is no paraphrase to accept",
 }
 
 
@@ -351,7 +370,8 @@ def _holds(batch: LoadedBatch, changes: Mapping[EditedCase, object]) -> bool:
 
 
 def _words(case: ReviewedCase, item: Item) -> str:
-    return "" if item.passage is None else text_of(case.explanation.output, item.passage)
+    passage = None if item.miss is None else item.miss.passage
+    return "" if passage is None else text_of(case.explanation.output, passage)
 
 
 def _edited(replacement: Sequence[str]) -> tuple[str, ...]:

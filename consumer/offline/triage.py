@@ -10,6 +10,7 @@ from typing import Any, Final
 from consumer.files.batches import batch_names, chosen, narratives_of, no_batch, usable_batches
 from consumer.files.outputs import OnDuplicate, OutputFile
 from consumer.files.term_edits import EditedCase, Replacement
+from consumer.offline.answers import ANY_ANSWER, AnswerFilter
 from consumer.offline.decisions import Decisions
 from consumer.offline.proposals import Proposal, ProposedCase
 from consumer.offline.scored_run import RANKS, CaseLine, ScoredRun, labels_of
@@ -28,7 +29,7 @@ STEPS: Final[tuple[Verdict, ...]] = ("term", "prompt", "output")
 class TriageRequest:
     """Which outputs are triaged against which test cases, as `safe score` selects them; no concern is all of them.
 
-    With `include_text`, pages quote outputs (contract.md, "Confidentiality").
+    With `include_text`, pages quote outputs (contract.md, "Confidentiality"); `answers` choose among the missed terms.
     """
 
     test_dir: Path
@@ -36,6 +37,7 @@ class TriageRequest:
     concern: str | None = None
     on_duplicate: OnDuplicate | None = None
     include_text: bool = False
+    answers: AnswerFilter = ANY_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ class Priced:
             "criterion": proposal.criterion,
             "term": proposal.term,
             "verdict": proposal.verdict,
+            "remedy": proposal.remedy,
+            "output_says": proposal.output_says,
+            "narrative_says": proposal.narrative_says,
             "change": proposal.change,
             "replacement": list(proposal.replacement),
             "cases_gained": {"alone": int(self.gains_alone), "in_order": int(self.gains_in_order)},
@@ -199,7 +204,7 @@ def triage(
             selection, files, policy, generated_at="", on_duplicate=request.on_duplicate, explain="with text",
             decisions=decisions, bar=bar,
         )  # fmt: skip
-        runs.append((selection, run))
+        runs.append((selection, request.answers.narrowed(run)))
         remarks.extend(more)
     told = _Told(request.test_dir)
     cases = [case for selection, run in runs for case in _proposed(selection, run, told)]

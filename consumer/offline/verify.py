@@ -9,7 +9,7 @@ from typing import Any, Final
 from consumer import __version__
 from consumer.dead_letter_reasons import Poison
 from consumer.files.outputs import open_all, unusable
-from consumer.offline.explanations import FIELDS
+from consumer.offline.explanations import ANSWER_FIELDS, FIELDS
 from consumer.offline.pages.report_content import own_rules
 from consumer.offline.scoring import Explain, score_files
 from consumer.offline.selection import select_batches
@@ -59,23 +59,35 @@ def verify(report: Mapping[str, Any], path: Path, test_dir: Path, outputs: Seque
     version = said.scorer.version
     inputs, renamed = _as_named(run.report["inputs"], report["inputs"], len(files))
     recomputed = {**run.report, "inputs": inputs, "scorer": {**run.report["scorer"], "version": version}}
-    remarks = [*renamed]
-    if "input_mismatches" not in report and _is_older(version):
-        recomputed = _as_older(recomputed)
-        remarks.append(
-            "an older SAFE wrote the report: fields that it did not write yet, such as mismatches, are not compared"
-        )
-    elif "failed_generations" not in report:
-        remarks.append(
-            "failed_generations and other fields of this version are missing: an older SAFE with the same version "
-            "number wrote the report, or they were taken out; score the outputs again"
-        )
+    recomputed, remarks = _as_fields_of(report, recomputed, version)
+    remarks = [*renamed, *remarks]
     if version != __version__:
         remarks.append(f"the report was written by SAFE {version}; this is SAFE {__version__}")
     rules = own_rules(policy.configuration())
     if rules is not None:
         remarks.append(f"the report's rules are not the default ones: {rules}")
     return Verification(list(differences(report, recomputed)), recomputed, remarks)
+
+
+def _as_fields_of(
+    report: Mapping[str, Any], recomputed: dict[str, Any], version: str
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """Leave out of a recomputation what SAFE did not write yet when it wrote a report, and say so."""
+    if "input_mismatches" not in report and _is_older(version):
+        return _as_older(recomputed), [
+            "an older SAFE wrote the report: fields that it did not write yet, such as mismatches, are not compared"
+        ]
+    if "failed_generations" not in report:
+        remark = (
+            "failed_generations and other fields of this version are missing: an older SAFE with the same version "
+            "number wrote the report, or they were taken out; score the outputs again"
+        )
+        return recomputed, [remark]
+    if not any(name in report for name in ANSWER_FIELDS) and "miss_verdicts" in report:
+        return _reasons_without(recomputed, _ANSWERS), [
+            "the report was written before SAFE gave two answers for each missed term: they are not compared"
+        ]
+    return recomputed, []
 
 
 _COMPLETE_SINCE: Final = (0, 1, 0)
@@ -89,7 +101,12 @@ def _is_older(version: str) -> bool:
     return is_before and version != __version__
 
 
-_NEWER: Final = frozenset({
+_ANSWERS: Final = frozenset({
+    *ANSWER_FIELDS, "output_says", "narrative_says", "verbatim", "narrative_has_it_too", "share", "remedy", "row",
+    "evidence",
+})  # fmt: skip
+"""What reports do not have that were written before there were two answers: in the report itself, or in a miss."""
+_NEWER: Final = _ANSWERS | frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",
     "missing_words", "in_other_words", "failed_generations", "generation", "errorTexts", "placeholderTexts",
 })  # fmt: skip
@@ -98,19 +115,24 @@ _NEWER: Final = frozenset({
 
 def _as_older(report: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what earlier versions did not write."""
+    kept = {"batch_id": report["batch_id"], "configuration": _without(report["configuration"], _NEWER)}
+    return _reasons_without(report, _NEWER) | kept
+
+
+def _reasons_without(report: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Leave some fields out of a report, its results and their misses."""
     results = [
         {
-            name: [_without_newer(miss) for miss in value] if name == "misses" else value
-            for name, value in _without_newer(result).items()
+            name: [_without(miss, names) for miss in value] if name == "misses" else value
+            for name, value in _without(result, names).items()
         }
         for result in report["results"]
     ]
-    kept = {"batch_id": report["batch_id"], "configuration": _without_newer(report["configuration"])}
-    return _without_newer(report) | kept | {"results": results}
+    return _without(report, names) | {"results": results}
 
 
-def _without_newer(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name not in _NEWER}
+def _without(document: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}
 
 
 def _explained(report: Mapping[str, Any]) -> Explain | None:

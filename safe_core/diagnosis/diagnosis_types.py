@@ -1,6 +1,6 @@
 """What a diagnosis says: kinds, places, misses, occurrences."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from safe_core.generations import OutputField
@@ -14,11 +14,22 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """Who must act on a miss: the expectation must change; the output lacks it, so the prompt should ask for it; the output
 contradicts the narrative; only a person can tell (contract.md, "Verdicts"). Nobody, where the model was not asked."""
 
+OutputSays = Literal["both", "said", "contradicted", "elsewhere", "part", "absent", "not_read"]
+OUTPUT_SAYS: tuple[OutputSays, ...] = get_args(OutputSays)
+"""What an output says of a missed term, in the order in which it is asked (contract.md, "Two answers").
+
+Not read: in another language than English, nothing that is like it was found."""
+
+NarrativeSays = Literal["supported", "partly", "unknown", "silent", "contradicts"]
+NARRATIVE_SAYS: tuple[NarrativeSays, ...] = get_args(NarrativeSays)
+"""What the narrative of the case says of it; unknown where there is none."""
+
+Remedy = Literal["accept_wording", "ask_in_field", "ask", "correct_case", "fix_output", "read", "none"]
+REMEDIES: tuple[Remedy, ...] = get_args(Remedy)
+"""What to do about a miss; none where the model was not asked for the field."""
+
 InNarrative = Literal["yes", "no", "no_narrative"]
 Field = OutputField
-WordType = Literal[
-    "time", "day", "side", "grade", "certainty", "event", "mechanism", "reference point", "other"
-]  # of absent words, for people
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +49,19 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class AbsentWord:
-    """A word of the term, as the term spells it, that the passage lacks or says otherwise."""
+class Evidence:
+    """A place that decides an answer, in the output or in the narrative, in code points of its text."""
 
-    word: str
-    type: WordType
+    side: Literal["output", "narrative"]
+    start: int
+    end: int
+    field: Field | None = None  # None for the narrative
+    element: int | None = None
+
+    @property
+    def passage(self) -> Passage | None:
+        """The place in the output; None for the narrative's."""
+        return None if self.field is None else Passage(self.field, self.element, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +75,17 @@ class Miss:
     passage: Passage | None  # the nearest one; None where there is none worth showing
     similarity: float  # 0 to 100, of the passage to the term; 0 without a passage
     verdict: Verdict
-    absent_words: tuple[AbsentWord, ...] = ()  # what the passage lacks or says otherwise
     missing_words: tuple[str, ...] = ()  # of the term, where the verdict is that the output lacks or contradicts it
     also_in: tuple[Passage, ...] = ()  # the places in fields that the criterion does not read that hold the whole term
-    partly_in: Passage | None = None  # a place in a field that is not read with most of the missing words
-    instead: Passage | None = None  # the words of the output that contradict the term
-    in_other_words: bool = False  # the passage says all of the term, but only where both are read plainly
-    unsaid_words: tuple[str, ...] = ()  # of the term, all that is not said with the rest of it
-    apart_words: tuple[str, ...] = ()  # of the term, that the criterion's fields have, but not with the rest of it
-    is_swapped: bool = False  # contradicted by the words that the output has, which it says of something else
-    has_other_forms: bool = False  # the passage lacks a telling word of the term as it is written
+    in_other_words: bool = False  # the passage says all of the term, but not with the same words
+    output_says: OutputSays = "absent"
+    narrative_says: NarrativeSays = "unknown"
+    verbatim: bool = False  # the narrative has the term word for word, neither denied nor asked
+    narrative_has_it_too: bool = False  # the narrative also says what the output says instead
+    share: int = 0  # thousandths of the term that the nearest place says
+    remedy: Remedy = "none"
+    row: str = ""  # of the table of verdicts, which decided
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +123,14 @@ def miss_document(miss: Miss) -> dict[str, Any]:
         "also_in": [_document(each) for each in miss.also_in],
         "missing_words": list(miss.missing_words),
         "in_other_words": miss.in_other_words,
+        "output_says": miss.output_says,
+        "narrative_says": miss.narrative_says,
+        "verbatim": miss.verbatim,
+        "narrative_has_it_too": miss.narrative_has_it_too,
+        "share": miss.share,
+        "remedy": miss.remedy,
+        "row": miss.row,
+        "evidence": [asdict(each) for each in miss.evidence],
     }
 
 

@@ -1,23 +1,19 @@
 """Found terms that the text may not say: within another word, denied, or with another value than the narrative's."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, get_args
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_args
 
-from safe_core.diagnosis.bound_values import clauses
-from safe_core.diagnosis.comparison import is_denied
-from safe_core.diagnosis.denial_scope import Place, is_denied_at
 from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.joined_text import JoinedText
-from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, elements, texts_of
-from safe_core.diagnosis.passages import Match, Term, nearest
-from safe_core.diagnosis.sentence_index import Sentences
-from safe_core.diagnosis.sentences import MAX_ITEMS, sentence_ends, sentences
-from safe_core.diagnosis.tokens import Item
+from safe_core.diagnosis.lexicon import rows
+from safe_core.diagnosis.numbers_in_text import rival, same
+from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, texts_of
+from safe_core.diagnosis.reading import Fact, is_negative, read
+from safe_core.diagnosis.relations import key_of
 from safe_core.diagnosis.word_edges import is_inside_word
-from safe_core.diagnosis.words import word_set, words
 from safe_core.matching_rule import normalise
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
@@ -27,17 +23,10 @@ DoubtfulKind = Literal["inside_word", "negated", "other_value"]
 DOUBTFUL_KINDS: tuple[DoubtfulKind, ...] = get_args(DoubtfulKind)
 """The kinds of doubtful hits, in the order in which they are asked: the first that holds is said."""
 
-Values = dict[str, set[str]]  # what is measured or named → its values
-
 _MOST_PLACES = 200  # of a term that are looked at; no real one is found as often
-_MOST_SENTENCES = 16  # of the narrative that are compared with a term that it has in other words
 _WORK = 20_000  # places that are looked at, over all terms of a case
-
-
-_BESIDE_A_WORD = word_set("bare grade ordinal")  # scales of numbers that only the word before them names
-_LEADING_TO_NUMBERS = word_set("of was is at to a an the score scored")
-_NEAR = 7  # items between a term and its value; a value farther off is most often about something else
-_YEAR = 31557600  # seconds; ages are no waiting times
+_MOST_BESIDE = 64  # facts of a clause on either side of a term
+_NEAR = 4  # facts between a term and its value; one farther off is most often about something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,167 +64,202 @@ def doubtful_hits(output: Output, narrative: str | None, details: Details) -> tu
         ("AH", details.ah_violations),
         ("AC", details.ac_found),
     )
-    texts = CutTexts()
+    facts = Facts()
     most = max(1, min(_MOST_PLACES, _WORK // max(1, sum(len(terms) for _, terms in found))))
-    told = JoinedText([] if narrative is None else [OutputText("summary", None, narrative)])
+    story = OutputText("summary", None, narrative or "")
+    told = JoinedText([story])
     hits: list[DoubtfulHit] = []
     for criterion, terms in found:
-        read = JoinedText([text for text in texts_of(output) if text.field in READ_BY[criterion]] if terms else [])
+        texts = JoinedText([text for text in texts_of(output) if text.field in READ_BY[criterion]] if terms else [])
         for term in terms:
-            hit = Hit(normalise(term), read, told, texts, most)
-            if hit.places and (kind := next((kind for kind in _ASKED[criterion] if _RULES[kind](hit)), None)):
-                hits.append(DoubtfulHit(criterion, term, kind, read.first_piece(*hit.places[0])[1]))
+            hit = Hit(term, places_of(term, texts, facts, most), places_of(term, told, facts, most), facts.of(story)[0])
+            if hit.places and (kind := next((each for each in _ASKED[criterion] if _RULES[each](hit)), None)):
+                hits.append(DoubtfulHit(criterion, term, kind, hit.places[0].first[1]))
     return tuple(hits)
 
 
-class CutTexts:
-    """The sentences of texts, cut when they are first asked for, at most MAX_WORDS words of all."""
+class Spot(NamedTuple):
+    """A stretch of the facts of a text: `facts[first:end]`, none of which are its neighbours in another clause."""
+
+    facts: Sequence["Told"]
+    first: int
+    end: int
+
+    @property
+    def own(self) -> Sequence["Told"]:
+        return self.facts[self.first : self.end]
+
+    def beside(self, most: int) -> list["Told"]:
+        """Give the facts of the same clauses that are at most so many away."""
+        clauses = {each.clause for each in self.own}
+        around = (*self.facts[max(0, self.first - most) : self.first], *self.facts[self.end : self.end + most])
+        return [each for each in around if each.clause in clauses]
+
+
+class Told(NamedTuple):
+    """A fact, and the number of its clause."""
+
+    fact: Fact
+    clause: int
+
+
+class Facts:
+    """The facts of texts, each read when it is first asked for, at most MAX_WORDS of all."""
 
     def __init__(self) -> None:
-        self._ends: dict[OutputText, list[int]] = {}
-        self._cut: dict[tuple[OutputText, int, int], list[list[Item]]] = {}
+        self._read: dict[OutputText, tuple[list[Told], list[int]]] = {}
         self._left = MAX_WORDS
 
     @property
     def is_used_up(self) -> bool:
-        """Tell whether no more words may be cut."""
+        """Tell whether no more may be read."""
         return self._left <= 0
 
-    def place(self, text: OutputText, passage: Passage, *, last: bool = False) -> Place | None:
-        """Give the items at a passage in its first sentence, or in its last; None where there are no words."""
-        edge = passage.end - 1 if last else passage.start
-        for items in self._sentences(text, edge):
-            held = [at for at, item in enumerate(items) if item.end > passage.start and item.start < passage.end]
-            if held and items[-1].end > edge:
-                return Place(text.text, items, held[0], held[-1])
-        return None
+    def of(self, text: OutputText) -> tuple[list[Told], list[int]]:
+        """Give the facts of a text, and where each ends."""
+        if text not in self._read:
+            clauses = read(text.text, max(0, self._left)).clauses
+            facts = [Told(fact, number) for number, clause in enumerate(clauses) for fact in clause.facts]
+            self._left -= len(facts)
+            self._read[text] = facts, [each.fact.end for each in facts]
+        return self._read[text]
 
-    def _sentences(self, text: OutputText, at: int) -> list[list[Item]]:
-        """Give the sentence around a place; one that is longer than MAX_ITEMS is several."""
-        if text not in self._ends:
-            self._ends[text] = [0, *sentence_ends(text.text), len(text.text)]
-        ends = self._ends[text]
-        number = min(bisect_right(ends, at), len(ends) - 1)
-        start, end = ends[number - 1], ends[number]
-        if (text, start, end) not in self._cut:
-            cut = words(text.text, self._left, start, end)
-            self._left -= len(cut)
-            self._cut[text, start, end] = list(sentences(text.text, cut, start))
-        return self._cut[text, start, end]
+    def at(self, text: OutputText, passage: Passage) -> Spot:
+        """Give the facts at a passage; none where it has no words."""
+        facts, ends = self.of(text)
+        first = end = bisect_right(ends, passage.start)
+        while end < len(facts) and facts[end].fact.start < passage.end:
+            end += 1
+        return Spot(facts, first, end)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a term was found: in one text, or from the end of one to the beginning of another."""
+
+    first: tuple[OutputText, Passage]
+    last: tuple[OutputText, Passage]
+    spots: tuple[Spot, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A term, where it was found, and where the narrative has it."""
 
-    needle: str
-    read: JoinedText
-    told: JoinedText
-    texts: CutTexts
-    most: int
+    term: str
+    places: Sequence[Found]
+    told: Sequence[Found]
+    narrative: Sequence[Told]
 
-    @cached_property
-    def places(self) -> list[tuple[int, int]]:
-        """Where the term starts and ends in the joined text."""
-        return [(at, at + len(self.needle)) for at in self.read.places(self.needle, self.most)]
 
-    @cached_property
-    def told_places(self) -> list[tuple[int, int]]:
-        """Where it starts and ends in the narrative."""
-        return [(at, at + len(self.needle)) for at in self.told.places(self.needle, self.most)]
-
-    @cached_property
-    def told_values(self) -> Values:
-        """The values that the narrative gives in a clause with it, of the kinds that it gives near it."""
-        near = _values_of(self.told, self.told_places, self.texts, _NEAR)
-        values = _values_of(self.told, self.told_places, self.texts, MAX_ITEMS) if near else {}
-        return {kind: keys for kind, keys in values.items() if kind in near}
+def places_of(term: str, texts: JoinedText, facts: Facts, most: int) -> list[Found]:
+    """Give where a term is in some texts, with the facts that are there."""
+    needle = normalise(term)
+    found = []
+    for at in texts.places(needle, most):
+        first, last = texts.first_piece(at, at + len(needle)), texts.last_piece(at, at + len(needle))
+        pieces = [first] if first == last else [first, last]
+        found.append(Found(first, last, tuple(facts.at(*piece) for piece in pieces)))
+    return found
 
 
 def _inside_word(hit: Hit) -> bool:
-    return all(_is_inside_word(hit, place) for place in hit.places)
-
-
-def _is_inside_word(hit: Hit, place: tuple[int, int]) -> bool:
-    begins, begin = hit.read.first_piece(*place)
-    ends, end = hit.read.last_piece(*place)
-    return is_inside_word(begins.text, begin.start, begin.end) or is_inside_word(ends.text, end.start, end.end)
+    return all(
+        is_inside_word(text.text, passage.start, passage.end)
+        for place in hit.places
+        for text, passage in (place.first, place.last)
+    )
 
 
 def _negated(hit: Hit) -> bool:
-    """Tell whether the text denies every place, and the narrative none."""
-    if not all(_is_negated(hit.read, place, hit.texts) for place in hit.places):
+    """Tell whether the text denies every place, and neither the term itself nor the narrative does."""
+    if not all(map(_is_denied, hit.places)) or any(map(is_negative, facts_of(hit.term))):
         return False
-    if hit.told_places:
-        return not (hit.texts.is_used_up or any(_is_negated(hit.told, place, hit.texts) for place in hit.told_places))
-    return not any(map(is_denied, _told_in_other_words(hit)))
+    return not (any(map(_is_denied, hit.told)) if hit.told else _denies_in_other_words(hit))
 
 
-def _told_in_other_words(hit: Hit) -> Iterator[Match]:
-    """Give the passages of the narrative that hold every word of a term, in whatever order."""
-    told = elements(Output(summary=hit.told.text)) if hit.told.text else []
-    matches = nearest(Term(hit.needle), Sentences(told), _MOST_SENTENCES) if told else []
-    return (match for match in matches if match.term.core <= match.keys)
+def _denies_in_other_words(hit: Hit) -> bool:
+    """Tell whether a clause of the narrative denies all that a term tells, in whatever order."""
+    wanted = {fact.key for fact in facts_of(hit.term) if fact.tells}
+    denied: dict[int, set[str]] = {}
+    for fact, clause in hit.narrative:
+        if fact.key in wanted and is_negative(fact):
+            denied.setdefault(clause, set()).add(fact.key)
+    return bool(wanted) and any(keys == wanted for keys in denied.values())
 
 
-def _is_negated(joined: JoinedText, place: tuple[int, int], texts: CutTexts) -> bool:
-    """Tell whether a sentence denies a place."""
-    begins = texts.place(*joined.first_piece(*place))
-    ends = texts.place(*joined.last_piece(*place), last=True)
-    if begins is None or ends is None:
-        return False
-    return is_denied_at(begins) or is_denied_at(ends)
+def _is_denied(place: Found) -> bool:
+    """Tell whether all of what a place tells is denied, and not only something of which it is a part."""
+    return any(_all_denied([each.fact for each in spot.own]) and not _is_attribute(spot) for spot in place.spots)
+
+
+def _is_attribute(spot: Spot) -> bool:
+    """Tell whether a noun follows at once: "no postoperative infection" denies an infection, not an operation."""
+    own, following = spot.own[-1].fact, spot.facts[spot.end : spot.end + 1]
+    return any(each.fact.tells and not each.fact.value and each.fact.start == own.end + 1 for each in following)
+
+
+_OPEN = frozenset(("supposed", "asked"))
+"""What is said to be so or not so is not denied."""
+
+
+def _all_denied(facts: Sequence[Fact]) -> bool:
+    heads = [fact for fact in facts if not fact.is_context]
+    telling = [fact for fact in heads if fact.tells] or heads
+    return bool(telling) and all(is_negative(fact) and _OPEN.isdisjoint(fact.statuses) for fact in telling)
+
+
+@cache
+def facts_of(term: str) -> tuple[Fact, ...]:
+    return tuple(fact for clause in read(term).clauses for fact in clause.facts)
 
 
 def _other_value(hit: Hit) -> bool:
     """Tell whether no place has the narrative's value, where both give one of the same kind."""
-    if not hit.told_places:
-        return False
-    return all(_has_other_value(hit, _values_of(hit.read, [place], hit.texts, _NEAR)) for place in hit.places)
+    near = _beside(hit.told, _NEAR)
+    told = _beside(hit.told, _MOST_BESIDE) if near else []
+    return bool(near) and all(_has_other_value(_beside([place], _NEAR), near, told) for place in hit.places)
 
 
-def _has_other_value(hit: Hit, found: Values) -> bool:
-    return any(keys.isdisjoint(hit.told_values.get(kind, keys)) for kind, keys in found.items())
+def _beside(places: Sequence[Found], most: int) -> list[Fact]:
+    return [each.fact for place in places for spot in place.spots for each in spot.beside(most)]
 
 
-def _values_of(joined: JoinedText, places: list[tuple[int, int]], texts: CutTexts, reach: int) -> Values:
-    """Give the values, by kind, in the clauses that have a term and at most `reach` items from it."""
-    values: Values = {}
-    for start, end in places:
-        text, passage = joined.first_piece(start, end)
-        if place := texts.place(text, passage):
-            for kind, key in _values_beside(place, reach):
-                values.setdefault(kind, set()).add(key)
-    return values
+def _has_other_value(own: Sequence[Fact], near: Sequence[Fact], told: Sequence[Fact]) -> bool:
+    """Tell whether a value has rivals near a term in the narrative, and is not there, nor is another of its kind."""
+    return any(
+        any(_are_rivals(fact, other) for other in near)
+        and not any(_are_same(each, other) for each in own if each is fact or _are_rivals(each, fact) for other in told)
+        for fact in own
+    )
 
 
-def _values_beside(place: Place, reach: int) -> Iterator[tuple[str, str]]:
-    """Give the kind and the key of each value around a place in the clauses that it is in, its own apart."""
-    begin = 0
-    for clause in clauses(place.items):
-        end = begin + len(clause)
-        if begin <= place.last and end > place.first:
-            for number, item in enumerate(clause):
-                apart = max(place.first - begin - number, begin + number - place.last)
-                if item.value and 0 < apart <= reach and (kind := _kind(clause, number)):
-                    yield kind, item.key
-        begin = end
+def _are_rivals(one: Fact, other: Fact) -> bool:
+    if one.value is not None and other.value is not None:
+        return rival(one.value, other.value)
+    kind = _graded().get(one.key)
+    return kind is not None and kind == _graded().get(other.key) and one.key != other.key
 
 
-def _kind(clause: list[Item], at: int) -> str | None:
-    """Say what a value is of: two of one kind answer the same question; None for what is never compared."""
-    value = clause[at].value
-    if value is None or value.type in {"comparison", "route"} or value.scale == "near day":
-        return None
-    if value.scale in _BESIDE_A_WORD:
-        named = next((item.key for item in reversed(clause[:at]) if item.folded not in _LEADING_TO_NUMBERS), "")
-        return f"{value.scale} {named}"
-    if value.scale == "duration":
-        return "years" if float(value.canonical) >= _YEAR else "duration"
-    if value.scale == "ratio":
-        score, _, most = value.canonical.partition("/")
-        return f"ratio of {most}" if len(score) < 3 and len(most) < 3 else "ratio"
-    return value.scale
+def _are_same(one: Fact, other: Fact) -> bool:
+    if one.value is not None and other.value is not None:
+        return same(one.value, other.value)
+    return one.key == other.key
+
+
+_GRADES = frozenset(("side", "nearness", "midline", "front", "depth", "height", "severity", "onset", "part of the day"))
+
+
+@cache
+def _graded() -> Mapping[str, str]:
+    """Give, by key, the kind of each word that is a side or a grade (lexicon/rival.tsv)."""
+    return {
+        key_of(word): kind
+        for _, (kind, *cells) in rows("rival")
+        if kind in _GRADES
+        for cell in cells
+        for word in cell.split(",")
+    }
 
 
 _RULES: Mapping[DoubtfulKind, Callable[[Hit], bool]] = {

@@ -1,13 +1,9 @@
-"""The texts of an output, cut into words and sentences once for any number of terms."""
+"""The texts of an output, and which criterion reads which."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
 
 from safe_core.diagnosis.diagnosis_types import Field, Passage
-from safe_core.diagnosis.sentences import sentences
-from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.words import Folded, Word, run_together, words
 from safe_core.generations import OutputField
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
@@ -41,28 +37,6 @@ class OutputText:
         return Passage(self.field, self.element, start, end)
 
 
-@dataclass(frozen=True)
-class Element(OutputText):
-    """One text of an output; it is cut when somebody asks for its words."""
-
-    most_words: int
-
-    @cached_property
-    def cut(self) -> list[Word]:
-        """Its words, at most `most_words` of them."""
-        return words(self.text, self.most_words)
-
-    @cached_property
-    def folded(self) -> Folded:
-        """The same words without form."""
-        return run_together(self.cut)
-
-    @cached_property
-    def sentences(self) -> list[list[Item]]:
-        """The same words as items, sentence by sentence."""
-        return list(sentences(self.text, self.cut))
-
-
 def texts_of(output: Output) -> list[OutputText]:
     """Give all texts of an output, uncut, in the order in which they are joined."""
     return [
@@ -70,16 +44,3 @@ def texts_of(output: Output) -> list[OutputText]:
         OutputText("summary", None, output.summary),
         *(OutputText("followup_questions", number, text) for number, text in enumerate(output.followup_questions)),
     ]
-
-
-def elements(output: Output) -> list[Element]:
-    """Give all texts of an output, to be cut into at most MAX_WORDS words all in all."""
-    texts = texts_of(output)
-    made: list[Element] = []
-    left = MAX_WORDS
-    # A word has at least one character: only texts with more characters than that must be counted word by word.
-    may_exceed = sum(len(text.text) for text in texts) > MAX_WORDS
-    for text in texts:
-        made.append(Element(text.field, text.element, text.text, left))
-        left -= len(made[-1].cut) if may_exceed else 0
-    return made

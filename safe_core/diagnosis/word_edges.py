@@ -1,8 +1,10 @@
 """Whether a place begins or ends inside a longer word or number; an inflection is no longer word."""
 
 import re
+from collections.abc import Mapping
+from functools import cache
 
-from safe_core.diagnosis.values.unit_table import UNITS
+from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.words import fold, stem
 from safe_core.scripts import is_letter_of_spaced_word
 
@@ -39,9 +41,16 @@ def _is_inflected(text: str, start: int, end: int) -> bool:
     if not own or not rest:
         return False
     begins, ends = fold(own[0]), fold(rest[0])
+    units = _units()
     if begins[-1:].isdecimal():
-        return ends in UNITS
+        return ends in units
     whole = fold(own[0] + rest[0])
-    if begins in UNITS or whole in UNITS:
-        return begins in UNITS and UNITS[begins] == UNITS.get(whole)
+    if begins in units or whole in units:
+        return begins in units and units[begins] == units.get(whole)
     return stem(whole) == stem(begins) or (ends in _INFLECTIONS and len(begins) >= _SHORTEST)
+
+
+@cache
+def _units() -> Mapping[str, tuple[str, ...]]:
+    """Give, by its name, what a unit measures and how much of it."""
+    return {fold(name.strip()): tuple(unit) for _, (*unit, names) in rows("units") for name in names.split(",")}

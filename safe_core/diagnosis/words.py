@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from safe_core.diagnosis.lexicon import rows
 from safe_core.scripts import UNSPACED
 
 _JOINERS = "\u00ad\u200b-\u200d\u2060\ufeff"  # invisible inside a word
@@ -80,83 +81,9 @@ def fold(token: str) -> str:
     return _NOT_WORD.sub("", plain.removesuffix("'s")) or plain
 
 
-# the forms of common words that no ending explains
-_IRREGULAR = by_spelling(
-    {
-        "begin": "began begun beginning",
-        "bite": "bit bitten",
-        "bleed": "bleed bleeding bleeds bled",
-        "blow": "blew blown",
-        "break": "broke broken",
-        "bring": "brought",
-        "buy": "bought",
-        "catch": "caught",
-        "choose": "chose chosen",
-        "come": "came",
-        "die": "died dying dead death deaths",
-        "drink": "drank drunk",
-        "drive": "drove driven",
-        "eat": "ate eaten",
-        "fall": "fell fallen",
-        "feed": "fed",
-        "feel": "felt",
-        "find": "found",
-        "fly": "flew flown flight",
-        "get": "got gotten",
-        "give": "gave given",
-        "go": "went gone going goes",
-        "grow": "grew grown growth",
-        "hear": "heard",
-        "hold": "held",
-        "keep": "kept",
-        "know": "knew known",
-        "lead": "led",
-        "leave": "left_",
-        "lie": "lay lain lying",
-        "lose": "lost loss",
-        "make": "made",
-        "meet": "met",
-        "ride": "rode ridden",
-        "rise": "rose risen",
-        "run": "ran",
-        "say": "said",
-        "see": "saw seen",
-        "send": "sent",
-        "shake": "shook shaken",
-        "show": "shown",
-        "sleep": "slept",
-        "speak": "spoke spoken speech",
-        "spend": "spent",
-        "stand": "stood",
-        "stick": "stuck",
-        "sting": "stung",
-        "strike": "struck",
-        "swell": "swollen swelling swellings",
-        "swim": "swam swum",
-        "take": "took taken",
-        "tear": "tore torn",
-        "tell": "told",
-        "think": "thought",
-        "throw": "threw thrown",
-        "understand": "understood",
-        "use": "used uses using",
-        "wake": "woke woken",
-        "wear": "wore worn",
-        "weigh": "weight weights",
-        "write": "wrote written",
-        "abdomen": "abdominal",
-        "femur": "femoral",
-        "ovary": "ovarian ovaries",
-        "testis": "testes testicle testicles testicular",
-        "thorax": "thoracic",
-        "vein": "venous",
-        "child": "children",
-        "foot": "feet",
-        "tooth": "teeth",
-        "man": "men",
-        "woman": "women",
-    }
-)
+_IRREGULAR = {form: base for _, (base, *forms) in rows("forms") for form in forms}
+"""The forms of common words that no ending explains."""
+
 # Endings are tried in this order: what replaces them, how many letters must be left before them, the endings.
 _ENDINGS = tuple(
     (ending, instead, left)
@@ -183,12 +110,22 @@ _ENDINGS = tuple(
     for ending in endings.split()
 )
 _AMERICAN = ("iz", "yz")  # mobilized, paralyzed
-_KEPT = ("ss", "us", "is", "ous")  # endings whose last s is no plural
+_KEPT = ("ss", "us", "is", "ous", "eed")  # endings whose last s is no plural, and whose "ed" is no past ("bleed")
+
+
+_WHOLE = (
+    dict.fromkeys(("note", "noted", "notes", "noting"), "note")
+    | dict.fromkeys(("missed", "missing"), "missed")
+    | {word: word for word in ("none", "likely", "unlikely", "quite", "rule")}
+)
+"""Words whose stems would be those of "not", "Miss", "non", "like", "unlike", "quit" and "ruled"."""
 
 
 @lru_cache(maxsize=8192)
 def stem(folded: str) -> str:
     """Give what the inflections of a word have in common: light, and only for English."""
+    if folded in _WHOLE:
+        return _WHOLE[folded]
     if folded in _IRREGULAR:
         return _bare(_IRREGULAR[folded])
     if len(folded) < 4 or not folded.isalpha() or (folded.endswith(_KEPT) and not folded.endswith("ness")):

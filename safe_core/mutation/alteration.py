@@ -1,27 +1,39 @@
 """One alteration of a narrative: which words become which others, with the grammar around them kept."""
 
-from collections.abc import Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import cache, cached_property
 from typing import Final, Literal, NamedTuple, get_args
 
-from safe_core.diagnosis.words import Word
+from safe_core.diagnosis import relations
+from safe_core.diagnosis.lexicon import rows
+from safe_core.diagnosis.words import Word, stem, words
 
 MutantKind = Literal[
-    "negation_removed",
-    "negation_added",
-    "number",
-    "time",
-    "side",
-    "normal_abnormal",
-    "grade",
-    "certainty",
+    "negation_removed", "negation_added", "number", "time", "side", "normal_abnormal", "grade", "certainty"
 ]
 KINDS: Final[tuple[MutantKind, ...]] = get_args(MutantKind)
 """What is altered; `time` is clock times and days, while durations are a `number` (contract.md, "Mutants")."""
 
+_MOST_WORDS: Final = 100_000
+_LONGEST_SENTENCE: Final = 200  # words
+_PAUSE: Final = re.compile(r"[.,;:!?()\[\]–—]|\s-+\s")
+_SENTENCE_END: Final = re.compile(r"[.!?;]+[\"'”’)\]]*\s|\n")
 _SPOKEN_WITH_VOWEL = ("8", "11", "18")  # eight, eleven, eighteen
 _ARTICLES = ("a", "an")
 _CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one")
 _MUTE_H = ("hour", "honest", "heir")
+
+
+@cache
+def usage() -> Mapping[str, frozenset[str]]:
+    """Give the words of each class of `lexicon/usage.tsv`; a class of a context has its word in the name."""
+    found: dict[str, set[str]] = {}
+    for _, (kind, *cells) in rows("usage"):
+        name = " ".join((kind, *cells[:-1]))
+        found.setdefault(name, set()).update(cells[-1].lower().split())
+    return {name: frozenset(members) for name, members in found.items()}
 
 
 class Alteration(NamedTuple):
@@ -37,14 +49,23 @@ class Alteration(NamedTuple):
         return narrative[: self.start] + self.after + narrative[self.end :]
 
 
-class Cut(NamedTuple):
-    """A narrative, cut into words."""
+class Cut:
+    """A narrative, cut into words; beyond its ends there are empty ones."""
 
-    text: str
-    words: Sequence[Word]
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words: list[Word] = words(text, _MOST_WORDS)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [word.end for word in self.words]
+
+    def at(self, place: int) -> int:
+        """Give the number of the word at a place of the text, or of the first one behind it."""
+        return bisect_right(self._ends, place)
 
     def folded(self, at: int) -> str:
-        """Give a word without form; nothing beyond the ends."""
+        """Give a word without form."""
         return self.words[at].folded if 0 <= at < len(self.words) else ""
 
     def written(self, first: int, last: int | None = None) -> str:
@@ -60,6 +81,41 @@ class Cut(NamedTuple):
         """Tell whether a word and the one before it are parted by white space alone."""
         return self.between(at).isspace()
 
+    def pauses(self, at: int) -> bool:
+        """Tell whether there is a pause before a word."""
+        return _PAUSE.search(self.between(at)) is not None
+
+    def denies(self, at: int) -> bool:
+        """Tell whether a phrase begins with a word that denies what is beside it, other than "not only"."""
+        trigger = self._trigger(at)
+        return trigger is not None and trigger.status == "denied"
+
+    def is_short_not(self, at: int) -> bool:
+        """Tell whether a word ends with a "not" in short: "couldn't"."""
+        return 0 <= at < len(self.words) and self.written(at)[-3:].lower() in {"n't", "n\u2019t"}
+
+    def _trigger(self, at: int) -> relations.Trigger | None:
+        """Give what the longest phrase says that begins with a word; "couldn't" says "n't"."""
+        if self.is_short_not(at):
+            return relations.triggers()[("nt",)]
+        stems = tuple(stem(self.folded(ahead)) for ahead in range(at, at + 5))
+        phrases = (relations.triggers().get(stems[:length]) for length in _lengths().get(stems[0], ()))
+        return next((trigger for trigger in phrases if trigger), None)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """The numbers of the words that begin a sentence, and of the end."""
+        found = [0]
+        for at in range(1, len(self.words)):
+            if at - found[-1] == _LONGEST_SENTENCE or _SENTENCE_END.search(self.between(at)):
+                found.append(at)
+        return [*found, len(self.words)]
+
+    def sentence(self, at: int) -> range:
+        """Give the numbers of the words of the sentence that a word is in."""
+        number = bisect_right(self._begins, at)
+        return range(self._begins[number - 1], self._begins[number])
+
     def altered(self, kind: MutantKind, first: int, last: int, after: str) -> Alteration:
         """Put words in the place of `first` to `last`, with the capital of what they replace, and "a" or "an" before.
 
@@ -67,12 +123,16 @@ class Cut(NamedTuple):
         """
         if not after:
             return self._without(kind, first, last)
-        after = like(self.written(first), after)
-        if self.folded(first - 1) in _ARTICLES and self.touches(first):
-            article = like(self.written(first - 1), article_of(after))
-            if article != self.written(first - 1):
-                first, after = first - 1, f"{article} {after}"
-        return Alteration(kind, self.words[first].start, self.words[last].end, after)
+        return self.placed(kind, self.words[first].start, self.words[last].end, like(self.written(first, last), after))
+
+    def placed(self, kind: MutantKind, start: int, end: int, after: str) -> Alteration:
+        """Put a text in the place of another one, with "a" or "an" before it."""
+        before = self.at(start) - 1
+        if self.folded(before) in _ARTICLES and self.text[self.words[before].end : start].isspace():
+            article = like(self.written(before), article_of(after))
+            if article != self.written(before):
+                start, after = self.words[before].start, f"{article}{self.text[self.words[before].end : start]}{after}"
+        return Alteration(kind, start, end, after)
 
     def _without(self, kind: MutantKind, first: int, last: int) -> Alteration:
         if first > 0 and self.touches(first):
@@ -82,10 +142,15 @@ class Cut(NamedTuple):
         return Alteration(kind, self.words[first].start, end, following)
 
 
+@cache
+def _lengths() -> Mapping[str, tuple[int, ...]]:
+    return relations.lengths(relations.triggers())
+
+
 def like(before: str, after: str) -> str:
-    """Write a text with a capital where the one that it replaces has one, or in capitals."""
+    """Write a text with a capital where the one that it replaces has one, or in capitals; several words are not."""
     if len(before) > 1 and before.isupper():
-        return after.upper()
+        return after if " " in after and " " not in before else after.upper()
     return after[:1].upper() + after[1:] if before[:1].isupper() else after
 
 

@@ -12,15 +12,12 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from safe_core.ceiling import NarratedCase
-from safe_core.diagnosis.sentences import sentences
-from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.words import word_set, words
 from safe_core.expectations import Expectations, PreparedExpectations, prepare
 from safe_core.matching_rule import normalise
-from safe_core.mutation.alteration import Alteration, Cut, MutantKind
-from safe_core.mutation.negations import negations_added, negations_removed
-from safe_core.mutation.opposites import opposites
+from safe_core.mutation.alteration import Alteration, Cut, MutantKind, usage
+from safe_core.mutation.negations import negations
 from safe_core.mutation.quantities import quantities
+from safe_core.mutation.turned import turned
 from safe_core.outputs import Output
 from safe_core.policy import Criterion, Rules
 from safe_core.scoring import score
@@ -28,9 +25,6 @@ from safe_core.scoring import score
 MOST_MUTANTS: Final = 2_000
 """Of one case: a narrative with more dangerous places is altered in the first of them alone."""
 
-_MOST_WORDS: Final = 100_000
-_ENDS_PHRASE: Final = word_set("and or but that which who although though while during with after before as by")
-_NO_END: Final = word_set("a an the of in on at to for from no not was were is are his her their")
 _LEAST_WORDS, _MOST_WORDS_ON = 3, 6
 _STOP: Final = re.compile(r"[.!?;]")
 _IN_NO_TEXT: Final = "\uffff"
@@ -93,7 +87,7 @@ class MutatedCase:
 
     def suggestion(self, alteration: Alteration) -> str | None:
         """Give a phrase of the narrative, a sentence at most, with which one of the lists would catch a mutant."""
-        place = _Place.of(self._narrative, self._sentences, alteration)
+        place = _Place.of(self._cut, alteration)
         if not any(self._catching(whole, alteration) for whole in place.wholes):
             return None  # and so does no part of it
         return next((phrase for phrase in place.phrases() if self._catching(phrase, alteration)), None)
@@ -114,15 +108,14 @@ class MutatedCase:
         return score(expected, self.output(alteration), self._rules).label == "Pass"
 
     @cached_property
-    def _sentences(self) -> list[list[Item]]:
-        return list(sentences(self._narrative, words(self._narrative, _MOST_WORDS)))
+    def _cut(self) -> Cut:
+        return Cut(self._narrative)
 
 
 def alterations(narrative: str) -> Iterator[Alteration]:
     """Give each dangerous alteration of a narrative once, in its order."""
-    cut = Cut(narrative, words(narrative, _MOST_WORDS))
-    items = {item.start: item for sentence in sentences(narrative, cut.words) for item in sentence}
-    found = [*negations_removed(cut), *negations_added(cut), *quantities(cut, items), *opposites(cut, items)]
+    cut = Cut(narrative)
+    found = [*negations(cut), *quantities(cut), *turned(cut)]
     unchanged = normalise(narrative)
     once = dict.fromkeys(sorted(found, key=lambda each: (each.start, each.end, each.kind, each.after)))
     return (each for each in once if normalise(each.applied(narrative)) != unchanged)
@@ -142,53 +135,49 @@ def _lacking(expectations: Expectations, narrative: str) -> tuple[str, ...]:
 class _Place:
     """The words `first` to `last` of a sentence, which are altered."""
 
-    narrative: str
-    items: list[Item]
+    cut: Cut
+    sentence: range
     first: int
     last: int
     kind: MutantKind
 
     @classmethod
-    def of(cls, narrative: str, cut: list[list[Item]], alteration: Alteration) -> "_Place":
-        for items in cut:
-            touched = [
-                at for at, item in enumerate(items) if item.start < alteration.end and alteration.start < item.end
-            ]
-            if touched:
-                return cls(narrative, items, touched[0], touched[-1], alteration.kind)
-        raise ValueError("an alteration of no word")
+    def of(cls, cut: Cut, alteration: Alteration) -> "_Place":
+        first = cut.at(alteration.start)
+        if first == len(cut.words):
+            raise ValueError("an alteration of no word")
+        sentence = cut.sentence(first)
+        last = max(first, min(cut.at(alteration.end - 1), sentence[-1]))
+        return cls(cut, sentence, first, last, alteration.kind)
 
     @property
     def wholes(self) -> tuple[str, str]:
         """The sentence, without its full stop and with it: "at 2." is not in "at 20."."""
-        end = self.items[-1].end
-        stop = _STOP.match(self.narrative, end)
-        return self.text(0, len(self.items) - 1), self.narrative[self.items[0].start : stop.end() if stop else end]
-
-    def text(self, first: int, last: int) -> str:
-        """Give the words as they are written."""
-        return self.narrative[self.items[first].start : self.items[last].end]
+        start, end = self.cut.words[self.sentence[0]].start, self.cut.words[self.sentence[-1]].end
+        stop = _STOP.match(self.cut.text, end)
+        return self.cut.text[start:end], self.cut.text[start : stop.end() if stop else end]
 
     def phrases(self) -> Iterator[str]:
         """Give the rest of the phrase from the place on, longer and longer before it, then all that hold the place."""
+        least, most = self.sentence[0], self.sentence[-1]
         last = self._end_of_phrase()
         first = self.first
-        while last - first + 1 < _LEAST_WORDS and first > 0 and not self.items[first].pause:
+        while last - first + 1 < _LEAST_WORDS and first > least and not self.cut.pauses(first):
             first -= 1
-        yield from (self.text(begin, last) for begin in range(first, -1, -1))
-        for length in range(max(_LEAST_WORDS, self.last - self.first + 1), len(self.items) + 1):
-            for first in range(max(0, self.last - length + 1), min(self.first, len(self.items) - length) + 1):
-                yield self.text(first, first + length - 1)
+        yield from (self.cut.written(begin, last) for begin in range(first, least - 1, -1))
+        for length in range(max(_LEAST_WORDS, self.last - self.first + 1), len(self.sentence) + 1):
+            for first in range(max(least, self.last - length + 1), min(self.first, most - length + 1) + 1):
+                yield self.cut.written(first, first + length - 1)
         yield self.wholes[1]
 
     def _end_of_phrase(self) -> int:
         last = self.last
-        while last + 1 < len(self.items) and last - self.last < _MOST_WORDS_ON:
-            following = self.items[last + 1]
+        while last < self.sentence[-1] and last - self.last < _MOST_WORDS_ON:
             is_listed = last == self.last and self.kind in _IN_LISTS  # as in "a pink, warm hand"
-            if (following.pause and not is_listed) or following.folded in _ENDS_PHRASE:
+            is_parted = self.cut.pauses(last + 1) and not is_listed
+            if is_parted or self.cut.folded(last + 1) in usage()["parts phrase"]:
                 break
             last += 1
-        while last > self.last and self.items[last].folded in _NO_END:
+        while last > self.last and self.cut.folded(last) in usage()["no end"]:
             last -= 1
         return last

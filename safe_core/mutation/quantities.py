@@ -1,106 +1,111 @@
-"""Alterations that put another value in the place of a number, a time or a day: a possible one, in the same writing."""
+"""Alterations that put another value in the place of a number, a time or a day.
+
+A value is changed in one of its numbers, which is written as the old one was, and read again: it must be another value
+of the same kind in the same place, so that a range still goes up.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from functools import cache
 from itertools import takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
-from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.values.number_words import numbers_in, spelled
-from safe_core.diagnosis.values.value_types import Value
-from safe_core.diagnosis.words import word_set
-from safe_core.mutation.alteration import Alteration, Cut, like
+from safe_core.diagnosis.number_atoms import shape_of
+from safe_core.diagnosis.numbers_in_text import Value, values
+from safe_core.mutation.alteration import Alteration, Cut, MutantKind, like, usage
+from safe_core.mutation.turned import pairs
 
-
-def _in_order(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-_WORDS: Final = _in_order(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
+_WORDS: Final = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
-_TENS: Final = {"thirty": "sixty", "forty": "seventy", "fifty": "eighty", "sixty": "thirty", "seventy": "forty",
-                "eighty": "fifty", "ninety": "sixty", "hundred": "thousand", "twice": "once"}  # fmt: skip
-_COUNTED_BY_ORDINALS: Final = word_set(
-    "degree day stage line dose trimester toe finger digit rib metacarpal metatarsal attempt episode injection cycle "
-    "week month visit"
-)
-_ORDINALS: Final = {"first": "third", "second": "third", "third": "second", "fourth": "second", "fifth": "second"}
-_ROMAN: Final = {"i": "II", "ii": "III", "iii": "II", "iv": "II", "v": "III", "vi": "IV"}
-_ROMAN_GRADE = re.compile(r"(iv|vi|v|i{1,3})([a-d]?)")
-_OTHER_LETTER: Final = {"a": "b", "b": "a", "c": "a", "d": "a"}
-_DAYS: Final = _in_order("monday tuesday wednesday thursday friday saturday sunday")
-_MONTHS: Final = _in_order("january february march april may june july august september october november december")
-_SHORT_MONTHS: Final = frozenset(name[:3] for name in _MONTHS)
-_DAYS_OF: Final = dict(zip(_MONTHS, (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), strict=True))
-_NEAR_DAYS: Final = {"today": "yesterday", "yesterday": "today", "tomorrow": "today", "noon": "midnight",
-                     "midday": "midnight", "midnight": "noon", "morning": "evening", "afternoon": "morning",
-                     "evening": "morning"}  # fmt: skip
-_DAYS_BY: Final = {"same": "next", "next": "same", "following": "same", "previous": "following"}
-_NUMERAL = re.compile(r"\.\d+|\d+(?:,\d{3}(?!\d))*(?:[.,]\d+)?")
-_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
-_WHOLE = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
-_HALF_DAY = re.compile(r"[ap]\.? ?m\b", re.IGNORECASE)
-_LONGEST_NUMERAL: Final = 15  # a longer one measures nothing
-_FRACTIONS: Final = (  # each with what becomes of its matches
-    (re.compile("[¼½¾]"), {"¼": "½", "½": "¼", "¾": "¼"}),
-    (re.compile(r"\ba dozen\b", re.IGNORECASE), {"a dozen": "two dozen"}),
-    (re.compile(r"\bhalf (?:of(?= the)|the|an?)\b", re.IGNORECASE), {
-        "half of": "all of", "half the": "twice the", "half a": "a", "half an": "an",
-    }),
-)  # fmt: skip
+_TENS: Final = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NAME: Final = re.compile(r"[A-Za-z]{3,}")
+_GROUPED: Final = re.compile(r"\d{1,3}(?:([,.'’ \u00a0\u2007-\u200a\u202f])\d{3})(?:\1\d{3})*(?!\d)")
+_POWER: Final = re.compile(r"\s?[\^⁻⁺⁰-⁹²³¹]")
+_CLOCK: Final = re.compile(r"\d\d?(?:[:.]\d\d)*")  # of 0830 the hour
+_HALF_DAY: Final = re.compile(r"[ap]\.? ?m\b", re.IGNORECASE)
+_OTHER_HALF: Final = str.maketrans("apAP", "paPA")
 _COMA_SCORE: Final = re.compile(r"\bE ?([1-4]),? ?V ?([1-5]),? ?M ?([1-6])\b")
 _LEVELS: Final = re.compile(r"\b([CTLS])(\d{1,2})([-\u2013/])([CTLS]?)(\d{1,2})\b")
+_LONGEST_NUMERAL: Final = 15  # a longer one measures nothing
 _YEARS: Final = range(1900, 2100)
-_YEARS_ON: Final = 3
-_BEFORE_YEAR: Final = word_set("in since year until by from")
-_LEAST_DIASTOLIC: Final = 30
-_STEP: Final = 3  # of the digit that is changed
-_LEAST_CHANGE: Final = 0.2  # of a number, or it is no danger
-_BODY_TEMPERATURE: Final = (30, 45)
+_STEP: Final = 3  # of the digit that is changed, of years and of days
 _HOURS_ON: Final = 5
-_LETTER = re.compile(r"[^\W\d_]")
+_LEAST_CHANGE: Final = 0.2  # of a number, or it is no danger
+_LEAST_DIASTOLIC: Final = 30
+_LEAST_DILUTION: Final = 100  # of one in so many
+_MOST_GRADES: Final = 5
+_BODY_TEMPERATURE: Final = (30, 45)
+_AROUND: Final = 48  # characters beside a value that are read with it again
+_COUNTED: Final = frozenset(("number", "quantity", "count", "age", "frequency"))
 
 
-def quantities(cut: Cut, items: Mapping[int, Item]) -> Iterator[Alteration]:
-    """Put another value in the place of each number, time and day; `items` are by where they begin."""
-    spelled_out = [*numbers_in(cut.text)]
-    yield from _spelled_numbers(cut, spelled_out)
-    yield from _parts_of_names(cut)
-    for at, word in enumerate(cut.words):
-        item = items.get(word.start)
-        if item is None or item.value is None or _belongs_to_a_name(cut, at) or _is_raised(cut, at):
-            continue
-        if any(start <= word.start < end for start, end, _ in spelled_out):
-            continue
-        match item.value.type:
-            case "number" | "grade":
-                yield from _numbers(cut, at, item.value)
-            case "time":
-                yield from _times(cut, at, cut.text[item.start : item.end])
-            case "day":
-                yield from _days(cut, at, item.value.scale)
+class _Number(NamedTuple):
+    """A number of a value, as it is written."""
+
+    start: int
+    end: int
+    number: Fraction
+    written: str
 
 
-def _spelled_numbers(cut: Cut, spelled_out: Sequence[tuple[int, int, int]]) -> Iterator[Alteration]:
-    """Put another number for "twenty-one" and the like, a fraction, a dozen and a half."""
-    for start, end, number in spelled_out:
-        yield Alteration("number", start, end, like(cut.text[start:end], spelled(int(_changed(float(number))))))
-    for pattern, others in _FRACTIONS:
-        for match in pattern.finditer(cut.text):
-            other = others[match[0].lower()]
-            yield Alteration("number", match.start(), match.end(), like(match[0], other))
+class _Change(NamedTuple):
+    start: int
+    end: int
+    after: str
+    kind: MutantKind = "number"
 
 
-def _parts_of_names(cut: Cut) -> Iterator[Alteration]:
+_Changes = Iterator[_Change]
+
+
+def quantities(cut: Cut) -> Iterator[Alteration]:
+    """Put another value in the place of each number, time and day."""
+    yield from _parts_of_names(cut.text)
+    numbers = _numbers(cut.text)
+    starts = [number.start for number in numbers]
+    for value in values(cut.text):
+        inside = numbers[bisect_left(starts, value.start) : bisect_left(starts, value.end)]
+        for change in _BY_KIND.get(value.kind, _in_numbers)(cut, value, inside):
+            if _is_another(cut.text, value, change):
+                after = like(cut.text[change.start : change.end], change.after)
+                yield cut.placed(change.kind, change.start, change.end, after)
+
+
+def _numbers(text: str) -> list[_Number]:
+    shape = shape_of(text)
+    found = []
+    for atom in shape.atoms.values():
+        start, end = shape.places[atom.start], shape.places[atom.end - 1] + 1
+        found.append(_Number(start, end, atom.number, text[start:end]))
+    return sorted(found)
+
+
+def _is_another(text: str, value: Value, change: _Change) -> bool:
+    """Tell whether an altered text has another value of the same kind in the same place."""
+    begin, end = max(0, value.start - _AROUND), min(len(text), value.end + _AROUND)
+    if begin:
+        begin = text.find(" ", begin, value.start) + 1 or value.start
+    if end < len(text):
+        end = max(text.rfind(" ", value.end, end), value.end, change.end)
+    altered = text[begin : change.start] + change.after + text[change.end : end]
+    found = next((other for other in values(altered) if other.start + begin == value.start), None)
+    if found is None or found.kind != value.kind or found.canonical == value.canonical:
+        return False
+    return found.scale == value.scale or value.kind in {"ratio", "count"}
+
+
+def _parts_of_names(text: str) -> Iterator[Alteration]:
     """Put another score for a part of "E4V5M6", and another level for "L4-L5"."""
-    for match in _COMA_SCORE.finditer(cut.text):
+    for match in _COMA_SCORE.finditer(text):
         for group in (1, 2, 3):
             score = int(match[group])
             other = score - _STEP if score > _STEP else score + 1
             yield Alteration("number", match.start(group), match.end(group), str(other))
-    for match in _LEVELS.finditer(cut.text):
+    for match in _LEVELS.finditer(text):
         upper, lower = int(match[2]), int(match[5])
         step = -1 if upper > 1 else 1
         after = f"{match[1]}{upper + step}{match[3]}{match[4]}{lower + step}"
@@ -108,96 +113,126 @@ def _parts_of_names(cut: Cut) -> Iterator[Alteration]:
             yield Alteration("number", match.start(), match.end(), after)
 
 
-def _belongs_to_a_name(cut: Cut, at: int) -> bool:
-    """Tell whether a digit is a part of a name: SpO2, C5, HbA1c."""
-    start = cut.words[at].start
-    return start > 0 and cut.folded(at)[:1].isdecimal() and _LETTER.match(cut.text[start - 1]) is not None
-
-
-def _is_raised(cut: Cut, at: int) -> bool:
-    """Tell whether a word reads as digits, but is written otherwise: the exponent of 10³, a ②, a ½."""
-    return cut.folded(at)[:1].isdecimal() and not cut.written(at).lstrip(".")[:1].isdecimal()
-
-
-def _has_exponent(cut: Cut, at: int) -> bool:
-    """Tell whether a number is the base of a power, written 10^3 or 10³: no value of its own."""
-    gap = cut.between(at + 1)
-    return gap == "^" or (gap == "" and _is_raised(cut, at + 1))
-
-
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _numbers(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
-    folded = cut.folded(at)
-    if folded[:1].isdecimal():
-        yield from _digits(cut, at, value)
-    elif folded in _WORDS:
-        if folded != "one" or cut.folded(at + 1).startswith(("hour", "day", "week", "month", "year", "minute")):
-            yield from _counted(cut, at, _WORDS[int(_changed(float(_WORDS.index(folded)), most=20))])
-    elif folded in _TENS:
-        yield cut.altered("number", at, at, _TENS[folded])
-    elif folded in _ORDINALS and cut.folded(at + 1) in _COUNTED_BY_ORDINALS:
-        yield cut.altered("number", at, at, _ORDINALS[folded])
-    elif match := _ROMAN_GRADE.fullmatch(folded):
-        other = match[1].upper() + _OTHER_LETTER[match[2]] if match[2] else _ROMAN[folded]
-        yield cut.altered("number", at, at, other)
+def _in_numbers(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+    """Change each number; a digit also gets a 1 before it, as substrings are found inside of others."""
+    is_sum = len(inside) > 1 and value.kind == "quantity" and ".." not in value.canonical  # "4 h 30 min"
+    for number in inside[-1:] if value.kind == "frequency" else inside[:1] if is_sum else inside:
+        is_warm = value.scale == "temperature" and _BODY_TEMPERATURE[0] <= number.number <= _BODY_TEMPERATURE[1]
+        yield from _rewritten(cut, value, number, _by_three if is_warm else _changed)
+        is_digit = number.written.isdecimal() and len(number.written) == 1
+        if is_digit and number.number and value.kind in _COUNTED and not _POWER.match(cut.text, number.end):
+            yield from _counted(cut, value, number, f"1{number.written}")
 
 
-def _counted(cut: Cut, at: int, number: str) -> Iterator[Alteration]:
-    """Put another number before what it counts, which is a plural then: "1 day", "4 days"."""
-    if cut.folded(at) in {"1", "one"} and cut.touches(at + 1) and cut.folded(at + 1) + "s" in _PLURALS:
-        yield cut.altered("number", at, at + 1, f"{number} {cut.written(at + 1)}s")
+def _in_ratio(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+    """Change both parts of a pressure, the first of "8/10", the second of 1:1,000 and 20/40."""
+    if len(inside) != 2 or cut.text[value.start : value.end] == "24/7":
+        return
+    first, second = (number.number for number in inside)
+    if first == 1 and second >= _LEAST_DILUTION:
+        tenfold = int(second / 10 if second >= 100 * _LEAST_DILUTION else second * 10)
+        yield from _rewritten(cut, value, inside[1], lambda _: tenfold)
+    elif value.scale == "acuity":
+        yield from _rewritten(cut, value, inside[1], _changed)
+    elif first <= second:
+        yield from _rewritten(cut, value, inside[0], lambda number: _changed(number, most=second))
     else:
-        yield cut.altered("number", at, at, number)
+        yield from _rewritten(cut, value, inside[0], lambda number: _changed(number, up=True))
+        if second >= _LEAST_DIASTOLIC:
+            yield from _rewritten(cut, value, inside[1], lambda number: _changed(number, most=first - 1))
 
 
-_PLURALS: Final = frozenset(("seconds", "minutes", "hours", "days", "weeks", "months", "years", "times"))
+def _in_grade(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+    """Put the grade beside it: "type I" for "type II", "IIa" for "IIb"."""
+    for number in inside:
+        is_low = number.number <= _MOST_GRADES
+        yield from _rewritten(cut, value, number, (lambda low: low - 1 if low > 1 else 2) if is_low else _changed)
+    whole = cut.text[value.start : value.end]
+    first = whole.rstrip("abcdABCD")
+    if not inside and whole != first:
+        yield _Change(value.start, value.end, first + pairs("roman")[whole[-1].lower()])
+    elif not inside and first.lower() in pairs("roman"):
+        yield _Change(value.start, value.end, pairs("roman")[first.lower()])
 
 
-def _digits(cut: Cut, at: int, value: Value) -> Iterator[Alteration]:
-    """Alter the digits of a number, and put one before a single digit, as substrings are found inside of others."""
-    written = cut.written(at)
-    numeral = _NUMERAL.match(written)
-    if numeral is None or len(numeral[0]) > _LONGEST_NUMERAL or written == "24/7" or _has_exponent(cut, at):
-        return
-    if value.scale == "ordinal":
-        yield from _ordinals(cut, at)
-        return
-    if _is_year(cut, at):
-        yield cut.altered("number", at, at, str(int(written) - _YEARS_ON))
-        return
-    rest = written[numeral.end() :]  # of 120/80
-    _, _, whole = value.canonical.partition("/")
-    most = float(whole) if _WHOLE.fullmatch(whole) else None
-    other = _other_numeral(numeral[0], most, value.scale) + rest
-    if _is_in_order(cut, at, other):
-        yield from _counted(cut, at, other)
-    if most is not None and _amount(numeral[0]) > most >= _LEAST_DIASTOLIC:
-        yield cut.altered("number", at, at, f"{numeral[0]}/{_other_numeral(whole, _amount(numeral[0]) - 1, '')}")
-    is_single = len(written) == 1 and value.type == "number" and cut.between(at) != "^"
-    if is_single and written != "0" and _is_in_order(cut, at, f"1{written}"):
-        yield from _counted(cut, at, f"1{written}")
+def _in_ordinal(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+    for number in inside:
+        if not number.written[0].isalpha() or cut.folded(cut.at(number.end)) in usage()["counted in order"]:
+            yield from _rewritten(cut, value, number, _changed)
 
 
-def _amount(numeral: str) -> float:
-    """Give the number that a numeral means: 1200 for "1,200", 3.5 for "3,5"."""
-    return float(numeral.replace(",", "." if _DECIMAL_COMMA.fullmatch(numeral) else ""))
+def _rewritten(cut: Cut, value: Value, number: _Number, change: Callable[[int], int]) -> _Changes:
+    after = None if _POWER.match(cut.text, number.end) else _written(number, change)
+    if after is not None:
+        yield from _counted(cut, value, number, after)
 
 
-def _is_year(cut: Cut, at: int) -> bool:
-    written = cut.written(at)
-    if len(written) != 4 or not written.isdecimal() or int(written) not in _YEARS:
-        return False
-    before = cut.folded(at - 1), cut.folded(at - 2), cut.folded(at - 3)
-    return before[0] in _BEFORE_YEAR or any(name[:3] in _SHORT_MONTHS for name in before)
+def _counted(cut: Cut, value: Value, number: _Number, after: str) -> _Changes:
+    """Put another number before what it counts, which is a plural then: "1 day", "4 days"."""
+    noun = cut.at(number.end)
+    folded = cut.folded(noun)
+    is_one = number.written.lower() in {"1", "one"} and cut.touches(noun)
+    if is_one and (folded in usage()["period"] or value.scale == f"of {folded}"):
+        yield _Change(number.start, cut.words[noun].end, f"{after} {cut.written(noun)}s")
+    elif not is_one or number.written == "1" or value.kind == "age":
+        yield _Change(number.start, number.end, after)
 
 
-def _ordinals(cut: Cut, at: int) -> Iterator[Alteration]:
-    """Put "5th" for "2nd"."""
-    number = int(_changed(float(cut.folded(at)))) if cut.folded(at).isdecimal() else 0
-    if number and cut.between(at + 1) == "":
-        yield cut.altered("number", at, at + 1, f"{number}{_ordinal_ending(number)}")
+def _written(number: _Number, change: Callable[[int], int]) -> str | None:
+    """Write a changed number as the old one is written; None where that is not known."""
+    old = number.written
+    if old[0].isalpha():
+        return _spelled(number, change)
+    if old in pairs("fraction"):
+        return pairs("fraction")[old]
+    digits = "".join(takewhile(str.isdecimal, old))
+    grouped = _GROUPED.match(old)
+    separator = grouped[1] if grouped and int(re.sub(r"\D", "", grouped[0])) == int(number.number) else ""
+    whole = grouped[0] if grouped and separator else digits
+    rest = old[len(whole) :]
+    if len(old) > _LONGEST_NUMERAL or _POWER.match(rest) or rest[:1] == "/" or not re.match(r"[\d.]", old):
+        return None
+    amount = int(re.sub(r"\D", "", whole) or 0)
+    if not amount and rest[:1] in {".", ",", "·"}:
+        return _ten_times(rest, is_bare=not whole)
+    changed = change(amount)
+    if rest.lower() in {"st", "nd", "rd", "th"}:
+        return f"{changed}{_ordinal_ending(changed)}"
+    return (
+        f"{changed:,}".replace(",", separator) if separator else f"{changed:0{len(digits) if digits[:1] == '0' else 1}}"
+    ) + rest
+
+
+def _ten_times(decimals: str, *, is_bare: bool) -> str | None:
+    """Make 5 of .5, 5 of 0.5 and 2.5 of 0.25."""
+    sign, digits = decimals[0], decimals[1:]
+    if not digits.isdecimal() or not int(digits):
+        return None
+    return digits if is_bare else digits[0] + (sign + digits[1:] if digits[1:] else "")
+
+
+def _spelled(number: _Number, change: Callable[[int], int]) -> str | None:
+    word = number.written.lower()
+    if word in pairs("ordinal"):
+        return pairs("ordinal")[word]
+    is_plain = number.number.denominator == 1 and 0 < number.number < 1000 and "dozen" not in word
+    is_cardinal = is_plain and not word.endswith(("st", "nd", "rd", "th"))
+    return spelled(change(int(number.number))) if is_cardinal else None
+
+
+def spelled(number: int) -> str:
+    """Write a whole number below ten thousand in words."""
+    for size, name in ((1000, "thousand"), (100, "hundred")):
+        if number >= size:
+            whole, rest = divmod(number, size)
+            return f"{spelled(whole)} {name}" + (f" and {spelled(rest)}" if rest else "")
+    if number < len(_WORDS):
+        return _WORDS[number]
+    tens, ones = divmod(number, 10)
+    return _TENS[tens] + (f"-{_WORDS[ones]}" if ones else "")
 
 
 def _ordinal_ending(number: int) -> str:
@@ -205,43 +240,13 @@ def _ordinal_ending(number: int) -> str:
     return "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
-def _is_in_order(cut: Cut, at: int, other: str) -> bool:
-    """Tell whether a range still goes up with another number: "10-12 kg", not "10-9 kg"."""
-    lower, upper = _bound_of_range(cut, at, -1), _bound_of_range(cut, at, 1)
-    numeral = _NUMERAL.fullmatch(other)
-    number = _amount(other) if numeral is not None and len(other) <= _LONGEST_NUMERAL else None
-    return number is None or ((lower is None or lower < number) and (upper is None or number < upper))
+def _by_three(number: int) -> int:
+    return number - _STEP if number > sum(_BODY_TEMPERATURE) / 2 else number + _STEP
 
 
-def _bound_of_range(cut: Cut, at: int, step: int) -> float | None:
-    """Give the other number of a range, written with a dash, "to", or "between" and "and"."""
-    is_dashed = cut.between(max(at, at + step)) in {"-", "\u2013"}
-    before = cut.folded(at - 1 if step > 0 else at - 3)
-    is_worded = cut.folded(at + step) == "to" or (cut.folded(at + step) == "and" and before == "between")
-    folded = cut.folded(at + step if is_dashed else at + 2 * step) if is_dashed or is_worded else ""
-    return float(folded) if _WHOLE.fullmatch(folded) else None
-
-
-def _other_numeral(numeral: str, most: float | None, scale: str) -> str:
-    """Give another number in the same writing; a fraction below 1 becomes ten times as large."""
-    if numeral[0] == ".":
-        return numeral[1:]
-    whole, sign, digits = numeral.partition(
-        "." if "." in numeral else "," if _DECIMAL_COMMA.fullmatch(numeral) else " "
-    )
-    number, fraction = int(whole.replace(",", "")), sign + digits
-    if number == 0 and digits:
-        return f"{digits[0]}{sign}{digits[1:] or '0'}"
-    is_ratio = most is not None and number > most  # of a blood pressure
-    changed = int(_changed(number, most=None if is_ratio else most, scale=scale, up=is_ratio))
-    return (f"{changed:,}" if "," in whole else str(changed)) + fraction
-
-
-def _changed(number: float, *, most: float | None = None, scale: str = "", up: bool = False) -> float:
+def _changed(number: int, *, most: Fraction | None = None, up: bool = False) -> int:
     """Give a number that differs by a fifth or more in one digit, where it can be by less than itself."""
-    if scale == "heat or angle" and _BODY_TEMPERATURE[0] <= number <= _BODY_TEMPERATURE[1]:
-        return number - _STEP if number > sum(_BODY_TEMPERATURE) / 2 else number + _STEP
-    step = float(_STEP)
+    step = _STEP
     while step < _LEAST_CHANGE * number:
         step *= 10
     if number - step > 1 and not up:
@@ -254,89 +259,61 @@ def _changed(number: float, *, most: float | None = None, scale: str = "", up: b
 # --- times and days ---------------------------------------------------------------------------------------------------
 
 
-def _times(cut: Cut, at: int, whole: str) -> Iterator[Alteration]:
-    folded = cut.folded(at)
-    if folded in _NEAR_DAYS:
-        yield cut.altered("time", at, at, _NEAR_DAYS[folded])
-    elif folded == "night" and cut.folded(at - 1) == "last":
-        yield cut.altered("time", at - 1, at, "yesterday morning")
-    elif folded == "night" and cut.folded(at - 1) in {"the", "that", "previous"}:
-        yield cut.altered("time", at, at, "morning")
-    elif folded == "overnight":
-        yield cut.altered("time", at, at, "during the day")
-    elif folded[:1].isdecimal():
-        yield cut.altered("time", at, at, _other_hour(cut.written(at), whole))
-        if cut.folded(at + 1) in _OTHER_HALF:
-            yield cut.altered("time", at + 1, at + 1, _OTHER_HALF[cut.folded(at + 1)] + cut.written(at + 1)[1:])
-    elif folded in _WORDS:
-        yield cut.altered("time", at, at, _WORDS[(_WORDS.index(folded) + _HOURS_ON - 1) % 12 + 1])
+def _in_time(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+    """Put the hour five hours on, and the other half of the day."""
+    whole = cut.text[value.start : value.end]
+    half = _HALF_DAY.search(whole)
+    hours = inside[-1:] if re.search(r"[a-z] (?:past|after|to|before) ", whole, re.IGNORECASE) else inside[:1]
+    for hour in hours:
+        clock = _CLOCK.match(cut.text, hour.start)
+        if clock:
+            yield _Change(hour.start, clock.end(), _other_hour(clock[0], is_half=half is not None), "time")
+        elif hour.written[0].isalpha() and 1 <= hour.number <= 12:
+            yield _Change(hour.start, hour.end, _WORDS[(int(hour.number) + _HOURS_ON - 1) % 12 + 1], "time")
+    if half:
+        other = half[0][0].translate(_OTHER_HALF) + half[0][1:]
+        yield _Change(value.start + half.start(), value.start + half.end(), other, "time")
 
 
-_OTHER_HALF: Final = {"am": "p", "pm": "a"}
+def _other_hour(written: str, *, is_half: bool) -> str:
+    """Give another hour in the same writing: 20:30, 8.30 pm, 08."""
+    digits = "".join(takewhile(str.isdecimal, written))
+    other = (int(digits) + _HOURS_ON - 1) % 12 + 1 if is_half else (int(digits) + _HOURS_ON) % 24
+    return f"{other:0{len(digits) if written[0] == '0' or not is_half else 1}}" + written[len(digits) :]
 
 
-def _other_hour(written: str, whole: str) -> str:
-    """Give another hour in the same writing: 20:30, 8.30 pm, 0830."""
-    is_compact = len(written) == 4 and written.isdecimal()
-    length = 2 if is_compact else sum(1 for _ in takewhile(str.isdecimal, written))
-    hour = int(written[:length])
-    half = _HALF_DAY.search(whole) is not None
-    other = (hour + _HOURS_ON - 1) % 12 + 1 if half else (hour + _HOURS_ON) % 24
-    has_two_digits = written.startswith("0") or not half
-    return f"{other:0{length if has_two_digits else 1}}" + written[length:]
+def _in_date(cut: Cut, value: Value, inside: list[_Number]) -> _Changes:
+    """Change the day, the name of the month and, of a date that has one, the year."""
+    day = int(value.canonical[-2:]) if value.scale == "date" else 0
+    names = list(_NAME.finditer(cut.text[value.start : value.end]))
+    is_ambiguous = not names and sum(number.number <= 12 for number in inside) > 1
+    most = 12 if is_ambiguous else 28
+    for number in inside if value.scale == "numbered day" else [each for each in inside if each.number == day][-1:]:
+        after = _written(number, (lambda old: old + _STEP if old + _STEP <= most else old - _STEP) if day else _changed)
+        if after:
+            yield _Change(
+                number.start, number.end, after if names or not day else after.zfill(len(number.written)), "time"
+            )
+    for number in inside:
+        if number.number in _YEARS and number.written.isdecimal() and day != 29 and (names or not day):
+            yield _Change(number.start, number.end, str(int(number.number) - _STEP))
+    for name in names:
+        word = name[0].lower()
+        word = word if word in _other_names() else word.removesuffix("s")
+        if word in _other_names():  # of "Saturdays", the s stays
+            start = value.start + name.start()
+            yield _Change(start, start + len(word), _other_names()[word], "time")
 
 
-def _days(cut: Cut, at: int, scale: str) -> Iterator[Alteration]:
-    folded = cut.folded(at)
-    if scale == "weekday":
-        yield cut.altered("time", at, at, _other_name(folded, _DAYS))
-    elif folded in _DAYS_BY:
-        yield cut.altered("time", at, at, _DAYS_BY[folded])
-    elif folded in _NEAR_DAYS:
-        yield cut.altered("time", at, at, _NEAR_DAYS[folded])
-    elif folded in _WORDS:
-        yield cut.altered("time", at, at, _WORDS[int(_changed(float(_WORDS.index(folded)), most=20))])
-    elif folded[:1].isdecimal():
-        other = _other_date(cut.written(at))
-        has_ending = other.isdecimal() and cut.between(at + 1) == "" and cut.folded(at + 1) in _ORDINAL_ENDINGS
-        yield cut.altered("time", at, at + has_ending, other + (_ordinal_ending(int(other)) if has_ending else ""))
-    elif scale in {"date", "month"} and folded[:3] in _SHORT_MONTHS:
-        numbers = (cut.folded(at + 1), cut.folded(at - 1), cut.folded(at - 2), cut.folded(at - 3))
-        day = next((int(each) for each in numbers if each.isdecimal() and len(each) <= 2), 1)
-        yield cut.altered(
-            "time", at, at, _other_name(folded, [name for name in _MONTHS if _is_month(name, folded, day)])
-        )
+@cache
+def _other_names() -> Mapping[str, str]:
+    return {**pairs("weekday"), **pairs("month")}
 
 
-_ORDINAL_ENDINGS: Final = word_set("st nd rd th")
-
-
-def _is_month(name: str, altered: str, day: int) -> bool:
-    """Tell whether a month may stand in the place of another: it has such a day."""
-    return name[:3] == altered[:3] or day <= _DAYS_OF[name]
-
-
-def _other_name(folded: str, names: Sequence[str]) -> str:
-    """Give the day or month three on, written as short as this one is."""
-    place = next(place for place, name in enumerate(names) if name[:3] == folded[:3])
-    other = names[(place + 3) % len(names)]
-    is_short = folded not in names and folded.removesuffix("s") not in names
-    return other[:3] if is_short else other + ("s" if folded in {f"{name}s" for name in names} else "")
-
-
-def _other_date(written: str) -> str:
-    """Change the day of a date: the last number of 2024-03-05, the second of 12/31/2024, else the first."""
-    numbers = list(re.finditer(r"\d+", written))
-    day, most = numbers[0], 28
-    if len(numbers[0][0]) == 4:
-        day = numbers[-1]
-    elif len(numbers) > 1 and int(numbers[1][0]) > _MONTHS_OF_YEAR:
-        day = numbers[1]
-    elif len(numbers) > 1 and int(numbers[0][0]) <= _MONTHS_OF_YEAR:
-        most = _MONTHS_OF_YEAR  # it may be the month
-    number = int(day[0][:4])
-    other = number + _STEP if number + _STEP <= most else number - _STEP
-    return written[: day.start()] + f"{other:0{len(day[0])}}" + written[day.end() :]
-
-
-_MONTHS_OF_YEAR: Final = 12
+_BY_KIND: Final[dict[str, Callable[[Cut, Value, list[_Number]], _Changes]]] = {
+    "ratio": _in_ratio,
+    "grade": _in_grade,
+    "ordinal": _in_ordinal,
+    "time": _in_time,
+    "date": _in_date,
+}

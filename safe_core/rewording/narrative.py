@@ -9,70 +9,61 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from safe_core.diagnosis.output_texts import elements
-from safe_core.diagnosis.passages import Match, Term, nearest, term_of, weight
-from safe_core.diagnosis.same_words import held_in_other_form
-from safe_core.diagnosis.sentence_index import Sentence, Sentences
-from safe_core.diagnosis.tokens import Item
-from safe_core.diagnosis.word_lists.grammar_words import WEAK_WORDS
+from safe_core.diagnosis.alignment import Term, align, is_negative, term_of
+from safe_core.diagnosis.numbers_in_text import rival, same
+from safe_core.diagnosis.reading import Clause, Fact
+from safe_core.diagnosis.relations import weak
 from safe_core.matching_rule import normalise
-from safe_core.outputs import Output
-from safe_core.plain_values import plain
-from safe_core.rewording.claims import are_kept, claims_of
-from safe_core.rewording.whole_phrases import AUXILIARIES, Stretch, WholePhrases
+from safe_core.rewording.claims import SIDES, answers_how_much, are_kept, clauses_of, is_held
+from safe_core.rewording.phrases import Phrases, Sentence, Stretch
 
 MOST_PHRASES: Final = 3
-_MOST_SENTENCES: Final = 16  # of the narrative that are compared with a term
-_MOST_MATCHES: Final = 4  # the nearest of them, which may hold it together
-_MOST_WORDS: Final = 24  # of one phrase
-_LEAST_SHARE: Final = 0.5  # of a term stands in the narrative, or it says something else
-_LEAST_WORDS: Final = 2  # of one phrase: a single word is in any output
+_MOST_SENTENCES: Final = 4  # of the narrative, which may hold a term together
+_MOST_PLACES: Final = 32  # of a term's facts in one of them
+_LEAST_SHARE: Final = 0.5  # of a term is in the narrative, or it says something else
+_LEAST_NEEDED: Final = 0.9  # of what is there, without weak words
 _LONG_WORD: Final = 9  # letters of a single word that is no everyday one
-_LEADING: Final = frozenset(("negation", "certainty"))  # what they are about follows them
-_GRAMMAR: Final = frozenset(("connective", "lead-in"))
-_WORD_EDGE: Final = re.compile(r"[^\W_]")
-_ATTRIBUTES: Final = re.compile(
-    r"\w+(?:al|ary|ed|ible|able|ic|ive|ous)|severe|mild|open|intact|acute|minor|major|late|old"
-)
+_MOST_OF_NOUN: Final = 2  # words by which a phrase goes on to its noun
+_WORD: Final = re.compile(r"[^\W_]")
 
 
-@dataclass(frozen=True)
-class _Run:
-    """The items `first` to `last` of a sentence of the narrative, and which of those that are wanted they hold."""
+class _Window(NamedTuple):
+    """A piece of a sentence, from one fact to another, and the numbers of the term's facts that it holds."""
 
-    sentence: Sentence
-    first: int
-    last: int
-    held: frozenset[str]
-
-    @property
-    def items(self) -> Sequence[Item]:
-        return self.sentence.items[self.first : self.last + 1]
+    first: Fact
+    last: Fact
+    held: frozenset[int]
+    stretch: Stretch | None = None  # the whole phrase around it
 
 
 class Narrative:
-    """A narrative, cut once for all terms of its case."""
+    """A narrative, read once for all terms of its case."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._cut = Sentences(elements(Output(summary=text)))
-        self._normalised = normalise(text)
-        self._phrases = WholePhrases(text, self._cut)
+        self._phrases = Phrases(text)
 
     def rewordings(self, term: str, read: str) -> Iterator[tuple[Stretch, ...]]:
         """Give the rewordings of a term that keep what it claims, the best first, each once.
 
         `read` is what its criterion reads, normalised.
         """
-        wanted = _Wanted(term_of(plain(term)), self._cut)
-        if not wanted.keys or wanted.share < _LEAST_SHARE:
+        wanted = _Wanted(term_of(term), self._phrases)
+        if not wanted.held or wanted.share < _LEAST_SHARE:
             return
         seen: set[tuple[Stretch, ...]] = set()
         for stretches in self._candidates(wanted, term, read):
             phrases = self.phrases(stretches)
-            if phrases and stretches not in seen and self.keeps(term, phrases) and wanted.is_whole_in(phrases):
+            are_apart = all(one.end <= other.start for one, other in pairwise(stretches))
+            if (
+                phrases
+                and are_apart
+                and stretches not in seen
+                and self.keeps(term, phrases)
+                and wanted.is_whole_in(phrases)
+            ):
                 yield stretches
             seen.add(stretches)
 
@@ -91,256 +82,168 @@ class Narrative:
     # --- candidates ---------------------------------------------------------------------------------------------------
 
     def _candidates(self, wanted: "_Wanted", term: str, read: str) -> Iterator[tuple[Stretch, ...]]:
-        for trimmed in (True, False):
-            yield self._cover(wanted, self._runs(wanted, read, trimmed=trimmed))
-        if normalise(term) not in self._normalised:
+        windows = [*self._in_output(wanted, read)]
+        yield from (self._cover(needed, windows) for needed in (wanted.held, wanted.needed))
+        if normalise(term) not in normalise(self.text):
             for most in (1, MOST_PHRASES):
                 yield self._as_told(wanted, most)
 
-    def _runs(self, wanted: "_Wanted", read: str, *, trimmed: bool) -> list[_Run]:
-        """Give the longest stretches near the term that the output has word for word."""
-        runs: list[_Run] = []
-        for sentence in wanted.sentences:
-            for run in _common(sentence, self.text, read, wanted.keys, trimmed=trimmed):
-                last = _end_of_noun(sentence.items, run.last, self.text, read)
-                whole = self._phrases.whole(sentence, run.first, last, denies=wanted.denies, scales=wanted.scales)
-                if whole is not None and _is_phrase(sentence.items[whole[0] : whole[1] + 1], wanted.term):
-                    runs.append(_Run(sentence, *whole, run.held))
-        return runs
+    def _in_output(self, wanted: "_Wanted", read: str) -> Iterator[_Window]:
+        """Give the phrases that hold something of the term and that the output has word for word, to a noun's end."""
+        for sentence, window in ((each, window) for each in wanted.sentences for window in wanted.windows(each)):
+            longer = self._end_of_noun(sentence, window.last)
+            ends = (longer,) if _is_attribute(window.last) else dict.fromkeys((longer, window.last.end))
+            wholes = (self._whole(wanted, sentence, window.first.start, end) for end in ends)
+            found = next((whole for whole in wholes if whole and _stands_in(self._written(whole), read)), None)
+            if found is not None:
+                yield window._replace(stretch=found)
 
-    def _cover(self, wanted: "_Wanted", runs: Sequence[_Run]) -> tuple[Stretch, ...]:
-        """Choose a few stretches that hold all that is wanted, the largest first; nothing if they do not."""
-        left: set[str] = set(wanted.keys)
-        chosen: list[Stretch] = []
+    def _cover(self, needed: frozenset[int], windows: Sequence[_Window]) -> tuple[Stretch, ...]:
+        """Choose a few phrases that hold all that is needed, the largest first; nothing if they do not."""
+        left, chosen = set(needed), list[Stretch]()
         while left and len(chosen) < MOST_PHRASES:
-            best = max(runs, key=lambda run: (len(run.held & left), -(run.last - run.first)), default=None)
-            stretch = self._phrases.stretch(best.items) if best is not None and best.held & left else None
-            if best is None or stretch is None:
+            best = max(
+                windows, key=lambda each: (len(each.held & left), each.first.start - each.last.end), default=None
+            )
+            if best is None or best.stretch is None or not best.held & left:
                 return ()
-            chosen.append(stretch)
+            chosen.append(best.stretch)
             left -= best.held
-        return () if left else _apart(chosen)
+        return () if left else tuple(sorted(chosen))
 
     def _as_told(self, wanted: "_Wanted", most: int) -> tuple[Stretch, ...]:
         """Give the narrative's own words, from the first word that is wanted to the last, sentence by sentence."""
-        left: set[str] = set(wanted.keys)
-        stretches: list[Stretch] = []
-        for match in wanted.matches:
-            held = match.keys.keys() & left
-            if not held or len(stretches) == most:
+        left, stretches = set(wanted.held), list[Stretch]()
+        for sentence in wanted.sentences:
+            window = max(wanted.windows(sentence), key=lambda each: (len(each.held), each.first.start - each.last.end))
+            if not window.held & left or len(stretches) == most:
                 continue
-            first, last = _with_rival(match, wanted.term)
-            last = _end_of_phrase(match.items, last)
-            whole = self._phrases.whole(match.sentence, first, last, denies=wanted.denies, scales=wanted.scales)
-            told = match.items[whole[0] : whole[1] + 1] if whole is not None else ()
-            if not told or not _is_phrase(told, wanted.term) or _runs_on(told, match):
+            whole = self._whole(wanted, sentence, window.first.start, self._end_of_noun(sentence, window.last))
+            if whole is None:
                 return ()
-            if stretches and _tells_more(told, wanted.term):
-                return ()
-            stretch = self._phrases.stretch(told)
-            if stretch is None:
-                return ()
-            stretches.append(stretch)
-            left -= held
-        return () if left else _apart(stretches)
+            more = [fact for fact in self._phrases.facts(whole.start, whole.end) if wanted.is_more(fact)]
+            if more and (stretches or "," in self._written(whole)):
+                return ()  # no output says all this in one piece
+            stretches.append(whole)
+            left -= window.held
+        return () if left else tuple(sorted(stretches))
+
+    def _whole(self, wanted: "_Wanted", sentence: Sentence, start: int, end: int) -> Stretch | None:
+        """Widen a place to a phrase that can stand alone: no mere values, no single everyday word."""
+        whole = self._phrases.whole(sentence, start, end)
+        if whole is None:
+            return None
+        words = [fact for fact in self._phrases.facts(whole.start, whole.end) if not answers_how_much(fact)]
+        is_single = " " not in self._written(whole)
+        is_everyday = is_single and (whole.end - whole.start < _LONG_WORD or wanted.words > 1)
+        return None if is_everyday or not (is_single or any(fact.tells for fact in words)) else whole
+
+    def _written(self, stretch: Stretch) -> str:
+        return normalise(self.text[stretch.start : stretch.end])
+
+    def _end_of_noun(self, sentence: Sentence, last: Fact) -> int:
+        """Go on to the noun behind an adjective: "examination revealing normal capillary refill"."""
+        facts, is_attribute = self._phrases.facts(last.end, sentence.end), _is_attribute(last)
+        end = last.end
+        for at, fact in enumerate(facts[:_MOST_OF_NOUN]):
+            if self.text[end : fact.start] != " " or fact.value or not (fact.tells or (at == 0 and is_attribute)):
+                break
+            end = fact.end
+        return end
 
 
+@dataclass(frozen=True)
 class _Wanted:
-    """What a rewording of a term must hold: all that is essential and stands in the nearest places of the narrative."""
+    """What a rewording of a term must hold: all of it that is in the nearest places of the narrative."""
 
-    def __init__(self, term: Term, narrative: Sentences) -> None:
-        self.term = term
-        self.matches: list[Match] = nearest(term, narrative, _MOST_SENTENCES)[:_MOST_MATCHES]
-        # A further sentence counts only for what the nearest one lacks.
-        self._near = self.matches[:1] + [match for match in self.matches[1:] if _adds(match, self.matches[0], term)]
-
-    @cached_property
-    def keys(self) -> frozenset[str]:
-        held = {key for match in self._near for key in match.keys}
-        return frozenset(item.key for item in self.term.essential if item.key in held)
-
-    @cached_property
-    def denies(self) -> bool:
-        """Whether the term denies or doubts something."""
-        return bool(claims_of(self.term.text).denied)
-
-    @cached_property
-    def scales(self) -> frozenset[str]:
-        """The scales of its values."""
-        return frozenset(item.value.scale for item in self.term.items if item.value is not None)
-
-    @cached_property
-    def share(self) -> float:
-        """How much of the term the narrative has, or has with another value, 0 to 1."""
-        telling = [item for item in self.term.items if item.role not in _GRAMMAR] or list(self.term.items)
-        whole = sum(map(weight, telling))
-        told = (item for item in telling if item.key in self.keys or self._has_rival(item))
-        return sum(map(weight, told)) / whole if whole else 0.0
-
-    def _has_rival(self, item: Item) -> bool:
-        """Tell whether the nearest place has another value where the term has this one."""
-        rivals = (other.value for match in self.matches[:1] for other in match.items)
-        return item.value is not None and any(
-            other is not None and item.value.is_alternative(other) for other in rivals
-        )
-
-    def is_whole_in(self, phrases: Sequence[str]) -> bool:
-        """Tell whether phrases have each word of content that the term and the nearest sentences have, in any form."""
-        cut = Sentences(elements(Output(signals=tuple(phrases))))
-        return self._held(self.sentences) <= self._held(cut.sentences)
-
-    def _held(self, sentences: Sequence[Sentence]) -> set[Item]:
-        wanted = [item for item in self.term.items if item.role == "content" and item.key not in WEAK_WORDS]
-        held: set[Item] = set()
-        for sentence in sentences:
-            keys = {item.key for item in sentence.items}
-            held |= {item for item in wanted if item.key in keys} | held_in_other_form(self.term, wanted, sentence)
-        return held
+    term: Term
+    phrases: Phrases
 
     @property
+    def words(self) -> int:
+        """How many words of content it has."""
+        return sum(fact.tells and not answers_how_much(fact) for fact in self.term.facts)
+
+    @cached_property
     def sentences(self) -> list[Sentence]:
-        return list({match.sentence.number: match.sentence for match in self._near}.values())
+        """The nearest sentence, and each further one that has what those before it lack."""
+        ranked = sorted(
+            self.phrases.sentences,
+            key=lambda sentence: (-self._weight(self._held(sentence.clauses)), sentence.start),
+        )
+        near: list[Sentence] = []
+        held: frozenset[int] = frozenset()
+        for sentence in ranked[:_MOST_SENTENCES]:
+            own = self._held(sentence.clauses)
+            if own - held:
+                near.append(sentence)
+                held |= own
+        return near
+
+    @cached_property
+    def held(self) -> frozenset[int]:
+        """The numbers of the term's facts that are there."""
+        return frozenset[int]().union(*(self._held(sentence.clauses) for sentence in self.sentences))
+
+    @cached_property
+    def needed(self) -> frozenset[int]:
+        """Those that a phrase must have: a weak word may be left out of many, as in "resulting in a fracture"."""
+        telling = frozenset(at for at in self.held if self.term.facts[at].tells or is_negative(self.term.facts[at]))
+        return telling if self._weight(telling) >= _LEAST_NEEDED * self._weight(self.held) else self.held
+
+    @property
+    def share(self) -> float:
+        """How much of the term the narrative has, or has with another value, 0 to 1."""
+        whole = self.term.weight
+        return self._weight(self.held) / whole if whole else 0.0
+
+    def _held(self, clauses: Sequence[Clause]) -> frozenset[int]:
+        edits = align(self.term, clauses).edits
+        return frozenset(at for at, edit in enumerate(edits) if is_held(edit))
+
+    def _weight(self, held: frozenset[int]) -> int:
+        return sum(self.term.facts[at].weight for at in held)
+
+    def windows(self, sentence: Sentence) -> list[_Window]:
+        """Give the shortest pieces of a sentence that hold some facts of the term."""
+        facts = [
+            (fact, self._held([clause._replace(facts=(fact,))])) for clause in sentence.clauses for fact in clause.facts
+        ]
+        hits = [(fact, held) for fact, held in facts if held][:_MOST_PLACES]
+        found = []
+        for begin, (first, held) in enumerate(hits):
+            inside: frozenset[int] = frozenset()
+            for last, more in hits[begin:]:
+                is_shortest = last is first or not (held <= inside | more or more <= held | inside)
+                inside |= more if last is not first else frozenset()
+                if is_shortest:
+                    found.append(_Window(first, last, held | inside))
+        return found
+
+    def is_more(self, fact: Fact) -> bool:
+        """Tell whether a fact is a value that the term does not ask for, nor has another one in its place."""
+        value = fact.value
+        values = [other.value for other in self.term.facts if other.value]
+        return value is not None and not any(same(other, value) or rival(other, value) for other in values)
+
+    def is_whole_in(self, phrases: Sequence[str]) -> bool:
+        """Tell whether phrases have what the term and the nearest sentences have, in any form."""
+        return self.needed <= self._held(clauses_of(*phrases))
 
 
-def _adds(match: Match, best: Match, term: Term) -> bool:
-    return any(item.key in match.keys and item.key not in best.keys for item in term.essential)
-
-
-def _with_rival(match: Match, term: Term) -> tuple[int, int]:
-    """Widen a match to the value that stands in the narrative where the term has another one."""
-    first, last = match.first, match.last
-    lacking = [item.value for item in match.absent if item.value is not None]
-    for at, item in enumerate(match.items):
-        rival = item.value
-        if rival is not None and item.key not in term.core and any(each.is_alternative(rival) for each in lacking):
-            first, last = min(first, at), max(last, at)
-    return first, last
-
-
-def _is_phrase(items: Sequence[Item], term: Term) -> bool:
-    """Tell whether words can stand alone in the place of a term: no mere values, which say nothing of what happened.
-
-    A single word only replaces a term that has but one word of content, and if it is no everyday one.
-    """
-    content = [item for item in items if item.role == "content"]
-    if items[-1].role in _LEADING and (len(items) < _LEAST_WORDS or items[-2].folded not in AUXILIARIES):
-        return False
-    if len(items) < _LEAST_WORDS:
-        has_one_word = len({item.key for item in term.essential if item.role == "content"}) <= 1
-        return bool(content) and len(items[0].folded) >= _LONG_WORD and has_one_word
-    return bool(content)
-
-
-def _end_of_noun(items: Sequence[Item], last: int, narrative: str, read: str) -> int:
-    """Go on to the noun where words end with what describes one, "revealing normal | status", or the output goes on."""
-    value = items[last].value
-    longer = _end_of_phrase(items, last)
-    describes = _ATTRIBUTES.fullmatch(items[last].folded) or (value is not None and value.type in {"side", "grade"})
-    goes_on = _stands_in(normalise(narrative[items[last].start : items[longer].end]), read)
-    return longer if describes or goes_on else last
-
-
-def _end_of_phrase(items: Sequence[Item], last: int) -> int:
-    """Go on to the noun behind an adjective: "examination revealing normal capillary refill"."""
-    for at in range(last + 1, min(len(items), last + 3)):
-        if items[at].pause or items[at].role != "content":
-            break
-        last = at
-    return last
-
-
-def _tells_more(items: Sequence[Item], term: Term) -> bool:
-    """Tell whether words hold a value that the term has not, and so may be about something else."""
-    return any(item.value is not None and item.key not in term.core for item in items)
-
-
-def _runs_on(items: Sequence[Item], match: Match) -> bool:
-    """Tell whether words go on over a comma to a value that the term does not ask for.
-
-    "delayed until 11:30, accounting for a 1.5-hour wait" for "1.5-hour delay": no output says all this in one piece.
-    """
-    if not any(item.pause for item in items[1:]):
-        return False
-    lacking = [item.value for item in match.absent if item.value is not None]
-    others = (item.value for item in items if item.value is not None and item.key not in match.term.core)
-    return any(not any(each.is_alternative(other) for each in lacking) for other in others)
-
-
-def _common(sentence: Sentence, narrative: str, read: str, wanted: frozenset[str], *, trimmed: bool) -> Iterator[_Run]:
-    """Give the longest stretches of a sentence that stand in a text, each with something that is wanted.
-
-    Trimmed ones begin and end with what is wanted.
-    """
-    items, reached = sentence.items, -1
-    for first in range(len(items)):
-        last = _reach(items, first, narrative, read)
-        if last <= reached:
-            continue  # inside the one before
-        reached = last
-        begin, end = _trim(items, first, last, wanted, trimmed=trimmed)
-        held = frozenset(item.key for item in items[begin : end + 1]) & wanted
-        if held:
-            yield _Run(sentence, begin, end, held)
-
-
-def _reach(items: Sequence[Item], first: int, narrative: str, read: str) -> int:
-    """Give the last item up to which a sentence goes on as a text does somewhere; one before the first if not."""
-    last = first - 1
-    for at in range(first, min(len(items), first + _MOST_WORDS)):
-        if not _stands_in(normalise(narrative[items[first].start : items[at].end]), read):
-            break
-        last = at
-    return last
+def _is_attribute(fact: Fact) -> bool:
+    """Tell whether a word describes the noun behind it: "normal | status", "left | hand"."""
+    return fact.key in SIDES or weak().get((fact.key,)) in {"predicate", "modifier"}
 
 
 def _stands_in(needle: str, text: str) -> bool:
     """Tell whether a needle stands in a text as whole words."""
-    at = text.find(needle)
+    at = text.find(needle) if needle else -1
     while at >= 0:
         end = at + len(needle)
-        before = at > 0 and _WORD_EDGE.match(text[at - 1]) and _WORD_EDGE.match(needle[0])
-        after = end < len(text) and _WORD_EDGE.match(text[end]) and _WORD_EDGE.match(needle[-1])
+        before = at > 0 and _WORD.match(text[at - 1]) and _WORD.match(needle[0])
+        after = end < len(text) and _WORD.match(text[end]) and _WORD.match(needle[-1])
         if not before and not after:
             return True
         at = text.find(needle, at + 1)
     return False
-
-
-def _trim(items: Sequence[Item], first: int, last: int, wanted: frozenset[str], *, trimmed: bool) -> tuple[int, int]:
-    """Leave out what begins or ends a stretch: all but what is wanted, or only other clauses and small words."""
-    held = [at for at in range(first, last + 1) if items[at].key in wanted]
-    if not held:
-        return first, last
-    begin, end = _shortest([(at, items[at].key) for at in held]) if trimmed else (held[0], held[-1])
-    while items[end].role in _LEADING and end < last:  # "showed no" says nothing without "bleeding"
-        end += 1
-    if not trimmed:
-        begin = next((at for at in range(begin, first, -1) if items[at].pause), first)
-        end = next((at - 1 for at in range(end + 1, last + 1) if items[at].pause), last)
-        while items[begin].role == "connective":
-            begin += 1
-        while items[end].role == "connective":
-            end -= 1
-    return begin, end
-
-
-def _shortest(held: Sequence[tuple[int, str]]) -> tuple[int, int]:
-    """Give the nearest two places between which every key is that has a place at all."""
-    best = held[0][0], held[-1][0]
-    count = len({key for _, key in held})
-    latest: dict[str, int] = {}
-    for at, key in held:
-        latest[key] = at
-        first = min(latest.values())
-        if len(latest) == count and at - first < best[1] - best[0]:
-            best = first, at
-    begin, places = best[0], {at for at, _ in held}
-    while begin - 1 in places:  # the "early" of "early signs" doubts as these do
-        begin -= 1
-    return begin, best[1]
-
-
-def _apart(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """Give stretches in their order; nothing if two of them overlap."""
-    ordered = sorted(stretches)
-    return tuple(ordered) if all(one.end <= other.start for one, other in pairwise(ordered)) else ()

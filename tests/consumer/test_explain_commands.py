@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from consumer.cli.main import main
+from consumer.offline.explanations import FIELDS
 from safe_core.diagnosis import KINDS
 from tests.support.case_files import GOOD, HARMFUL, a_case, answer, event, write_batch, write_events, write_report
 
@@ -50,6 +52,7 @@ def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys:
     (part,), (connectives,), (absent,) = misses["A-1"], misses["A-2"], misses["A-3"]
     names = ["criterion", "term", "kind", "in_narrative", "field", "element", "start", "end", "similarity"]
     names += ["verdict", "also_in", "missing_words", "in_other_words"]
+    names += ["output_says", "narrative_says", "verbatim", "narrative_has_it_too", "share", "remedy", "row", "evidence"]
     assert [list(miss) for miss in (part, connectives, absent)] == [names] * 3
     assert (part["kind"], part["field"], part["element"], part["in_narrative"]) == ("part", "signals", 0, "yes")
     assert (connectives["kind"], connectives["field"], connectives["element"]) == ("connectives", "summary", None)
@@ -58,7 +61,16 @@ def test_an_explained_report_says_of_each_miss_what_kind_it_is_and_where(capsys:
     assert list(report["miss_kinds"]) == [kind for kind in KINDS if kind in report["miss_kinds"]]
     assert report["misses_not_in_narrative"] == 2
     assert report["miss_verdicts"] == {"term": 2, "prompt": 1, "output": 0, "look": 0}
+    assert report["miss_output_says"] == {
+        "both": 0, "said": 1, "contradicted": 0, "elsewhere": 0, "part": 1, "absent": 1, "not_read": 0,
+    }  # fmt: skip
+    assert report["miss_narrative_says"] == {"supported": 2, "partly": 0, "unknown": 0, "silent": 1, "contradicts": 0}
     assert [miss["verdict"] for miss in (part, connectives, absent)] == ["prompt", "term", "term"]
+    assert [miss["remedy"] for miss in (part, connectives, absent)] == ["ask", "accept_wording", "correct_case"]
+    assert [miss["row"] for miss in (part, connectives, absent)] == ["left out", "said", "never given"]
+    assert [miss["verbatim"] for miss in (part, connectives, absent)] == [True, False, False]
+    assert [entry["side"] for entry in part["evidence"]] == ["output", "narrative"]
+    assert set(part["evidence"][0]) == {"side", "start", "end", "field", "element"}, "no text where none is asked for"
     assert (part["also_in"], part["missing_words"]) == ([], ["Saturday"])
     assert report["ceiling"] == {
         "cases": 3, "pass": 1, "review": 0, "fail": 2, "terms": 7, "not_in_narrative": 2, "without_narrative": 0,
@@ -71,7 +83,7 @@ def test_explaining_moves_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, explained = score(), score("--explain")
     for result in explained["results"]:
         del result["misses"]
-    for name in ("miss_verdicts", "miss_kinds", "misses_not_in_narrative", "ceiling"):
+    for name in FIELDS:
         del explained[name]
     assert explained == plain
 
@@ -102,7 +114,11 @@ def test_no_page_quotes_an_output_unless_it_is_asked_for(capsys: pytest.CaptureF
     pages = [Path(name).read_text(encoding="utf-8") for name in ("report.json", *FILES)]
     assert not [page for page in (*pages, printed.out, printed.err) if CANARY in page]
     report = score("--explain", "--include-text")
-    assert report["results"][0]["misses"][0]["text"] == "came at 08:30"
+    miss = report["results"][0]["misses"][0]
+    texts = {"output": f"came at 08:30, {CANARY}", "narrative": NARRATIVE}
+    assert miss["text"] == texts["output"][miss["start"] : miss["end"]] != ""
+    for place in miss["evidence"]:
+        assert place["text"] == texts[place["side"]][place["start"] : place["end"]] != ""
 
 
 def test_a_case_is_explained_with_what_its_output_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,7 +220,7 @@ def test_the_narrative_is_that_of_the_batch_that_was_answered(capsys: pytest.Cap
         assert (first, second) == (stands, "yes"), "where the answered batch tells nothing, another's story serves"
         assert report["misses_not_in_narrative"] == (1 if stands == "no" else 0)
         assert main(["explain", "--test", "A-1", "-i", "twin.json", "-t", "twins"]) == 0
-        assert ("fix the term, not the prompt" in capsys.readouterr().out) is (stands == "no")
+        assert ("the case asks for what the model was not given" in capsys.readouterr().out) is (stands == "no")
 
 
 def test_a_case_without_a_narrative_is_not_counted_as_one_that_lacks_the_term() -> None:
@@ -224,9 +240,9 @@ def test_the_ceiling_goes_by_the_rules_in_force() -> None:
 
 def test_every_page_tells_the_kind_and_the_place_of_a_miss(capsys: pytest.CaptureFixture[str]) -> None:
     score("--explain", "--verbose", "-o", "page.md", "-o", "page.xml")
-    told = "only in part, signals[0], characters 0 to 13"
+    told = r"prompt: only in part, signals\[0\], characters \d+ to \d+; output: part; narrative: supported"
     pages = [Path(name).read_text(encoding="utf-8") for name in ("page.md", "page.xml")]
-    assert all(told in page for page in (*pages, capsys.readouterr().out))
+    assert all(re.search(told, page) for page in (*pages, capsys.readouterr().out))
 
 
 def test_the_gate_says_what_copying_can_reach(capsys: pytest.CaptureFixture[str]) -> None:

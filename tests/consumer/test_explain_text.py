@@ -18,12 +18,12 @@ from consumer.offline.pages.console import scorecard_text
 from consumer.offline.pages.explanation import print_explanation
 from consumer.offline.pages.markdown import render_markdown
 from consumer.offline.pages.miss_wording import KIND_LABELS, misses_in_words, reason
-from consumer.offline.pages.quotes import differences
+from consumer.offline.pages.quotes import differences, place_of
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.terminal import PipedConsole
 from safe_core import EMPTY_OUTPUT, Expectations, Output
-from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Kind, Miss, Passage, Verdict, diagnose
-from safe_core.diagnosis.verdicts import BY_KIND
+from safe_core.diagnosis import Miss, diagnose
+from safe_core.diagnosis.tables import KIND_ROWS, VERDICT_ROWS, Example, KindRow, Row
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, scored_run
 
@@ -131,19 +131,21 @@ def test_texts_that_try_to_break_out() -> None:
 # --- order and words --------------------------------------------------------------------------------------------------
 
 
-def test_what_the_narrative_itself_lacks_comes_first_with_how_the_narrative_words_it() -> None:
-    text = piped(SAMPLE)
-    first, *_ = (line for line in text.splitlines() if line.startswith("Missed"))
+def test_what_the_test_case_must_change_comes_first() -> None:
+    first, *_ = (line for line in piped(SAMPLE).splitlines() if line.startswith("Missed"))
     assert "change the term" in first
-    section = text[text.index(first) : text.index("Missed: ask for it")]
-    assert re.search(r"expected +a fall from height\n", section)
+
+
+def test_how_the_narrative_words_a_term_is_shown_where_it_does_so_otherwise() -> None:
+    text = piped(SAMPLE)
+    section = text[text.index("expected   a fall from height") :]
     assert re.search(r"narrative +\S+ .*after a fall from a ladder", section)
-    assert "fix the term, not the prompt" in section
+    assert "narrative: partly in other words\n" in section
 
 
 def test_without_a_narrative_it_is_said_that_nobody_can_tell() -> None:
-    assert "the test case has no narrative, so SAFE cannot tell" in piped(SAMPLE, narrative=None)
-    assert "without a narrative" not in piped(SAMPLE)
+    assert "The test case has no narrative, so SAFE cannot tell" in piped(SAMPLE, narrative=None)
+    assert "has no narrative" not in piped(SAMPLE)
 
 
 def test_a_case_that_passes_has_nothing_to_explain_but_where_its_terms_stand() -> None:
@@ -166,138 +168,83 @@ def test_a_forbidden_term_inside_a_longer_word_is_pointed_at_with_a_hint() -> No
     assert "only inside longer words" in hint
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_has_its_words(kind: Kind) -> None:
-    passage = None if kind == "absent" else Passage("summary", None, 0, 5)
-    absent = (AbsentWord("after", "reference point"),)
-    miss = Miss("AC", "after a fall", kind, "yes", passage, 61.0, BY_KIND[kind], absent)
-    run, explanation = explained(SMALL[2], None)
-    file = io.StringIO()
-    print_explanation(
-        run.cases[0], replace(explanation, diagnosis=Diagnosis((miss,), ())), Console(file=file, _environ={})
-    )
-    words = " ".join(file.getvalue().split())
-    assert f"AC {KIND_LABELS[kind]} expected after a fall" in words
-    assert reason(miss, explanation) in words
-    assert "missing after (reference point)" in words
-
-
-@pytest.mark.parametrize(
-    ("kind", "verdict", "said"),
-    [
-        ("part", "term", "in another form"),  # "haemolysis" for "haemolysed", CTPA spelled out
-        ("part", "look", "in words of its own"),
-        ("connectives", "look", "in words of its own"),
-        ("value", "look", "which of the two is right"),
-    ],
-)
-def test_the_reason_is_that_of_the_verdict_where_it_is_not_that_of_the_kind(
-    kind: Kind, verdict: Verdict, said: str
-) -> None:
-    miss = Miss("AC", "after a fall", kind, "yes", Passage("summary", None, 0, 5), 61.0, verdict)
-    assert said in reason(miss, None)
-
-
-@pytest.mark.parametrize(
-    ("signal", "verdict", "said"),
-    [
-        ("creatinine increased to 140", "term", "seems to say all of it in other words"),
-        ("no vomiting for two days", "look", "the output contradicts the term"),
-    ],
-)
-def test_what_is_said_in_other_words_is_shown_as_no_more_than_that(signal: str, verdict: Verdict, said: str) -> None:
-    terms = ("creatinine rose to 140", "last vomited two days ago")
-    narrative = "Her creatinine rose to 140. She last vomited two days ago."
-    (miss,) = diagnose(Expectations((terms[verdict == "look"],), (), ()), Output((signal,), ""), narrative).misses
-    assert (miss.verdict, miss.passage) == (verdict, Passage("signals", 0, 0, len(signal)))
-    assert said in reason(miss, None)
-
-
-FELL = "presented to the emergency room after she slipped on the stairs"
-
-
-@pytest.mark.parametrize(
-    ("narrative", "term", "summary", "said"),
-    [
-        (
-            "Lactate 4.2. Potassium 6.8.",
-            "potassium 6.8",
-            "Lactate 6.8, potassium 4.2.",
-            'The output says "6.8" of something else than the narrative does.',
-        ),
-        (
-            "He has pain in the leg.",
-            "pain in the leg",
-            "The leg is not painful.",
-            "The output and the narrative disagree: one denies what the other says, or is more sure of it.",
-        ),
-        (
-            "Surgery at 14:00.",
-            "surgery at 14:00",
-            "Surgery at 2 pm.",
-            (
-                "All of it is there, some in another form: use words that every correct output has, "
-                "but do not leave out a denial, a number or a name."
-            ),
-        ),
-        (
-            "The arm was swollen.",
-            "the arm was swollen",
-            "Arm swollen.",
-            "All its content words are there: shorten the term to these words.",
-        ),
-    ],
-)
-def test_the_reason_says_what_happened_to_the_words_of_the_term(
-    narrative: str, term: str, summary: str, said: str
-) -> None:
-    output = Output((), summary)
-    diagnosis = diagnose(Expectations((), (), (term,)), output, narrative)
+def explained_example(example: Example) -> tuple[Miss, Explanation]:
+    output = Output(example.signals, example.summary)
+    diagnosis = diagnose(Expectations((), (), (example.term,)), output, example.narrative)
     [miss] = diagnosis.misses
-    assert reason(miss, Explanation(diagnosis, output, narrative)) == said
+    return miss, Explanation(diagnosis, output, example.narrative)
+
+
+@pytest.mark.parametrize("row", [row for row in KIND_ROWS if row.example.term not in row.example.summary])
+def test_each_kind_has_its_words(row: KindRow) -> None:
+    miss, explanation = explained_example(row.example)
+    file = io.StringIO()
+    print_explanation(scored_run([SMALL[2]]).cases[0], explanation, Console(file=file, width=200, _environ={}))
+    words = " ".join(file.getvalue().split())
+    assert KIND_LABELS[row.kind] in words or "in other words" in words
+    assert reason(miss, explanation) in words
+    assert f"answers output: {miss.output_says}; narrative: {miss.narrative_says}" in words
+    assert f"row {miss.row} (share: {miss.share} of 1000; remedy: {miss.remedy})" in words
+
+
+# row of the table of verdicts → what follows its own sentence, where texts are quoted, and where they are not
+DETAILS = {
+    "said": ("", ""),
+    "said, not given": ("", ""),
+    "said against the narrative": (
+        'The narrative says "She denies shortness of breath".',
+        "See the narrative, {narrative}.",
+    ),
+    "in another field": ("It is word for word in signals[0]; AC checks the summary.",) * 2,
+    "in another field, not given": ("It is word for word in signals[0]; AC checks the summary.",) * 2,
+    "left out": ("", ""),
+    "never given": ("", ""),
+    "case contradicts narrative": (
+        'The narrative says "She denies a dry cough".',
+        "See the narrative, {narrative}.",
+    ),
+    "output contradicts": (
+        'The output says "Potassium was 3.6"; the term and the narrative say "5.6".',
+        'The output says something else in {output}; the term and the narrative say "5.6".',
+    ),
+    "contradicted, not settled": (
+        'The output says "Potassium was 3.6", and so does the narrative; the term says "potassium 5.6".',
+        'The output says something else in {output}, and so does the narrative; the term says "potassium 5.6".',
+    ),
+    "both": (
+        'The places: "Potassium of 5.6" and "The potassium was 3.6".',
+        "The places: {first} and {output}.",
+    ),
+    "not read": ("", ""),
+}
+
+
+def named_places(miss: Miss) -> dict[str, str]:
+    """Name the places of a miss: the output's first, the one that contradicts, the narrative's."""
+    output = [place_of(each.passage) for each in miss.evidence if each.passage]
+    narrative = [f"characters {each.start} to {each.end}" for each in miss.evidence if each.side == "narrative"]
+    return {"first": "".join(output[:1]), "output": "".join(output[-1:]), "narrative": "".join(narrative)}
+
+
+@pytest.mark.parametrize("row", VERDICT_ROWS, ids=lambda row: row.name)
+def test_the_reason_is_that_of_the_row_with_what_is_missing_or_contradicted(row: Row) -> None:
+    miss, explanation = explained_example(row.example)
+    for said, quoted in zip(DETAILS[row.name], (explanation, None), strict=True):
+        assert reason(miss, quoted) == f"{row.why} {said.format(**named_places(miss))}".strip()
 
 
 @pytest.mark.parametrize(
-    ("term", "summary", "missing", "said"),
+    ("term", "summary", "missing"),
     [
-        (
-            FELL,
-            "She presented with pain after a fall. Then she slipped on the stairs.",
-            ("emergency room",),
-            'does not contain "emergency room", and has "presented", "after" only away from the rest: ask',
-        ),
-        (
-            FELL,
-            "She slipped on the stairs.",
-            ("presented", "emergency room", "after"),
-            'does not contain "presented", "emergency room", "after": ask',
-        ),
-        (
-            "home oxygen 1 litre",
-            "A woman on home oxygen is improving. SpO2 was 84% on 1 litre.",
-            ("1 litre",),
-            'has "1 litre" only away from the rest of the term: ask',
-        ),
-        (  # the term has "no" three times, and the text once, with the rest
-            "no fever, no chills and no cough",
-            "There was no fever.",
-            ("chills", "cough"),
-            'does not contain "chills", "cough": ask',
-        ),
-        (  # what no space separates is one word
-            "患者出现胸痛和呼吸困难",
-            "患者出现发热。胸片正常。",
-            ("胸痛和呼吸困难",),
-            'does not contain "胸痛和呼吸困难": ask',
-        ),
+        ("she came to the emergency room after she slipped", "She slipped on the stairs.", '"emergency room"'),
+        ("a limp, a rash and a dry cough", "There was a rash and a limp.", '"dry", "cough"'),
+        ("dry cough for two weeks", "She has a dry cough.", '"two weeks"'),
     ],
 )
-def test_words_that_stand_elsewhere_are_not_said_to_be_missing(
-    term: str, summary: str, missing: tuple[str, ...], said: str
-) -> None:
-    (miss,) = diagnose(Expectations((), (), (term,)), Output((), summary, ()), f"She had: {term}.").misses
-    assert (miss.verdict, miss.missing_words) == ("prompt", missing)
-    assert said in reason(miss, None)
+def test_of_what_is_there_in_part_it_is_said_what_is_missing(term: str, summary: str, missing: str) -> None:
+    miss, explanation = explained_example(Example(term, summary, f"She had: {term}."))
+    assert (miss.verdict, miss.output_says) == ("prompt", "part")
+    assert f"The nearest passage does not say {missing}" in reason(miss, explanation)
 
 
 def test_punctuation_around_a_passage_is_not_taken_for_lost() -> None:
@@ -434,14 +381,21 @@ def test_a_report_that_explains_nothing_says_nothing_of_misses() -> None:
 
 def test_scorecard_and_page_tell_the_kinds_of_the_misses() -> None:
     run, explanation = explained(SAMPLE)
-    counted = {"miss_verdicts": {"term": 2, "prompt": 3}}
+    counted = {
+        "miss_verdicts": {"term": 2, "prompt": 3},
+        "miss_output_says": {"said": 2, "part": 3, "absent": 0},
+        "miss_narrative_says": {"supported": 4, "silent": 1},
+    }
     run = replace(run, report={**run.report, **counted}, explanations={SAMPLE.test_id: explanation})
     said = "5 misses: 2 term (change the term), 3 prompt (ask for it in the prompt)"
-    assert f"\nWhy terms were missed: {said}.\n" in scorecard_text(run, verbose=False)
+    answers = (
+        "What output and narrative say of the missed terms: 5 misses: 3 part, 2 said; narrative: 4 supported, 1 silent."
+    )
+    assert f"\n{answers}\nWhy terms were missed: {said}.\n" in scorecard_text(run, verbose=False)
     page = render_markdown(run)
-    assert f"- Why terms were missed: {said}.\n" in page
+    assert f"- {answers}\n- Why terms were missed: {said}.\n" in page
     assert (
         "`the delay was due to the lack of a free bed` (term: small words or endings differ, signals[1], "
-        "characters 0 to 35), `seen by Dr Amsel at"
+        "characters 0 to 35; output: said; narrative: supported), `seen by Dr Amsel at"
     ) in page
-    assert ", not in the narrative" in page
+    assert "; output: absent; narrative: silent)" in page

@@ -12,34 +12,34 @@ from consumer.offline.scoring import score_files
 from consumer.offline.selection import select
 from consumer.terminal import Bar, progress_bar
 from safe_core import DEFAULT_POLICY, Expectations, Output
-from safe_core.diagnosis import diagnose, output_texts
-from safe_core.diagnosis.words import Word, words
+from safe_core.diagnosis import answers, diagnose
+from safe_core.diagnosis.reading import Reading, read
 from tests.support.noting_bar import NotingBar
 
 PASSES = Output(("CT after 55 minutes",), "It took long.", ("Why?",))
 
 
-def texts_cut(monkeypatch: pytest.MonkeyPatch, output: Output) -> list[str]:
-    """Diagnose, and give the texts that were cut into words."""
-    cut: list[str] = []
+def texts_read(monkeypatch: pytest.MonkeyPatch, output: Output) -> list[str]:
+    """Diagnose, and give the texts that were read."""
+    told: list[str] = []
 
-    def noted(text: str, most: int) -> list[Word]:
-        cut.append(text)
-        return words(text, most)
+    def noted(text: str) -> Reading:
+        told.append(text)
+        return read(text)
 
-    monkeypatch.setattr(output_texts, "words", noted)
+    monkeypatch.setattr(answers, "read", noted)
     diagnose(Expectations(must_find_signals=("CT after 55 minutes",)), output, "CT after 55 minutes.")
-    return cut
+    return told
 
 
-def test_no_text_is_cut_for_a_case_that_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert texts_cut(monkeypatch, PASSES) == []
+def test_no_text_is_read_for_a_case_that_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert texts_read(monkeypatch, PASSES) == []
 
 
-def test_fields_that_decide_nothing_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = texts_cut(monkeypatch, Output(("CT, after 55 minutes",), "It took long.", ("Why?",)))
-    assert "CT, after 55 minutes" in cut
-    assert "Why?" not in cut
+def test_fields_that_decide_nothing_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = texts_read(monkeypatch, Output(("CT, after 55 minutes",), "It took long.", ("Why?",)))
+    assert "CT, after 55 minutes" in told
+    assert "Why?" not in told
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -58,10 +58,10 @@ def test_scoring_says_how_many_cases_it_explains_and_counts_them(tmp_path: Path)
     names = ["ST-1", "ST-2", "ST-3"]
     expectations = {"signal_generation": {"must_find_signals": ["CT"]}}
     cases = [{"test_id": name, "concern_id": "STROKE", "expectations": expectations} for name in names]
-    answers = [{"test_id": name, "engine_output": {"signals": [], "summary": ""}} for name in names[:2]]
+    replies = [{"test_id": name, "engine_output": {"signals": [], "summary": ""}} for name in names[:2]]
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "stroke_1.json").write_text(json.dumps({"test_cases": cases}))
-    (tmp_path / "run.json").write_text(json.dumps({"raw_results": answers}))
+    (tmp_path / "run.json").write_text(json.dumps({"raw_results": replies}))
     bar = NotingBar()
     score_files(
         select(tmp_path / "cases", "STROKE", "*"),

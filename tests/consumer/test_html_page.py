@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from consumer.offline.explanations import counts_by_answer
 from consumer.offline.pages.html import render_html
 from consumer.offline.pages.html_parts import slug
 from consumer.offline.pages.miss_wording import KIND_ADVICE, KIND_LABELS
@@ -20,7 +21,7 @@ from consumer.offline.pages.numbers import pass_rate
 from consumer.offline.scored_run import Explanation, ScoredRun
 from consumer.text import printable
 from safe_core import EMPTY_OUTPUT, Expectations, Output, Policy
-from safe_core.diagnosis import KINDS, AbsentWord, Diagnosis, Miss, Occurrence, Passage, diagnose
+from safe_core.diagnosis import KINDS, Diagnosis, Evidence, Miss, Occurrence, Passage, diagnose
 from tests.support.golden import matches_golden
 from tests.support.scored_runs import NASTY, SMALL, Sample, nasty_samples, scored_run
 
@@ -113,6 +114,7 @@ def with_explanations(run: ScoredRun, explanations: Mapping[str, Explanation], *
         **run.report,
         "miss_verdicts": dict(Counter(miss.verdict for miss in misses)),
         "miss_kinds": {kind: count for kind, count in counts.items() if count},
+        **counts_by_answer(misses),
         "misses_not_in_narrative": sum(miss.in_narrative == "no" for miss in misses),
         "ceiling": {
             "cases": len(run.cases), "pass": len(run.cases), "review": 0, "fail": 0,
@@ -145,13 +147,26 @@ WHY = Diagnosis(
     misses=(
         Miss(
             *("CR", WARD_CLOCK.expectations.must_find_signals[0], "value", "yes"),
-            *(Passage("signals", 0, 3, 31), 96.4, "output", (AbsentWord("08:30", "time"),)),
+            *(Passage("signals", 0, 3, 31), 96.4, "output", ("08:30",)),
+            output_says="contradicted",
+            narrative_says="supported",
+            verbatim=True,
+            share=750,
+            remedy="fix_output",
+            row="output contradicts",
+            evidence=(Evidence("output", 3, 31, "signals", 0), Evidence("narrative", 3, 31)),
         ),
         Miss(
             *("CR", WARD_CLOCK.expectations.must_find_signals[1], "connectives", "no"),
             *(Passage("signals", 1, 0, 21), 84.0, "term"),
+            output_says="said",
+            narrative_says="partly",
+            share=1000,
+            remedy="accept_wording",
+            row="said",
+            evidence=(Evidence("output", 0, 21, "signals", 1), Evidence("narrative", 38, 70)),
         ),
-        Miss("AC", "a GCS of 14", "absent", "no_narrative", None, 0.0, "prompt"),
+        Miss("AC", "a GCS of 14", "absent", "no_narrative", None, 0.0, "prompt", remedy="ask", row="left out"),
     ),
     occurrences=(Occurrence("AH", "or", Passage("followup_questions", 0, 8, 10), inside_word=True),),
 )
@@ -312,7 +327,10 @@ def test_what_a_case_is_filtered_by() -> None:
     assert case["data-label"] == "Fail"
     assert case["data-archetype"] == "Handover_Reviewer"
     assert case["data-missed"] == "CR AH AC"
-    assert case["data-kind"] == "absent connectives output prompt term value"
+    assert case["data-kind"] == (
+        "absent connectives narrative-partly narrative-supported narrative-unknown output output-absent "
+        "output-contradicted output-said prompt term value"
+    )
     assert [each["name"] for each in page.all("select")] == ["label", "archetype", "missed", "kind"]
 
 
@@ -321,7 +339,7 @@ def test_a_run_without_explanations_says_nothing_of_them() -> None:
     assert not [word for word in ("own narrative", "Ceiling", "Kind", "advice", "alike") if word in text]
 
 
-def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> None:
+def test_each_miss_is_explained_and_what_the_test_case_must_change_comes_first() -> None:
     page = Page(render_html(explained(shows_text=False)))
     case = page.case("S12-001")
     alien = case.index(
@@ -331,15 +349,19 @@ def test_each_miss_is_explained_and_what_the_narrative_lacks_comes_first() -> No
     known = case.index("(output) CR output value differs arrived at 08:30 on Saturday")
     assert alien < unknown < known
     assert "signals[0], characters 3 to 31, 96% alike" in case
-    assert "08:30 (time)" in case
-    assert "fix the term, not the prompt" in case
-    assert "the test case has no narrative, so SAFE cannot tell whether the model was told this" in case
+    assert 'signals[0], characters 3 to 31; the term and the narrative say "08:30"' in case
+    assert (
+        "answers output: said; narrative: partly in other words row said (share: 1000 of 1000; remedy: accept" in case
+    )
+    assert "The test case has no narrative, so SAFE cannot tell whether the model was told this" in case
     assert "followup_questions[0], characters 8 to 10" in case
     assert "It appears only inside longer words, and may not be meant." in case
 
 
 def test_the_kinds_of_misses_are_counted() -> None:
     text = Page(render_html(explained(shows_text=False))).text
+    said = "3 misses: 1 said, 1 contradicted, 1 absent; narrative: 1 supported, 1 partly, 1 unknown."
+    assert f"What output and narrative say of the missed terms: {said}" in text
     assert "3 misses: 1 term (change the term), 1 prompt (ask for it in the prompt), 1 output (the output" in text
     assert f"{KIND_LABELS['value']} {KIND_ADVICE['value']} 1" in text
     assert "Ceiling: at most 1 of 1 case would pass even if each output were a copy of its narrative." in text
@@ -376,7 +398,7 @@ def test_text_that_is_asked_for_stands_below_the_term_with_the_differences_marke
 
 
 def test_the_nearest_passage_of_a_term_that_is_not_there_is_no_find() -> None:
-    nearest = Miss("AC", "a GCS of 14", "absent", "yes", Passage("summary", None, 0, 7), 31.0, "prompt")
+    nearest = Miss("AC", "a GCS of 14", "absent", "yes", Passage("summary", None, 0, 7), 31.0, "prompt", row="left out")
     page = Page(render_html(explained(shows_text=True, why=Diagnosis((nearest,), ()))))
     assert "expected a GCS of 14 nearest Nothing where summary, characters 0 to 7" in page.case("S12-001")
     assert page.marked == [*LEGEND, ("mark", "Nothing")]

@@ -23,6 +23,7 @@ from consumer.offline.decisions import Decisions, OutdatedError, TermDecision, d
 from consumer.offline.review import ChangedError, RefusedError, Review
 from consumer.offline.review_server import served
 from consumer.offline.triage import TriageRequest
+from consumer.offline.trust import trust
 from safe_core import DEFAULT_POLICY
 from safe_core.narrative_digests import digest_of_narrative
 from tests.support.case_files import a_case, answer, write_batch, write_report
@@ -71,7 +72,7 @@ def test_what_is_decided_is_kept_with_who_when_and_why(review: Review) -> None:
     told = {term: decision.in_words() for (_, term), decision in again.terms.items()}
     assert told == {
         "arrived Sunday 18:00": "accepted by ann, 2026-01-02: said so",
-        "the left hand was warm": 'accepted as a paraphrase ("left hand is warm") by ann, 2026-01-02',
+        "the left hand was warm": 'accepted as a paraphrase ("Her left hand is warm") by ann, 2026-01-02',
         "blame": "rejected by ann, 2026-01-02",
     }
     assert review.cases[0].decided == 3
@@ -140,12 +141,80 @@ def test_each_term_is_shown_once_with_what_can_be_done_about_it(tmp_path: Path) 
         twice: ("look", "cpr"),
         verbatim: ("look", "cepr"),
         "use": ("used", "acr"),
-        "warm hand, left": ("term", "acer"),
+        "warm hand, left": ("prompt", "acer"),
     }
     assert len(review.cases[0].items) == 4
     for choice, why in (("accepted", "there is no proposal to accept"), ("edited", "cannot be edited here")):
         with pytest.raises(RefusedError, match=why):
             decide(review, term_of(review, twice), choice, replacement=["x"])
+
+
+def test_what_is_wrong_with_the_case_may_be_accepted_and_only_accepted_wordings_have_paraphrases(
+    review: Review, outputs: Path
+) -> None:
+    case = a_case("T1", ["a broken rib", "hand cold"], (), ["the left hand was warm"], patient_payload=NARRATIVE)
+    for name in ("b1", "golden"):
+        write_batch(outputs.parent / "cases", name, case)
+    review.reload()
+    told = {
+        item.term: ((item.miss and item.miss.remedy), "".join(sorted(each[0] for each in item.choices)))
+        for item in review.cases[0].items
+    }
+    assert told["a broken rib"] == ("correct_case", "acer")
+    assert told["the left hand was warm"] == ("accept_wording", "cepr")
+    assert "p" not in told["hand cold"][1]
+    with pytest.raises(RefusedError, match="no paraphrase to accept"):
+        decide(review, term_of(review, "a broken rib"), "paraphrase")
+
+
+# --- what SAFE's verdicts are worth -----------------------------------------------------------------------------------
+
+
+def test_decisions_are_compared_with_what_safe_had_said(review: Review) -> None:
+    assert review.trust.in_words == ""
+    decide(review, term_of(review, "arrived Sunday 18:00"), "accepted")
+    decide(review, term_of(review, "the left hand was warm"), "rejected")
+    decide(review, term_of(review, "blame"), "rejected")  # a forbidden term is no miss
+    assert review.trust.in_words == "Of 2 misses that you decided, SAFE had said the same in 1."
+    assert [tuple(each) for each in review.trust.classes] == [("term", 1, 2)]
+    [other] = review.trust.others
+    assert (other.number, other.verdict, other.decision.term) == (0, "term", "the left hand was warm")
+    review.apply(AT)
+    assert review.trust.in_words.startswith("Of 2 misses"), "the term is another one now; what was decided is kept"
+
+
+@pytest.mark.parametrize(
+    ("choice", "verdict", "is_same"),
+    [
+        ("accepted", "prompt", True),
+        ("accepted", "output", True),
+        ("edited", "term", True),
+        ("paraphrase", "term", True),
+        ("rejected", "term", False),
+        ("edited", "prompt", False),
+        ("paraphrase", "output", False),
+        ("edited", "look", None),  # left to the person
+        ("rejected", "look", None),
+        ("rejected", None, None),  # of a term that was found: no miss
+        ("commented", "term", None),
+    ],
+)
+def test_what_is_the_same(choice: Any, verdict: Any, is_same: bool | None) -> None:
+    decision = TermDecision("T1", "CR", "a fall", None, choice, "ann", AT, verdict=verdict)
+    found = trust([decision], [(("T1", None), {})])
+    decided = [] if is_same is None else [(verdict, int(is_same), 1)]
+    assert [tuple(each) for each in found.classes] == decided
+    assert [each.decision for each in found.others] == [decision] * (is_same is False)
+    assert found.left == (verdict == "look")
+
+
+def test_a_decision_from_before_verdicts_were_kept_is_compared_with_the_verdict_of_now() -> None:
+    decision = TermDecision("T1", "CR", "a fall", None, "accepted", "ann", AT)
+    case = ("T1", None)
+    assert trust([decision], [(case, {("CR", "a fall"): "prompt"})]).in_words == (
+        "Of 1 miss that you decided, SAFE had said the same in 1."
+    )
+    assert trust([decision], [(("T2", None), {("CR", "a fall"): "prompt"})]).in_words == "", "another case"
 
 
 def test_cases_are_in_the_order_in_which_people_count(tmp_path: Path) -> None:

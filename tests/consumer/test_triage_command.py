@@ -119,11 +119,12 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
         (["arrived Sunday 18:00"] * 2, NARRATIVE, "The list has the term more than once."),
         (["arrived Sunday 18:00"], None, "The test case has no narrative"),
         (
-            ["Surgery was delayed until 02:00, resulting in an 8-hour wait"],
+            ["The left hand was warm"],
             NARRATIVE,
             "The narrative has the term word for word",
         ),
-        (["arrived Sunday with severe dehydration, unconscious"], NARRATIVE, "SAFE found no phrase of the narrative"),
+        (["severely dehydrated girl"], NARRATIVE, "SAFE found no phrase of the narrative"),
+        (["the left hand was cold"], NARRATIVE, "The narrative does not say this, or says otherwise"),
     ],
 )
 def test_look_says_why_the_term_was_not_replaced(
@@ -133,8 +134,8 @@ def test_look_says_why_the_term_was_not_replaced(
     output = {"signals": [NARRATIVE, "8-hour wait"], "summary": "surgery was delayed, until 02:00: a girl."}
     output["signals"] = [
         "She arrived at the clinic at 18:00 on Sunday",
-        "surgery delayed until 02:00",
-        "an 8-hour wait",
+        "a girl with severe dehydration",
+        "her left hand felt warm",
     ]
     document = triaged(capsys, write_report(tmp_path / "run.json", answer("T1", output)), tmp_path / "cases")
     [change] = {each["change"] for each in document["proposals"]}
@@ -328,8 +329,8 @@ def check_replacement(proposal: Any, signals: list[str], phrases: list[str], nar
 def test_the_words_to_compare_with_a_term_are_quoted_only_if_asked_for(
     tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    narrative, words = "She last vomited two days ago.", "No vomiting for two days"
-    case = a_case("T1", ["last vomited two days ago"], patient_payload=narrative)
+    narrative, words = "Potassium was 5.6 on Monday and 3.6 on Friday.", "Potassium was 3.6 mmol/l"
+    case = a_case("T1", ["potassium of 5.6"], patient_payload=narrative)
     write_batch(tmp_path / "cases", "b1", case)
     outputs = write_report(tmp_path / "run.json", answer("T1", {**OUTPUT, "signals": [words], "raw_input": narrative}))
     page = tmp_path / f"page{suffix}"
@@ -358,4 +359,4 @@ def test_for_an_output_that_is_wrong_the_words_that_contradict_the_term_are_show
     pile = printed[printed.index("Outputs that contradict the narrative (1)") :].splitlines()
     assert pile[1].startswith("  Change neither the prompt nor the test case")
     assert pile[2].startswith('    T1  Fail  AC  "an 8-hour wait"')
-    assert pile[3] == '        output: "9-hour"'
+    assert re.fullmatch('        output: ".*9-hour wait"', pile[3])

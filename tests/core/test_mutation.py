@@ -85,6 +85,18 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("A Gartland type III fracture.", "number", "A Gartland type II fracture."),
     ("MMSE 22 out of 30.", "number", "MMSE 11 out of 30."),
     ("GCS 15.", "number", "GCS 12."),
+    ("Adrenaline 1:1,000.", "number", "Adrenaline 1:10,000."),
+    ("Take 1 000 mg.", "number", "Take 700 mg."),
+    ("Take 5 000 units.", "number", "Take 2 000 units."),
+    ("Platelets 234\u00a0000.", "number", "Platelets 534\u00a0000."),
+    ("An INR of 3\u00b72.", "number", "An INR of 6\u00b72."),
+    ("Creatinine 1,5.", "number", "Creatinine 4,5."),
+    ("A pressure of 214 / 118.", "number", "A pressure of 214 / 88."),
+    ("Take 1\u00bd tablets.", "number", "Take 4\u00bd tablets."),
+    ("Every 8 hours.", "number", "Every 5 hours."),
+    ("At half past two.", "time", "At half past seven."),
+    ("Seen at 0930 hours.", "time", "Seen at 1430 hours."),
+    ("Seen on Feb 29, 2024.", "time", "Seen on Feb 26, 2024."),
     ("Seen at 20:30.", "time", "Seen at 01:30."),
     ("Seen at 08:00 PM.", "time", "Seen at 01:00 PM."),
     ("Seen at 8 am.", "time", "Seen at 1 am."),
@@ -92,7 +104,7 @@ PLANTED: list[tuple[str, MutantKind, str]] = [
     ("Seen at 10 p.m.", "time", "Seen at 3 p.m."),
     ("Seen on March 31.", "time", "Seen on August 31."),
     ("Seen on 12/31/2024.", "time", "Seen on 12/28/2024."),
-    ("Seen on 12/12/2024.", "time", "Seen on 09/12/2024."),
+    ("Seen on 12/12/2024.", "time", "Seen on 12/09/2024."),
     ("Seen on the 21st of June.", "time", "Seen on the 24th of June."),
     ("He bled last night.", "time", "He bled yesterday morning."),
     ("Seen on Saturday.", "time", "Seen on Tuesday."),
@@ -123,6 +135,7 @@ LEFT_ALONE = [
     "The family was informed.",  # no finding
     "Findings consistent with it.",  # "consistent without" is no English
     "The HbA1c and SpO2 again.",  # digits of names
+    "A titre 10\u207b\u00b3.",  # a power is no number of its own
     "No signs were present.",  # but for the denial that is there
 ]
 
@@ -144,6 +157,15 @@ IMPOSSIBLE = [
     ("At 10^9 cells.", "At 7^9 cells."),
     ("Platelets 180 x 10³ AM sample.", "Platelets 180 x 7³ AM sample."),
     ("Seen at 10 am.", "Seen at 03 am."),
+    ("Adrenaline 1:1,000.", "Adrenaline 1:4,000."),
+    ("Adrenaline 1:1,000.", "Adrenaline 4:1,000."),
+    ("A titre 10\u207b\u00b3.", "A titre 7\u207b\u00b3."),
+    ("Seen on Feb 29, 2024.", "Seen on Feb 29, 2021."),
+    ("Seen on Jan 30.", "Seen on Feb 30."),
+    ("Use it 2-3 times a day.", "Use it 12-3 times a day."),
+    ("Take 1 000 mg.", "Take 11 000 mg."),
+    ("He is 5 ft 4 in tall.", "He is 5 ft 14 in tall."),
+    ("It was not given until noon.", "It was given until noon."),
     ("His function declined over days.", "His function accepted over days."),
     ("It was when he fell.", "It was when he did not fall."),
 ]

@@ -32,10 +32,7 @@ CASES: list[tuple[str, str, list[tuple[str, ...]]]] = [
     (
         "an 8-hour delay",
         "surgery was delayed until 02:00, resulting in an 8-hour wait.",
-        [
-            ("delayed until 02:00, resulting in an 8-hour wait",),
-            ("Surgery was delayed until 02:00, resulting in an 8-hour wait",),
-        ],
+        [("delayed until 02:00, resulting in an 8-hour wait",)],
     ),
     # a denial stays
     ("there is no sign of infection", "no signs of infection were seen", [("no signs of infection",)]),
@@ -72,22 +69,18 @@ def test_what_must_be_kept(term: str, phrases: list[str], kept: bool) -> None:
 CLAIMS: list[tuple[str, str, str]] = [
     # what the term denies, ends, withholds, refuses or doubts is denied in the phrase, too
     ("She is free of pain and walks well.", "no pain and walks well", "free of pain and walks well"),
-    ("He failed to move the leg and fell.", "did not move leg and fell", "failed to move the leg and fell"),
+    ("He failed to move the leg and fell.", "did not move the leg", "failed to move the leg"),
     ("He could not move the leg and fell.", "unable to move the leg", "could not move the leg"),
     ("He refused the transfusion at noon.", "transfusion not given at noon", "refused the transfusion at noon"),
     ("The nurse forgot to give the aspirin.", "aspirin not given by nurse", "nurse forgot to give the aspirin"),
     ("He avoided alcohol at home.", "no alcohol at home", "avoided alcohol at home"),
-    ("She was kept off aspirin at home.", "no aspirin at home", "kept off aspirin at home"),
     ("She stopped taking aspirin at home.", "not taking aspirin at home", "stopped taking aspirin at home"),
     ("He is no longer on aspirin at home.", "stopped aspirin at home", "no longer on aspirin at home"),
-    ("Patient stopped smoking and has COPD.", "COPD, no longer smokes", "stopped smoking and has COPD"),
-    ("He was nonverbal and drowsy that day.", "not verbal, drowsy that day", "nonverbal and drowsy that day"),
-    ("The hand was pulseless and cold.", "no pulses, cold hand", "hand was pulseless and cold"),
-    ("The ulcer healed without treatment.", "ulcer healed untreated", "ulcer healed without treatment"),
+    ("The abdomen is nontender today.", "abdomen not tender", "abdomen is nontender"),
+    ("The ulcer healed without treatment.", "ulcer healed without any treatment", "ulcer healed without treatment"),
     ("The scan excluded fracture of the wrist.", "no fracture of wrist", "excluded fracture of the wrist"),
-    ("Consciousness was not lost at the scene.", "no loss of consciousness", "Consciousness was not lost"),
+    ("There was no loss of consciousness.", "did not lose consciousness", "no loss of consciousness"),
     ("A fall, suspected to be a faint.", "suspected faint, a fall", "fall, suspected to be a faint"),
-    ("She is afebrile and the cough is gone.", "no fever and cough gone", "afebrile and the cough is gone"),
     ("He is afebrile with intact pulses.", "no fever, pulses intact", "afebrile with intact pulses"),
     # and nothing replaces it where it is not, or where something else is denied
     ("It is doubtful that he fell at home.", "did not fall at home", ""),
@@ -97,9 +90,10 @@ CLAIMS: list[tuple[str, str, str]] = [
     ("The discharge was complicated at noon.", "uncomplicated discharge at noon", ""),
     # no phrase is cut out of a denial that the term knows nothing of
     ("He refused surgery on Monday and consented on Tuesday.", "surgery consented Monday", ""),
-    ("She was not given aspirin until 18:00.", "aspirin given at 18:00", "was not given aspirin until 18:00"),
+    ("The ulcer healed after a week.", "ulcer healed untreated", ""),
     ("He may have fallen at home.", "he fell at home", "may have fallen at home"),
-    ("Family history of stroke in May.", "history of a stroke in May", "Family history of stroke in May"),
+    ("Family history of stroke in May.", "family history of a stroke", "Family history of stroke"),
+    ("Family history of stroke in May.", "history of a stroke in May", ""),
     # each value is kept, in whatever spelling, or the one that the narrative has in its place
     ("Needle time was fifty-five minutes.", "needle time of 55 minutes", "Needle time was fifty-five minutes"),
     ("Needle time was 55 minutes.", "needle time fifty-five minutes", "Needle time was 55 minutes"),
@@ -109,16 +103,15 @@ CLAIMS: list[tuple[str, str, str]] = [
     ("The left arm was weak.", "right arm weak", "left arm was weak"),
     ("The left arm was weak. The right arm was strong.", "weak right arm", ""),
     ("Pain in the left hip and the right knee.", "right hip pain, left knee pain", ""),
-    ("Half of the leaflet was torn.", "50% of leaflet torn", "Half of the leaflet was torn"),
     ("A dozen stitches were placed.", "12 stitches placed", "A dozen stitches were placed"),
     ("Warfarin 5 mg twice daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg twice daily"),
     ("Warfarin 5 mg daily.", "warfarin 5 mg b.i.d.", "Warfarin 5 mg daily"),
-    ("Grade I injury of the right hand.", "I injury of the hand", "Grade I injury of the right hand"),
-    ("A 28-year-old woman fell down.", "27-year-old woman who fell down", "28-year-old woman fell down"),
+    ("Grade II injury of the right hand.", "grade 2 injury of hand", "Grade II injury of the right hand"),
+    ("A 28-year-old woman fell down.", "27-year-old woman who fell", "28-year-old woman fell"),
     ("Her temperature was 42 °C with flu.", "temperature 43 °C with flu", "temperature was 42 °C with flu"),
-    ("Her blood pressure fell from 180 to 90 mmHg.", "blood pressure 180 mmHg", ""),
-    ("It took more than 90 minutes to bleed.", "90 minutes to a bleed", "more than 90 minutes to bleed"),
-    ("Two of five swabs were positive.", "5 swabs were positive", "Two of five swabs were positive"),
+    ("Creatinine was 1.2 on Monday and 2.4 on Friday.", "creatinine 1.2 on Friday", ""),
+    ("It took more than 90 minutes to bleed.", "over 90 minutes to a bleed", "more than 90 minutes to bleed"),
+    ("Two of five swabs were positive.", "5 swabs were positive", ""),
     ("The fever was high.", "fever of 39 °C was high", ""),
     # a phrase ends neither before its noun nor within a quotation
     ("An exam revealing normal tone.", "normal exam", "exam revealing normal tone"),
@@ -166,29 +159,18 @@ DELAYED = "Surgical intervention was delayed until 00:00 Saturday after a 9-hour
 @pytest.mark.parametrize(
     ("narrative", "term", "read", "expected"),
     [
-        (DELAYED, "surgery Saturday 00:00", "delayed until 00:00 saturday", ()),
-        (
-            DELAYED,
-            "surgery Saturday 00:00",
-            "surgical intervention was delayed until 00:00 saturday",
-            ("Surgical intervention was delayed until 00:00 Saturday",),
+        *(
+            (DELAYED, "surgery Saturday 00:00", read, ("intervention was delayed until 00:00 Saturday",))
+            for read in ("delayed until 00:00 saturday", "surgical intervention was delayed until 00:00 saturday")
         ),
         (
-            "CT pulmonary angiogram at 14:00 showed a large embolus.",
-            "CTPA 14:00: embolus",
-            "14:00 showed a large embolus",
-            (),
-        ),
-        (
-            "He was re-admitted to hospital on day 9 with sepsis.",
-            "readmitted day 9 with sepsis",
-            "day 9 with sepsis",
-            (),
+            "Surgery was at 00:00 on Saturday.",
+            "operation Saturday 00:00",
+            "00:00 on saturday",
+            ("Surgery was at 00:00 on Saturday",),
         ),
     ],
 )
-def test_a_phrase_that_no_longer_says_what_happened_replaces_nothing(
-    narrative: str, term: str, read: str, expected: tuple[str, ...]
-) -> None:
+def test_a_phrase_still_says_what_happened(narrative: str, term: str, read: str, expected: tuple[str, ...]) -> None:
     told = Narrative(narrative)
     assert told.phrases(next(told.rewordings(term, read), ())) == expected

@@ -18,8 +18,8 @@ from tests.support.case_files import a_case, answer, write_batch, write_report
 
 NARRATIVE = "A girl arrived at the clinic at 18:00 on Sunday. The left hand was warm, and she could move it."
 OUTPUT = {
-    "signals": ["arrived at the clinic at 18:00 on Sunday", "warm left hand"],
-    "summary": "",
+    "signals": ["arrived at the clinic at 18:00 on Sunday"],
+    "summary": "Warm left hand.",
     "followup_questions": [],
 }
 
@@ -35,7 +35,7 @@ async def chrome(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Brow
 
 @pytest.fixture
 def review(tmp_path: Path) -> Review:
-    """Two cases; the first has a term that can be replaced and one that is only in another field."""
+    """Two cases; the first has a term that can be replaced and one that has no other wording in the narrative."""
     first = a_case("T1", ["arrived Sunday 18:00"], (), ["the left hand was warm"], patient_payload=NARRATIVE)
     second = a_case("T2", ["she could move it"], (), [], patient_payload=NARRATIVE)
     write_batch(tmp_path / "cases", "b1", first, second)

@@ -3,25 +3,27 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from consumer.offline.scored_run import CaseLine, ScoredRun
-from consumer.text import printable
+from consumer.text import printable, quoted
 from safe_core import Criterion
-from safe_core.diagnosis import Miss
+from safe_core.diagnosis import Miss, miss_document
 
 CASES: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
     "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
     "input_matches", "doubtful_hits", "vacuous",
 )  # fmt: skip
+MISS_COLUMNS: Final = ("output_says", "narrative_says", "verbatim", "share", "remedy", "row", "evidence")
 TERMS: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "output", "input_matches",
     "criterion", "term", "outcome", "doubtful", "verdict", "kind", "in_narrative", "field", "element", "start", "end",
+    *MISS_COLUMNS,
 )  # fmt: skip
 """The first rows. What `--explain` adds is empty without it."""
-FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS))
+FIRST_COLUMNS: Final = (",".join(CASES[:18]), ",".join(TERMS[:18]))
 """How a table of SAFE begins, also one of an earlier version that had fewer columns."""
 BYTE_ORDER_MARK: Final = "\ufeff"
 """Without it at the beginning, Excel takes UTF-8 for the code page of the machine."""
@@ -107,11 +109,21 @@ def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
             yield *start, criterion, cell(term), outcome, doubt, *_told(miss)
 
 
-def _told(miss: Miss | None) -> tuple[str, ...]:
-    if miss is None:
-        return ("",) * 7
-    place = ("",) * 4
-    if miss.passage is not None:
-        element = "" if miss.passage.element is None else str(miss.passage.element)
-        place = (miss.passage.field, element, str(miss.passage.start), str(miss.passage.end))
-    return miss.verdict, miss.kind, miss.in_narrative, *place
+def _told(miss: Miss | None) -> Iterator[str]:
+    document = {} if miss is None else miss_document(miss)
+    if miss is not None:
+        document["evidence"] = evidence_in_words(document["evidence"])
+    for name in TERMS[11:]:
+        value = document.get(name)
+        yield "" if value is None else str(value)
+
+
+def evidence_in_words(evidence: Iterable[Mapping[str, Any]]) -> str:
+    """List places that decide, as "output signals[0] 0-19; narrative 5-30", with their texts where they have any."""
+    listed = []
+    for each in evidence:
+        element = "" if each["element"] is None else f"[{each['element']}]"
+        field = "" if each["field"] is None else f" {each['field']}{element}"
+        text = f" {quoted(each['text'])}" if "text" in each else ""
+        listed.append(f"{each['side']}{field} {each['start']}-{each['end']}{text}")
+    return "; ".join(listed)

@@ -16,16 +16,19 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from consumer.offline.explanations import counts_by_verdict, misses_documents
+from consumer.offline.explanations import counts_by_answer, counts_by_verdict, misses_documents
 from consumer.offline.pages.console_layout import BOLD, LABEL_STYLES, RED, Layout, Line, section
-from consumer.offline.pages.csv_tables import cell, csv_text
+from consumer.offline.pages.csv_tables import MISS_COLUMNS, cell, csv_text, evidence_in_words
 from consumer.offline.pages.markdown_parts import literal
 from consumer.offline.pages.miss_wording import (
     IN_WORDS,
     KIND_LABELS,
     NOTHING_LIKE_IT,
     ExplainedTerm,
+    answers_in_words,
+    answers_of,
     explained_terms,
+    misses_in_words,
     reason,
 )
 from consumer.offline.pages.numbers import score
@@ -54,6 +57,13 @@ _LOOKS: Final[Mapping[Mark, _Look]] = {
     "further": _Look(Style(color="green", bold=True), "+", "{+", "+}"),
     "pointed": _Look(Style(bold=True), "^", "[", "]"),
 }
+
+
+def print_head(sentences: Sequence[str], console: Console) -> None:
+    """Print what all cases together say; nothing where no term was missed."""
+    layout = Layout.of(console)
+    if sentences:
+        layout.print(iter([*(line for each in sentences for line in layout.hanging(Text(), each)), Text()]))
 
 
 def print_explanation(case: CaseLine, explanation: Explanation, console: Console, *, verbose: bool = True) -> None:
@@ -99,7 +109,8 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
     if term.narrative and term.narrative != [MarkedText(NOTHING_LIKE_IT)]:
         yield from layout.hanging(indent, Text.assemble("the narrative says: ", signed(term.narrative, layout)))
     if term.advice:
-        yield from layout.hanging(indent, printable(term.advice))
+        answers = f" ({term.answers})" if term.answers else ""
+        yield from layout.hanging(indent, printable(term.advice + answers))
     if term.decided:
         yield from layout.hanging(indent, printable(f"decided: {term.decided}"))
 
@@ -185,7 +196,8 @@ def _term(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
     yield from _passage("narrative", term.narrative, layout)
     for name, text in (
         ("where", term.place),
-        ("missing", term.lacks),
+        ("answers", term.answers),
+        ("row", term.row),
         ("advice", term.advice),
         ("decided", term.decided),
     ):
@@ -237,23 +249,37 @@ class ExplainedCase(NamedTuple):
     explanation: Explanation
 
 
-def written(cases: Sequence[ExplainedCase], format_: ExplainFormat, *, include_text: bool) -> str:
-    """Give explained cases in a format other than the console's; texts are quoted only with `include_text`."""
+def head(cases: Sequence[ExplainedCase]) -> list[str]:
+    """Say what the misses of the cases that have reasons come to: by both answers, and by verdict."""
+    counts = _counts(cases)
+    return [said for said in (answers_in_words(counts), misses_in_words(counts)) if said]
+
+
+def _counts(cases: Sequence[ExplainedCase]) -> dict[str, Any]:
+    misses = [miss for each in cases if each.case.has_reasons for miss in each.explanation.diagnosis.misses]
+    return {"misses": len(misses), "miss_verdicts": counts_by_verdict(misses), **counts_by_answer(misses)}
+
+
+def written(
+    cases: Sequence[ExplainedCase], format_: ExplainFormat, beside: Sequence[str] = (), *, include_text: bool
+) -> str:
+    """Give explained cases in a format other than the console's; texts are quoted only with `include_text`.
+
+    `beside` is what else stands at the head of a page.
+    """
     if format_ == "json":
         return json.dumps(document(cases, include_text=include_text), indent=2) + "\n"
     if format_ == "csv":
         return _csv(cases, include_text=include_text)
-    return "\n".join(_markdown(cases, include_text=include_text)) + "\n"
+    return "\n".join(_markdown(cases, beside, include_text=include_text)) + "\n"
 
 
 def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str, Any]:
     """Give the JSON of explained cases; the counts by verdict add up to the misses of the cases that have reasons."""
     doubtful = sum(len(each.case.doubtful) for each in cases)
-    misses = [miss for each in cases if each.case.has_reasons for miss in each.explanation.diagnosis.misses]
     return {
         "cases": len(cases),
-        "misses": len(misses),
-        "miss_verdicts": counts_by_verdict(misses),
+        **_counts(cases),
         "doubtful_hits": doubtful,
         "missing_outputs": sum(each.case.generation is None for each in cases),
         "failed_generations": sum(each.case.generation == "failed" for each in cases),
@@ -289,7 +315,7 @@ def _violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dic
 
 _COLUMNS: Final = (
     "criterion", "term", "verdict", "kind", "in_narrative", "field", "element", "start", "end", "similarity",
-    "missing_words", "also_in", "outcome", "doubtful", "decided", "in_other_words",
+    "missing_words", "also_in", "outcome", "doubtful", "decided", "in_other_words", *MISS_COLUMNS,
 )  # fmt: skip
 
 
@@ -313,7 +339,9 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
     for miss in misses_documents(explained.explanation, include_text=include_text):
         places = "; ".join(f"{place['field']}[{place['element']}]" for place in miss["also_in"])
         words = "; ".join(miss["missing_words"])
-        yield miss | {"missing_words": words, "also_in": places.replace("[None]", ""), "outcome": "missing"}
+        evidence = evidence_in_words(miss["evidence"])
+        listed = {"missing_words": words, "also_in": places.replace("[None]", ""), "evidence": evidence}
+        yield miss | listed | {"outcome": "missing"}
     kinds = {hit.term: hit.kind for hit in hits if hit.criterion == "AH"}
     for used in _violations(explained, include_text=include_text):
         yield used | {"outcome": "used", "doubtful": kinds.get(used["term"])}
@@ -323,8 +351,9 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
             yield doubtful_document(hit) | {"kind": None, "outcome": "found", "doubtful": hit.kind} | text
 
 
-def _markdown(cases: Sequence[ExplainedCase], *, include_text: bool) -> Iterator[str]:
+def _markdown(cases: Sequence[ExplainedCase], beside: Sequence[str], *, include_text: bool) -> Iterator[str]:
     yield "# Why terms were missed"
+    yield from (f"\n{sentence}" for sentence in (*head(cases), *beside))
     for each in cases:
         scores = ", ".join(f"{judged.criterion} {score_of(judged)}" for judged in each.case.judged)
         about = f", **{nothing}**" if (nothing := about_output(each.case)) else ""
@@ -343,8 +372,9 @@ def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[s
         return f" (decided: {literal(told)})" if told else ""
 
     for miss in explained.explanation.diagnosis.misses:
+        about = "; ".join(filter(None, (KIND_LABELS[miss.kind], answers_of(miss))))
         yield (
-            f"- **{IN_WORDS[miss.verdict]}** {miss.criterion} {literal(miss.term)} ({KIND_LABELS[miss.kind]}): "
+            f"- **{IN_WORDS[miss.verdict]}** {miss.criterion} {literal(miss.term)} ({about}): "
             f"{literal(reason(miss, quoted))}{decided(miss.criterion, miss.term)}"
         )
     for group in explained_terms(explained.explanation, explained.case.doubtful, shows_text=False):

@@ -24,7 +24,7 @@ from consumer.offline.pages.quotes import SideBySide, side_by_side
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from safe_core import UNKNOWN_ARCHETYPE
 from safe_core.ceiling import Ceiling
-from safe_core.diagnosis import KINDS, VERDICTS
+from safe_core.diagnosis import KINDS, NARRATIVE_SAYS, OUTPUT_SAYS, VERDICTS
 
 
 def render_html(run: ScoredRun) -> str:
@@ -54,8 +54,11 @@ class _Filter(NamedTuple):
     options: Sequence[tuple[str, str]]
 
 
-_REASONS: Final[Mapping[str, str]] = {each: f"{IN_WORDS[each]}: {VERDICT_LABELS[each]}" for each in VERDICTS} | {
-    kind: KIND_LABELS[kind] for kind in KINDS
+_REASONS: Final[Mapping[str, str]] = {
+    **{each: f"{IN_WORDS[each]}: {VERDICT_LABELS[each]}" for each in VERDICTS},
+    **{f"output-{each}": f"output: {each}" for each in OUTPUT_SAYS},
+    **{f"narrative-{each}": f"narrative: {each}" for each in NARRATIVE_SAYS},
+    **{kind: KIND_LABELS[kind] for kind in KINDS},
 }
 
 
@@ -81,9 +84,10 @@ def _options(cases: Mapping[Any, int], words: Mapping[Any, str]) -> list[tuple[s
 
 
 def _kinds(explanation: Explanation) -> list[str]:
-    """Give the verdicts on a case's misses and their kinds, each once."""
+    """Give the verdicts on a case's misses, both answers about them and their kinds, each once."""
     misses = explanation.diagnosis.misses
-    return sorted({miss.kind for miss in misses} | {miss.verdict for miss in misses})
+    said = {f"output-{miss.output_says}" for miss in misses} | {f"narrative-{miss.narrative_says}" for miss in misses}
+    return sorted({miss.kind for miss in misses} | {miss.verdict for miss in misses} | said)
 
 
 # --- the cases --------------------------------------------------------------------------------------------------------

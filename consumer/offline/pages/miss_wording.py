@@ -1,15 +1,17 @@
 """What every page says about a miss, and about a term that was found: its kind, its place, its text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from consumer.offline.decisions import CaseDecisions
+from consumer.offline.explanations import ANSWER_FIELDS
 from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
 from safe_core import Criterion, Output
-from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Kind, Miss, Occurrence, Passage, Verdict
+from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Evidence, Kind, Miss, Occurrence, Verdict
+from safe_core.diagnosis.tables import VERDICT_ROWS
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "case or punctuation differs",
@@ -35,23 +37,8 @@ KIND_ADVICE: Final[Mapping[Kind, str]] = {
     "absent": "Nothing like it was found: ask for it in the prompt.",
 }
 
-_CONTRADICTIONS: Final = frozenset[Kind](("value", "polarity"))
-_NOT_WHOLE: Final = frozenset[Kind](("part", "other_field", "absent"))
-"""The kinds that say that something is missing; a verdict compares words in any form, and may find all of it."""
-_IN_ANOTHER_FORM: Final = "All of it is there in another form, or in several places: shorten the term or split it."
-_IN_OTHER_FORMS: Final = (
-    "All of it is there, some in another form: use words that every correct output has, "
-    "but do not leave out a denial, a number or a name."
-)
-_IN_OTHER_WORDS: Final = "The output may say this in words of its own: check whether it means the same."
 _SAID_OTHERWISE: Final = "in other words"
 """In the place of the kind, which compares the words as they are written."""
-_REWORDED: Final = "The output seems to say all of it in other words: compare the two before you change the term."
-_DISPUTED: Final = (
-    "Compared word by word, the output contradicts the term; by its meaning, it seems to say all of the term: "
-    "compare the two."
-)
-
 VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "term": "change the term",
     "prompt": "ask for it in the prompt",
@@ -90,89 +77,92 @@ def misses_in_words(report: Mapping[str, Any]) -> str | None:
     return f"{count_of(total, 'miss', 'es')}: {verdicts}"
 
 
+def answers_in_words(report: Mapping[str, Any]) -> str | None:
+    """Count a report's misses by both answers, as "117 misses: 83 said, 34 part; in the narrative: 117 supported".
+
+    The most frequent answers are first. None if there is nothing to count.
+    """
+    output, narrative = (report.get(name) or {} for name in ANSWER_FIELDS)
+    if not any(output.values()):
+        return None
+    return f"{count_of(sum(output.values()), 'miss', 'es')}: {_most_first(output)}; narrative: {_most_first(narrative)}"
+
+
+def _most_first(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda each: -each[1]) if count)
+
+
+def answers_of(miss: Miss) -> str:
+    """Give both answers about a miss, and that the narrative words it otherwise if it does; "" where nobody asked."""
+    if miss.verdict == "not_asked_for":
+        return ""
+    is_worded_otherwise = miss.narrative_says in {"supported", "partly"} and not miss.verbatim
+    otherwise = " in other words" if is_worded_otherwise else ""
+    return f"output: {miss.output_says}; narrative: {miss.narrative_says}{otherwise}"
+
+
 def remark_on(miss: Miss) -> str:
-    """Describe a miss without quoting the output: verdict, kind, whether the narrative has it, and the place."""
-    narrative = ", not in the narrative" if miss.in_narrative == "no" else ""
+    """Describe a miss without quoting the output: verdict, both answers, kind, and the place."""
+    if miss.verdict == "not_asked_for":
+        return IN_WORDS[miss.verdict]
     found = miss.also_in[0] if miss.also_in else miss.passage
     place = f", {quotes.place_of(found)}" if found else ""
-    if miss.verdict == "not_asked_for":
-        return IN_WORDS[miss.verdict] + narrative
     kind = _SAID_OTHERWISE if miss.in_other_words else KIND_LABELS[miss.kind]
     kind = "word for word in another field" if miss.also_in else kind
-    return f"{miss.verdict}: {kind}{narrative}{place}"
+    return f"{miss.verdict}: {kind}{place}; {answers_of(miss)}"
 
 
 # --- why a miss has its verdict ---------------------------------------------------------------------------------------
 
 
+_ROWS: Final = {row.name: row for row in VERDICT_ROWS}
+_UNKNOWN: Final = "The test case has no narrative, so SAFE cannot tell whether the model was told this."
+
+
 def reason(miss: Miss, quoted: Explanation | None) -> str:
     """Say in a sentence or two why a miss has its verdict, and what to do; texts are quoted only where they may be."""
-    match miss.verdict:
-        case "not_asked_for":
-            return (
-                f"The model was not asked for {_FIELD_OF[miss.criterion]}: neither the term nor the prompt is to blame."
-            )
-        case "prompt":
-            return _reason_of_prompt(miss)
-        case "output":
-            return _reason_of_output(miss, quoted)
-        case "term" if miss.in_narrative == "no":
-            return "The narrative does not have the term word for word: fix the term, not the prompt."
-        case "term" | "look" as verdict:
-            return _reason_of_wording(miss, verdict)
+    if miss.verdict == "not_asked_for":
+        return f"The model was not asked for {_FIELD_OF[miss.criterion]}: neither the term nor the prompt is to blame."
+    return " ".join((_ROWS[miss.row].why, *_detail(miss, quoted)))
 
 
-def _reason_of_wording(miss: Miss, verdict: Literal["term", "look"]) -> str:
-    if miss.in_other_words:
-        return _REWORDED if verdict == "term" else _DISPUTED
-    if verdict == "term" and miss.kind in _NOT_WHOLE:
-        return _IN_ANOTHER_FORM
-    if verdict == "look" and miss.kind not in _CONTRADICTIONS:
-        return _IN_OTHER_WORDS
-    if miss.kind == "connectives" and miss.has_other_forms:
-        return _IN_OTHER_FORMS
-    return KIND_ADVICE[miss.kind]
+def _detail(miss: Miss, quoted: Explanation | None) -> Iterator[str]:
+    """Say what is missing or contradicted, and where."""
+    match miss.output_says:
+        case "elsewhere":
+            found = miss.also_in or filter(None, [miss.passage])
+            places = ", ".join(dict.fromkeys(map(quotes.element_name, found)))
+            how = "word for word " if miss.also_in else ""
+            yield f"It is {how}in {places}; {miss.criterion} checks {_FIELD_OF[miss.criterion]}."
+        case "contradicted" if miss.narrative_says != "contradicts":
+            yield _contradiction(miss, quoted)
+        case "both":
+            yield f"The places: {' and '.join(_places(miss, 'output', quoted))}."
+        case "part" if miss.missing_words:
+            yield f"The nearest passage does not say {_listed(miss.missing_words)}."
+    if miss.narrative_says == "contradicts":
+        says = "The narrative says" if quoted else "See the narrative,"
+        yield from (f"{says} {place}." for place in _places(miss, "narrative", quoted))
+    elif miss.narrative_says == "unknown" and miss.verdict == "prompt":
+        yield _UNKNOWN
 
 
-def _reason_of_prompt(miss: Miss) -> str:
-    where = _FIELD_OF[miss.criterion]
-    if miss.also_in:
-        places = ", ".join(dict.fromkeys(map(quotes.element_name, miss.also_in)))
-        return f"It is word for word in {places}, which {miss.criterion} does not read: ask for it in {where}."
-    if miss.kind == "other_field" and miss.passage:
-        place = quotes.element_name(miss.passage)
-        unread = f"fields that {miss.criterion} does not read"
-        return f"The content of the term is only in {unread} ({place}): ask for it in {where}."
-    if miss.kind == "absent" or not miss.missing_words:
-        lacks = f"Nothing like it is in {where}"
-    else:
-        lacks = f"The text that {miss.criterion} checks {_lacking(miss)}"
-    if miss.partly_in:
-        elsewhere = quotes.element_name(miss.partly_in)
-        return f"{lacks}, but {elsewhere} has some of it: ask for it in {where}."
-    has_none = miss.in_narrative == "no_narrative"
-    unsure = (
-        " (the test case has no narrative, so SAFE cannot tell whether the model was told this)" if has_none else ""
-    )
-    return f"{lacks}: ask for it in the prompt{unsure}."
+def _contradiction(miss: Miss, quoted: Explanation | None) -> str:
+    *_, place = _places(miss, "output", quoted)
+    said = place if quoted else f"something else in {place}"
+    told = "the term and the narrative say" if miss.verdict == "output" else "the term says"
+    too = ", and so does the narrative" if miss.narrative_has_it_too else ""
+    return f"The output says {said}{too}; {told} {_listed(miss.missing_words or [miss.term.strip()])}."
 
 
-def _lacking(miss: Miss) -> str:
-    apart = f"has {_listed(miss.apart_words)} only away from the rest"
-    if miss.missing_words == miss.apart_words:
-        return f"{apart} of the term"
-    lacking = f"does not contain {_listed(miss.missing_words)}"
-    return f"{lacking}, and {apart}" if miss.apart_words else lacking
-
-
-def _reason_of_output(miss: Miss, quoted: Explanation | None) -> str:
-    if miss.instead is None:
-        if miss.is_swapped and miss.missing_words:
-            return f"The output says {_listed(miss.missing_words)} of something else than the narrative does."
-        return "The output and the narrative disagree: one denies what the other says, or is more sure of it."
-    place = quotes.element_name(miss.instead)
-    said = f'"{quotes.text_of(quoted.output, miss.instead)}"' if quoted else f"something else in {place}"
-    return f"The output says {said}; the term and the narrative say {_listed(miss.missing_words)}."
+def _places(miss: Miss, side: Literal["output", "narrative"], quoted: Explanation | None) -> list[str]:
+    """Quote the places that decide, or name them where no text may be shown."""
+    places = [each for each in miss.evidence if each.side == side]
+    if quoted is not None:
+        return [f'"{quotes.on_one_line(quotes.evidence_text(quoted, each))}"' for each in places]
+    return [
+        quotes.place_of(each.passage) if each.passage else f"characters {each.start} to {each.end}" for each in places
+    ]
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -187,7 +177,7 @@ class ExplainedTerm:
     """A term of a case and what an explanation says of it; what it says nothing of is empty.
 
     `expected` (the term), `found` (the output's words) and `narrative` (the narrative's words) are filled only where
-    text of outputs may be shown. `how` is the name under which a page shows `found`.
+    text of outputs may be shown. `how` is the name under which a page shows `found`, `row` what decided the verdict.
     """
 
     criterion: Criterion
@@ -195,7 +185,8 @@ class ExplainedTerm:
     kind: str = ""
     verdict: Verdict | None = None
     place: str = ""
-    lacks: str = ""
+    answers: str = ""
+    row: str = ""
     advice: str = ""
     expected: Sequence[quotes.MarkedText] = ()
     found: Sequence[quotes.MarkedText] = ()
@@ -237,14 +228,12 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
     """
-    diagnosis, misses = explanation.diagnosis, explanation.diagnosis.misses
+    diagnosis = explanation.diagnosis
     quoted = explanation if shows_text else None
-    lacks_any = any(miss.in_narrative == "no" for miss in misses)
-    told = quotes.in_narrative(explanation, doubtful) if shows_text and lacks_any else {}
     groups = [
         Group(
             heading,
-            [_miss(miss, quoted, told) for miss in diagnosis.misses if miss.verdict == verdict],
+            [_miss(miss, quoted) for miss in diagnosis.misses if miss.verdict == verdict],
             verdict == "term",
         )
         for verdict, heading in _HEADINGS.items()
@@ -278,9 +267,9 @@ def _doubted(hit: DoubtfulHit, quoted: Explanation | None, *, is_told: bool) -> 
     )
 
 
-def _miss(miss: Miss, quoted: Explanation | None, told: Mapping[str, Passage]) -> ExplainedTerm:
+def _miss(miss: Miss, quoted: Explanation | None) -> ExplainedTerm:
     expected, found = ((), ()) if quoted is None else _side_by_side(miss, quoted.output)
-    not_in_narrative = miss.in_narrative == "no"
+    is_worded_otherwise = not miss.verbatim and miss.narrative_says != "unknown"
     place = "" if quoted else NOTHING_LIKE_IT
     if miss.passage:
         place = f"{quotes.place_of(miss.passage)}, {miss.similarity:.0f}% alike"
@@ -290,11 +279,12 @@ def _miss(miss: Miss, quoted: Explanation | None, told: Mapping[str, Passage]) -
         kind=_SAID_OTHERWISE if miss.in_other_words else KIND_LABELS[miss.kind],
         verdict=miss.verdict,
         place=place,
-        lacks=", ".join(f"{absent.word} ({absent.type})" for absent in miss.absent_words),
+        answers=answers_of(miss),
+        row=f"{miss.row} (share: {miss.share} of 1000; remedy: {miss.remedy})" if miss.row else "",
         advice=reason(miss, quoted),
         expected=expected,
         found=found,
-        narrative=_in_narrative(quoted.narrative, told.get(miss.term)) if not_in_narrative and quoted else (),
+        narrative=_in_narrative(quoted.narrative, quotes.told_of(miss)) if quoted and is_worded_otherwise else (),
         how=_name_of_passage(miss),
     )
 
@@ -315,7 +305,7 @@ def _side_by_side(miss: Miss, output: Output) -> tuple[Sequence[quotes.MarkedTex
     return quotes.marked_texts(expected, lacking, "lacking"), quotes.marked_texts(found, further, "further")
 
 
-def _in_narrative(narrative: str | None, nearest: Passage | None) -> Sequence[quotes.MarkedText]:
+def _in_narrative(narrative: str | None, nearest: Evidence | None) -> Sequence[quotes.MarkedText]:
     """Quote how the narrative puts a term, if at all."""
     if narrative is None:
         return ()

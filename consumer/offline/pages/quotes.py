@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 from unicodedata import category
 
@@ -12,7 +11,7 @@ from rapidfuzz.distance import Indel
 from consumer.offline.scored_run import Explanation
 from consumer.text import escaped
 from safe_core import Expectations, Output
-from safe_core.diagnosis import DoubtfulHit, Passage, diagnose
+from safe_core.diagnosis import DoubtfulHit, Evidence, Miss, Passage, diagnose
 
 Stretch = tuple[int, int]
 """Start and end of a part of a text, in characters; the end is not included."""
@@ -48,16 +47,27 @@ def nearest_in(narrative: str, terms: Sequence[str]) -> Mapping[str, Passage]:
     return near | {found.term: found.passage for found in asked.occurrences}
 
 
-def in_narrative(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> Mapping[str, Passage]:
+def in_narrative(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> list[Stretch]:
     """Find the places where a case's narrative has the terms that were missed or doubted, or comes closest to them."""
     if explanation.narrative is None:
-        return {}
-    terms = [miss.term for miss in explanation.diagnosis.misses] + [hit.term for hit in doubtful]
-    return _remembered_nearest_in(explanation.narrative, tuple(dict.fromkeys(terms)))
+        return []
+    places: list[Passage | Evidence] = [told for miss in explanation.diagnosis.misses if (told := told_of(miss))]
+    if doubtful:
+        places += nearest_in(explanation.narrative, [hit.term for hit in doubtful]).values()
+    return [(each.start, each.end) for each in places]
 
 
-# To cut a long narrative into words takes longer than all else of a page, and several parts of the page need it.
-_remembered_nearest_in = lru_cache(maxsize=4)(nearest_in)
+def told_of(miss: Miss) -> Evidence | None:
+    """Give the place where the narrative says a term, comes closest to it or says otherwise; None if it is silent."""
+    told = (each for each in miss.evidence if each.side == "narrative")
+    return None if miss.narrative_says == "silent" else next(told, None)
+
+
+def evidence_text(explanation: Explanation, place: Evidence) -> str:
+    """Give the words at a place that decides, in the output or in the narrative."""
+    if place.passage is not None:
+        return text_of(explanation.output, place.passage)
+    return (explanation.narrative or "")[place.start : place.end]
 
 
 def with_punctuation_of(term: str, text: str, passage: Passage) -> str:
@@ -94,12 +104,12 @@ def marked_texts(text: str, stretches: Iterable[Stretch] = (), mark: Mark = "") 
     """Cut a text into the marked stretches and the text between them, whose line breaks become spaces."""
     found, at = [], 0
     for start, end in stretches:
-        found += [MarkedText(_on_one_line(text[at:start])), MarkedText(_visible(text[start:end]), mark)]
+        found += [MarkedText(on_one_line(text[at:start])), MarkedText(_visible(text[start:end]), mark)]
         at = end
-    return [*found, MarkedText(_on_one_line(text[at:]))]
+    return [*found, MarkedText(on_one_line(text[at:]))]
 
 
-def _on_one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Replace line breaks by spaces: they make no difference where nothing is marked."""
     return re.sub(r"[ \t]*[\r\n\t][ \t\r\n]*", " ", text)
 
@@ -114,7 +124,7 @@ _AROUND: Final = 40
 """Characters of context that a found term is shown with, on either side."""
 
 
-def around(text: str, passage: Passage) -> list[MarkedText]:
+def around(text: str, passage: Passage | Evidence) -> list[MarkedText]:
     """Point at a passage in some of its context, which is cut between words if a space is near."""
     first, last = max(0, passage.start - _AROUND), min(len(text), passage.end + _AROUND)
     if first and (space := text.find(" ", first, passage.start)) >= 0:
@@ -190,13 +200,13 @@ def side_by_side(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> S
     spoken_of = [
         *(miss.passage for miss in diagnosis.misses if miss.passage is not None),
         *(place for miss in diagnosis.misses for place in miss.also_in),
+        *(each.passage for miss in diagnosis.misses for each in miss.evidence if each.passage is not None),
         *(each.passage for each in diagnosis.occurrences if each.criterion == "AH"),
         *(hit.passage for hit in doubtful),
     ]
     told = None
     if explanation.narrative is not None:
-        places = in_narrative(explanation, doubtful).values()
-        told = _lines(explanation.narrative, ((each.start, each.end) for each in places))
+        told = _lines(explanation.narrative, in_narrative(explanation, doubtful))
     return SideBySide(
         told,
         [_lines(text, _within(spoken_of, "signals", at)) for at, text in enumerate(output.signals)],

@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.offline.pages.miss_wording import KIND_ADVICE, KIND_LABELS, misses_in_words, remark_on
+from consumer.offline.answers import wordings
+from consumer.offline.pages.miss_wording import (
+    KIND_ADVICE,
+    KIND_LABELS,
+    answers_in_words,
+    misses_in_words,
+    remark_on,
+)
 from consumer.offline.pages.numbers import mean_score, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
@@ -176,8 +183,13 @@ def why_missed(run: ScoredRun) -> Iterator[Sentence]:
     explained = {case.test_id: run.explanations[case.test_id] for case in judged}
     yield from _in_another_field(explained.values())
     yield from _same_summary(explained)
+    if answers := answers_in_words(run.report):
+        yield Sentence(f"What output and narrative say of the missed terms: {answers}.")
     if misses := misses_in_words(run.report):
         yield Sentence(f"Why terms were missed: {misses}.")
+    found = wordings([(case, explained[case.test_id]) for case in judged]).in_words
+    if found is not None:
+        yield Sentence(f"In this run, {found}")
     uncounted = len(run.cases) - len(judged)
     if uncounted:
         yield Sentence(

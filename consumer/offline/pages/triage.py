@@ -27,12 +27,13 @@ _PILES: Final[dict[Verdict, str]] = {
 }
 _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _USED: Final = "Prompt: forbidden terms that the outputs use"
+_WRONG: Final = "Test cases that are wrong: terms to correct"
 SCORED_AGAIN: Final = 'For step "term", the outputs are scored again with the new terms.'
 IF_ALL_WORK: Final = 'In the steps "prompt" and "output", each proposal is assumed to work: its term counts as found.'
 STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
 LOOKED_AT: Final = (
-    'Terms that have the verdict "term" in safe explain, but that no phrase can replace safely, are listed last, for a '
-    "person to look at."
+    'Terms that have the verdict "term" in safe explain, but that are wrong or that no phrase can replace safely, are '
+    "listed last, for a person to look at."
 )
 NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
 
@@ -107,10 +108,11 @@ def piles(triage: Triage) -> Iterator[Pile]:
     for verdict in VERDICTS:
         pile = triage.of(verdict)
         used = [each for each in pile if each.proposal.criterion == "AH"]
-        if lacking := [each for each in pile if each not in used]:
-            yield Pile(_PILES[verdict], _by_change(lacking))
-        if used:
-            yield Pile(_USED, _by_change(used))
+        wrong = [each for each in pile if each.proposal.remedy == "correct_case"]
+        lacking = [each for each in pile if each not in used and each not in wrong]
+        for heading, some in ((_WRONG, wrong), (_PILES[verdict], lacking), (_USED, used)):
+            if some:
+                yield Pile(heading, _by_change(some))
 
 
 def _by_change(pile: Iterable[Priced]) -> list[Group]:

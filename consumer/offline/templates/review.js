@@ -127,7 +127,7 @@
   const nothing = {
     accepted: "there is no proposal to accept",
     edit: "this term cannot be edited here",
-    paraphrase: "nothing in the output says this in other words",
+    paraphrase: "SAFE does not find that the output says this in other words",
     withdrawn: "there is no decision to withdraw",
   };
 

@@ -1,0 +1,286 @@
+"""A term against a stretch of a text: typed edits, and how much of the term is there, in whole thousandths."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from safe_core.diagnosis import relations
+from safe_core.diagnosis.numbers_in_text import rival, same
+from safe_core.diagnosis.reading import FULL, Clause, Fact, read
+
+EditKind = Literal[
+    "same", "form", "measured", "general", "perhaps", "value", "opposite", "rival", "replaced", "negated", "undone",
+    "weaker", "missing",
+]  # fmt: skip
+OPPOSED: frozenset[EditKind] = frozenset(("value", "opposite", "rival", "replaced", "negated", "undone"))
+"""The edits that cannot be true together with the term."""
+KEPT: frozenset[EditKind] = frozenset(("same", "form", "general"))
+"""The edits by which the text has the fact."""
+
+_SHARES: dict[EditKind, int] = {"same": 1000, "form": 1000, "general": 1000, "perhaps": 750}
+_NEGATIVE = frozenset(("denied", "undone"))
+_WEAKER = frozenset(("unsure", "supposed", "asked", "theirs"))
+_MOST_FACTS = 128  # of a term that are compared; no real one comes near
+ROOT = 6  # first letters, and more than this share of the longer word, that two forms of one word have in common
+_ROOT_SHARE = 0.75
+SIDES = frozenset(("left", "right", "bilat"))
+
+
+class Edit(NamedTuple):
+    """What becomes of a fact of the term in the text."""
+
+    kind: EditKind
+    fact: Fact
+    other: Fact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term, read: its facts, those of little weight apart."""
+
+    text: str
+    facts: tuple[Fact, ...]
+
+    @property
+    def weight(self) -> int:
+        return sum(fact.weight for fact in self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The edits from a term to a stretch of a text, fact by fact."""
+
+    edits: tuple[Edit, ...]
+
+    @property
+    def share(self) -> int:
+        """How much of the term the stretch has, in thousandths of its weight."""
+        whole = sum(edit.fact.weight for edit in self.edits)
+        return sum(edit.fact.weight * _SHARES.get(edit.kind, 0) for edit in self.edits) // whole if whole else 0
+
+
+@lru_cache(maxsize=4096)
+def term_of(text: str) -> Term:
+    """Read a term; where all of its words say little, they count in full."""
+    facts = [fact for clause in read(text).clauses for fact in clause.facts][:_MOST_FACTS]
+    if not any(fact.tells for fact in facts):
+        facts = [fact._replace(weight=FULL) for fact in facts]
+    return Term(text, tuple(facts))
+
+
+def align(term: Term, clauses: Sequence[Clause]) -> Alignment:
+    """Find each fact of a term in some clauses: the best that stands for it."""
+    facts = [(fact, clause) for clause in clauses for fact in clause.facts]
+    edits = [_edit(fact, facts) for fact in term.facts]
+    taken = {edit.other for edit in edits if edit.kind in KEPT}
+    edits = [_free(edit, facts, taken) for edit in edits]
+    edits = [_sided(edit, edits[number + 1 :], clauses) for number, edit in enumerate(edits)]
+    return Alignment(tuple(_generalised([*_measured(edits)], clauses)))
+
+
+def _edit(fact: Fact, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None] = ()) -> Edit:
+    """Find the best that stands for a fact; what is there, whatever is said of it, has nothing in its place."""
+    key, kin, is_value = fact.key, kin_of(fact.key), fact.value is not None
+    found = [
+        edit
+        for other, clause in facts
+        if (other.value is not None if is_value else other.key in kin or other.key[:ROOT] == key[:ROOT] or not kin)
+        and other not in taken
+        and (edit := _in_clause(_compared(fact, other), clause))
+    ]
+    own = [edit for edit in found if edit.other is not None and edit.other.key == fact.key]
+    return min(own or found, key=_rank, default=Edit("missing", fact))
+
+
+def _free(edit: Edit, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None]) -> Edit:
+    """Look again for what stands in the place of a fact, without what stands for another one."""
+    return _edit(edit.fact, facts, taken) if edit.kind in OPPOSED and edit.other in taken else edit
+
+
+def _measured(edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Take a finding with a value for what was measured: "fever of 39" is "temperature 39"; else it may be none."""
+    has_value = any(edit.fact.value is not None and edit.other is not None for edit in edits)
+    for edit in edits:
+        yield edit._replace(kind="form" if has_value else "perhaps") if edit.kind == "measured" else edit
+
+
+def _sided(edit: Edit, following: Sequence[Edit], clauses: Sequence[Clause]) -> Edit:
+    """Take a side from the word that it belongs to: in "left wrist, right elbow" the wrist is not a right one."""
+    if edit.fact.key not in SIDES:
+        return edit
+    noun = next((each.other for each in following if each.kind in KEPT and each.fact.key not in SIDES), None)
+    for clause in clauses:
+        if noun is not None and noun in clause.facts:
+            at = clause.facts.index(noun)
+            beside = [fact for fact in reversed(clause.facts[max(0, at - _BESIDE) : at]) if fact.key in SIDES]
+            if beside and beside[0].key != edit.fact.key:
+                return Edit("rival", edit.fact, beside[0])
+    return edit
+
+
+_BESIDE = 3  # facts from a side to the word that it belongs to
+
+
+def _in_clause(edit: Edit | None, clause: Clause) -> Edit | None:
+    """Take back that a mention contradicts what a term calls off: only what goes on does."""
+    if edit is None or edit.kind != "negated" or "undone" not in edit.fact.statuses or _goes_on(clause):
+        return edit
+    return edit._replace(kind="missing")
+
+
+def _goes_on(clause: Clause) -> bool:
+    return any(fact.key in relations.going() and not is_negative(fact) for fact in clause.facts)
+
+
+_BEST_FIRST: tuple[EditKind, ...] = (
+    "same", "form", "measured", "general", "negated", "undone", "perhaps", "weaker", "value", "opposite", "rival",
+    "replaced", "missing",
+)  # fmt: skip
+
+
+def _rank(edit: Edit) -> int:
+    return _BEST_FIRST.index(edit.kind)
+
+
+def _compared(fact: Fact, other: Fact) -> Edit | None:
+    """Say how a fact of a text stands to one of the term; None if they have nothing to do with each other."""
+    if fact.value is not None or other.value is not None:
+        return _compared_values(fact, other)
+    if fact.key == other.key:
+        return Edit(_kept(fact, other), fact, other)
+    if fact.key in relations.affirming() and is_negative(other):
+        return Edit("negated", fact, other)
+    relation = related(fact.key, other.key)
+    if relation == "":
+        return None
+    kind: EditKind = relation
+    kept = _kept(fact, other)
+    if relation == "opposite" and is_negative(fact) != is_negative(other):
+        kind = "same"  # the denial of an opposite
+    elif relation in {"form", "measured"} and kept != "same":
+        kind = kept
+    elif relation == "perhaps" and kept != "same":
+        kind = "missing"
+    return Edit(kind, fact, other)
+
+
+def _compared_values(fact: Fact, other: Fact) -> Edit | None:
+    if fact.value is None or other.value is None:
+        return None
+    if same(fact.value, other.value):
+        return Edit(_kept(fact, other), fact, other)
+    return Edit("value", fact, other) if rival(fact.value, other.value) else None
+
+
+def is_negative(fact: Fact) -> bool:
+    """Tell whether a fact is denied or undone."""
+    return not _NEGATIVE.isdisjoint(fact.statuses)
+
+
+def _kept(fact: Fact, other: Fact) -> EditKind:
+    """Say what the statuses make of two facts with the same key."""
+    if not _WEAKER.isdisjoint(fact.statuses ^ other.statuses):
+        return "weaker"
+    is_apart = (other.is_context and not fact.statuses) or (fact.is_context and not other.statuses)
+    if is_negative(fact) == is_negative(other) or is_apart:
+        return "same"
+    return "undone" if "undone" in other.statuses else "negated"
+
+
+@lru_cache(maxsize=8192)
+def kin_of(key: str) -> frozenset[str]:
+    """Give a key and all others that the lexicon relates it to; nothing for a word that any denial takes back."""
+    if key in relations.affirming():
+        return frozenset()
+    measure = relations.measures().get(key, key)
+    forms = {prefix + key for prefix in _DENYING} | {key.removeprefix(prefix) for prefix in _DENYING}
+    turned = {
+        there + key.removeprefix(here) for pair in _TURNED for here, there in (pair, pair[::-1]) if key.startswith(here)
+    }
+    return frozenset(
+        {key, measure, *forms, *turned, *relations.measured_as(measure)}
+        | relations.opposites().get(key, frozenset())
+        | relations.rivals().get(key, frozenset())
+        | relations.near(key)
+        | (relations.drugs() if key in relations.drugs() else frozenset())
+    )
+
+
+@lru_cache(maxsize=65536)
+def related(one: str, other: str) -> Literal["form", "measured", "opposite", "rival", "replaced", "perhaps", ""]:
+    """Say how two different keys stand to each other."""
+    if other in relations.opposites().get(one, ()) or _is_denied_form(one, other) or _is_denied_form(other, one):
+        return "opposite"
+    if other in relations.rivals().get(one, ()):
+        return "rival"
+    if one in relations.drugs() and other in relations.drugs():
+        return "replaced"
+    measures = relations.measures()
+    if measures.get(one, one) == measures.get(other, other):
+        return "measured"
+    if one[:ROOT] == other[:ROOT] and _common(one, other) > _ROOT_SHARE * max(len(one), len(other)):
+        return "form"
+    return "perhaps" if other in relations.near(one) else ""
+
+
+def _common(one: str, other: str) -> int:
+    """Count the first letters that two words have in common."""
+    return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one))
+
+
+_DENYING = ("un", "non", "in", "im", "ir", "dis", "a")
+_TURNED = (("hyper", "hypo"), ("tachy", "brady"))
+
+
+def _is_denied_form(longer: str, word: str) -> bool:
+    """Tell whether a word is another with a prefix that denies or turns it: "nonobstructing", "hypotension"."""
+    if any(longer == prefix + word for prefix in _DENYING[:2] if len(word) > 3):
+        return True
+    if any(longer == prefix + word for prefix in _DENYING[2:6] if len(word) > 5):
+        return True
+    return any(longer.startswith(one) and other + longer[len(one) :] == word for one, other in _TURNED)
+
+
+def _generalised(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[Edit]:
+    """Let a denial of something general deny the narrower thing that a term denies: "no pain" says "no knee pain"."""
+    denied = [edit for edit in edits if is_negative(edit.fact)]
+    heads = [edit for edit in denied if not edit.fact.is_context]
+    head = heads[-1] if heads else None
+    others = [edit.other for edit in denied if edit.kind in {"same", "form"} and edit.other]
+    is_general = (
+        head is not None
+        and head.kind in {"same", "form"}
+        and head.other is not None
+        and all(fact in others for fact in segment_of(head.other, clauses))
+    )
+    is_denied = any(edit.kind in KEPT and edit.other is not None and is_negative(edit.other) for edit in denied)
+    for edit in edits:
+        if is_general and edit.kind == "missing" and is_negative(edit.fact) and edit.fact.value is None:
+            yield edit._replace(kind="general")
+        elif is_denied and edit.kind == "negated" and is_negative(edit.fact):
+            yield edit._replace(kind="same")  # what is denied of it: "the wound is free of infection"
+        else:
+            yield edit
+
+
+def segment_of(fact: Fact, clauses: Iterable[Clause]) -> list[Fact]:
+    """Give what is denied together with a fact: the telling facts of its segment."""
+    for clause in clauses:
+        if fact in clause.facts:
+            return [
+                other
+                for other in clause.facts
+                if other.segment == fact.segment and is_negative(other) and other.tells and not other.is_context
+            ]
+    return []
+
+
+def is_said_alike(edit: Edit) -> bool:
+    """Tell whether a fact of little weight is left out, or one is said with the term's own word."""
+    return edit.kind == "same" if edit.fact.tells else True
+
+
+def is_opposed(edit: Edit) -> bool:
+    """Tell whether a fact cannot be true with the term: any opposite, or what excludes a telling word."""
+    return edit.kind in OPPOSED and (edit.fact.tells or edit.kind == "opposite")

@@ -1,0 +1,281 @@
+"""What some texts say of a term: all of it, a part, nothing, or the contrary (contract.md, "Two answers").
+
+A term is aligned with each sentence that has a part of it, alone and with the next one. The stretch with the largest
+share decides whether the term is said. A single clause contradicts it: something in it excludes a fact of the term, and
+the clause has most of the rest of the term, near that.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from safe_core.diagnosis.alignment import (
+    KEPT,
+    ROOT,
+    SIDES,
+    Alignment,
+    Edit,
+    Term,
+    align,
+    is_negative,
+    is_opposed,
+    kin_of,
+    related,
+    segment_of,
+    term_of,
+)
+from safe_core.diagnosis.reading import FULL, Clause, Fact, read
+
+Says = Literal["both", "said", "contradicted", "part", "absent"]
+
+_SAID, _SAID_LIGHTLY, _PART = 770, 670, 333  # thousandths of a term; lightly if only words of less weight are missing
+_MOST_SENTENCES = 24  # that a term is compared with: those that have most of it
+_WIDEST = 250  # characters over which a text says one thing
+_MOST_QUOTED = 160  # characters
+_NEAR = 6  # facts between what excludes something and the rest of the term
+_SHORT = 4  # telling facts of a clause that says one thing
+
+
+class Place(NamedTuple):
+    """A stretch of one of the texts: `texts[text][start:end]`."""
+
+    text: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What some texts say of a term, where they have most of it, and where they say otherwise."""
+
+    says: Says
+    share: int  # thousandths of the term in the nearest stretch
+    cover: int  # thousandths of the term that are anywhere in the texts
+    place: Place | None = None
+    sentences: int = 0  # how many the nearest stretch takes
+    edits: tuple[Edit, ...] = ()  # of the nearest stretch
+    against: Place | None = None
+    against_edits: tuple[Edit, ...] = ()  # of the clause that contradicts
+
+    @property
+    def deciding(self) -> tuple[Edit, ...]:
+        """The edits of the place that decides."""
+        return self.against_edits or self.edits
+
+
+class Texts:
+    """Some texts, each read once for any number of terms."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        readings = [read(text) for text in texts]
+        self.sentences = [(number, own) for number, reading in enumerate(readings) for own in reading.sentences]
+
+    @cached_property
+    def holding(self) -> dict[str, list[int]]:
+        """The sentences that have a key, by their numbers."""
+        found: dict[str, list[int]] = {}
+        for number, (_, clauses) in enumerate(self.sentences):
+            for key in {fact.key for clause in clauses for fact in clause.facts}:
+                found.setdefault(key, []).append(number)
+        return found
+
+    def near(self, term: Term) -> list[int]:
+        """Give the sentences that have a part of a term, or what is related to it; most of it first."""
+        counted: dict[int, int] = {}
+        for fact in term.facts:
+            for number in {number for key in self._like(fact) for number in self.holding[key]}:
+                counted[number] = counted.get(number, 0) + fact.weight
+        if all(fact.value is not None for fact in term.facts):  # another value has nothing in common with it
+            counted |= dict.fromkeys(self._with_values, 0)
+        return sorted(counted, key=lambda number: (-counted[number], number))[:_MOST_SENTENCES]
+
+    @cached_property
+    def _with_values(self) -> list[int]:
+        return [
+            number
+            for number, (_, clauses) in enumerate(self.sentences)
+            if any(fact.value is not None for clause in clauses for fact in clause.facts)
+        ]
+
+    def window(self, number: int, most: int) -> list[Clause]:
+        """Give the clauses of a sentence and of those after it in the same text, `most` sentences in all."""
+        text = self.sentences[number][0]
+        own = self.sentences[number : number + most]
+        return [clause for at, clauses in own if at == text for clause in clauses]
+
+    def cover(self, term: Term) -> int:
+        """Give how much of a term, or of what is related to it, is anywhere, in thousandths."""
+        there = sum(fact.weight for fact in term.facts if self._like(fact))
+        return 1000 * there // term.weight if term.weight else 0
+
+    @cached_property
+    def _by_root(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for key in self.holding:
+            found.setdefault(key[:ROOT], []).append(key)
+        return found
+
+    def _like(self, fact: Fact) -> list[str]:
+        if fact.value is not None:
+            return [fact.key] if fact.key in self.holding else []
+        near = kin_of(fact.key).union((fact.key,), self._by_root.get(fact.key[:ROOT], ()))
+        return [key for key in near if key in self.holding and (key == fact.key or related(fact.key, key) in _ALIKE)]
+
+
+_ALIKE = frozenset(("form", "measured", "perhaps", "opposite"))
+
+
+def answer(term: str, texts: Sequence[str]) -> Answer:
+    """Say what some texts say of a term."""
+    return answer_in(term_of(term), Texts(texts))
+
+
+def answer_in(term: Term, texts: Texts) -> Answer:
+    """Say what some texts say of a term; the first answer that holds, in the order of the contract."""
+    near = texts.near(term)
+    best, place, sentences = _nearest(term, texts, near)
+    is_said = _is_said(best)
+    against, edits = next(_contradictions(term, texts, near, is_said=is_said), (None, ()))
+    is_said = is_said and not (against and _is_patched(against, place, texts, term))
+    says: Says = "part" if best.share >= _PART else "absent"
+    if is_said:
+        says = "both" if against else "said"
+    elif against:
+        says = "contradicted"
+    return Answer(says, best.share, texts.cover(term), place, sentences, best.edits, against, edits)
+
+
+# --- said -------------------------------------------------------------------------------------------------------------
+
+
+def _nearest(term: Term, texts: Texts, near: Sequence[int]) -> tuple[Alignment, Place | None, int]:
+    """Find the stretch of one or two sentences with the largest share; the shorter one of two."""
+    best, place, sentences = Alignment(()), None, 0
+    for most in (1, 2):
+        for number in near:
+            clauses = texts.window(number, most)
+            found = align(term, clauses)
+            if found.share > best.share:
+                best, place, sentences = found, _place(texts.sentences[number][0], found, clauses), most
+    return best, place, sentences
+
+
+def _is_patched(against: Place, place: Place | None, texts: Texts, term: Term) -> bool:
+    """Tell whether what says a term is only put together from several clauses, one of which contradicts it."""
+    if place is None or place.text != against.text or place.end <= against.start or against.end <= place.start:
+        return False
+    return not any(
+        _is_said(align(term, [clause]))
+        for text, clauses in texts.sentences
+        if text == against.text
+        for clause in clauses
+        if clause.start < place.end and place.start < clause.end
+    )
+
+
+def _place(text: int, found: Alignment, clauses: Sequence[Clause]) -> Place:
+    """Give the stretch from the first fact to the last, or their clauses if that is not much longer."""
+    facts = [edit.other for edit in found.edits if edit.other is not None]
+    start, end = min(fact.start for fact in facts), max(fact.end for fact in facts)
+    begin = min(clause.start for clause in clauses if clause.end > start)
+    finish = max(clause.end for clause in clauses if clause.start < end)
+    return Place(text, begin, finish) if finish - begin <= _MOST_QUOTED else Place(text, start, end)
+
+
+def _is_said(found: Alignment) -> bool:
+    """Tell whether a stretch says a term: all but little of it, and each value and side."""
+    is_light = all(edit.fact.weight < FULL for edit in found.edits if edit.kind in {"missing", "weaker", "perhaps"})
+    if found.share < (_SAID_LIGHTLY if is_light else _SAID):
+        return False
+    if not any(edit.kind in KEPT and edit.fact.tells for edit in found.edits):
+        return False  # near synonyms alone
+    facts = [edit.other for edit in found.edits if edit.other is not None]
+    if max(fact.end for fact in facts) - min(fact.start for fact in facts) > _WIDEST:
+        return False  # a garbled text has every word somewhere
+    left = [edit for edit in found.edits if edit.fact.tells and edit.kind in {"missing", "weaker"}]
+    has_all = not any(edit.fact.value is not None or edit.fact.key in SIDES for edit in left)
+    return has_all and not any(map(is_opposed, found.edits))
+
+
+# --- contradicted -----------------------------------------------------------------------------------------------------
+
+
+def _contradictions(
+    term: Term, texts: Texts, near: Sequence[int], *, is_said: bool
+) -> Iterator[tuple[Place, tuple[Edit, ...]]]:
+    """Give the clauses that contradict a term; of one that is said, only those that have all the rest of it."""
+    for number in near:
+        text, clauses = texts.sentences[number]
+        for clause in clauses:
+            found = align(term, [clause])
+            opposed = [edit for edit in found.edits if is_opposed(edit)]
+            if opposed and _holds(found, opposed, clause) and (not is_said or _is_whole(found, opposed, clause)):
+                yield Place(text, clause.start, clause.end), found.edits
+
+
+def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
+    """Tell whether a clause speaks of the same thing: it has half of the term beside what is opposed, and near it."""
+    polar = [edit for edit in opposed if edit.kind in {"negated", "undone"}]
+    others = [edit for edit in found.edits if edit not in opposed and edit.fact.tells]
+    kept = [edit for edit in others if edit.kind in KEPT]
+    if polar:
+        is_alone = not others and "denied" in polar[0].fact.statuses
+        has_most = 3 * (_weight(polar) + _weight(kept)) >= 2 * (_weight(polar) + _weight(others))
+        return has_most and _is_as_wide(polar, found, clause) and not (is_alone and _is_long(clause))
+    if not others:
+        return not _is_long(clause)
+    near = [edit for edit in kept if any(_is_near(edit, each, clause) for each in opposed)]
+    if any(edit.fact.value is None for edit in near):
+        near = kept  # the clause speaks of it: the rest of the term counts wherever it is
+    is_of_kind = any(edit.kind in {"rival", "opposite"} for edit in opposed)  # "atenolol 50 mg" for "metoprolol 50 mg"
+    has_anchor = any(edit.fact.value is None for edit in near) or (bool(near) and is_of_kind)
+    least = 3 if all(edit.kind == "replaced" for edit in opposed) else 2  # quarters of the rest
+    return has_anchor and 4 * _weight(near) >= least * _weight(others)
+
+
+def _weight(edits: Sequence[Edit]) -> int:
+    return sum(edit.fact.weight for edit in edits)
+
+
+def _is_long(clause: Clause) -> bool:
+    return sum(fact.tells for fact in clause.facts) > _SHORT
+
+
+def _is_whole(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:
+    """Tell whether a clause says all of a term but for what is opposed, and of no time of its own."""
+    others = [edit for edit in found.edits if edit not in opposed and edit.fact.tells]
+    is_timed = any(
+        "past" in fact.statuses or (fact.value is not None and fact.value.kind in {"date", "time"})
+        for fact in clause.facts
+    )
+    return not is_timed and all(edit.kind in KEPT for edit in others)
+
+
+def _is_near(kept: Edit, opposed: Edit, clause: Clause) -> bool:
+    """Tell whether two facts of a clause belong together; a value belongs to the words of its own segment."""
+    one, other = kept.other, opposed.other
+    if one is None or other is None:
+        return kept.kind == "general"
+    own = [fact for fact in clause.facts if fact.segment == other.segment and fact is not other]
+    if other.value is None or any(fact.key == one.key for fact in own):
+        return abs(clause.facts.index(one) - clause.facts.index(other)) <= _NEAR
+    words = [fact for fact in own if fact.tells and fact.value is None]
+    return not words and one.segment == other.segment - 1
+
+
+def _is_as_wide(polar: Sequence[Edit], found: Alignment, clause: Clause) -> bool:
+    """Tell whether what is denied is no narrower than what the term says, or what is said no wider than it denies."""
+    matched = [edit.other for edit in polar]
+    for edit in polar:
+        if edit.other is None:
+            continue
+        if is_negative(edit.other):
+            if any(fact not in matched for fact in segment_of(edit.other, [clause])):
+                return False
+        elif any(
+            each.kind == "missing" and each.fact.tells and each.fact.segment == edit.fact.segment
+            for each in found.edits
+        ):
+            return False
+    return True

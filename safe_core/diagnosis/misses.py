@@ -1,0 +1,197 @@
+"""Why a required term was not found: what the output says of it, what the narrative says, and what follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from rapidfuzz import fuzz
+
+from safe_core.diagnosis.alignment import OPPOSED, Term, is_said_alike, term_of
+from safe_core.diagnosis.answers import Answer, Place, Texts, answer_in
+from safe_core.diagnosis.diagnosis_types import Evidence, InNarrative, Miss, NarrativeSays, OutputSays, Passage
+from safe_core.diagnosis.joined_text import JoinedText
+from safe_core.diagnosis.languages import is_read
+from safe_core.diagnosis.output_texts import READ_BY, OutputText
+from safe_core.diagnosis.tables import Found, kind_row, verdict_row
+from safe_core.matching_rule import normalise
+
+_MOST_PLACES = 20  # in fields that a criterion does not read where a term is looked for
+_MOST_COMPARED = 2_000  # characters of a term and of a passage, to say how alike they are
+_MOST_QUOTED = 160  # characters around what decides
+_SILENT = 333  # thousandths of a term, anywhere in a narrative that says nothing of it
+
+
+class Fields:
+    """The texts of an output by whether a criterion reads them, each read once for all terms."""
+
+    def __init__(self, criterion: Literal["CR", "AC"], texts: Sequence[OutputText]) -> None:
+        self.all = texts
+        self.read = [text for text in texts if text.field in READ_BY[criterion]]
+        self._unread = [text for text in texts if text.field not in READ_BY[criterion]]
+
+    @cached_property
+    def facts(self) -> Texts:
+        """What the criterion reads."""
+        return Texts([text.text for text in self.read])
+
+    @cached_property
+    def claims(self) -> list[OutputText]:
+        """What it does not read, but for the questions: they claim nothing."""
+        return [text for text in self._unread if text.field != "followup_questions"]
+
+    @cached_property
+    def claimed(self) -> Texts:
+        return Texts([text.text for text in self.claims])
+
+    @cached_property
+    def _joined(self) -> list[JoinedText]:
+        fields = dict.fromkeys(text.field for text in self._unread)
+        return [JoinedText([text for text in self._unread if text.field == field]) for field in fields]
+
+    def also_in(self, term: str) -> tuple[Passage, ...]:
+        """Give the places that hold the whole term in fields that are not read, each field by itself."""
+        needle = normalise(term)
+        return tuple(
+            text.first_piece(at, at + len(needle))[1]
+            for text in self._joined
+            for at in text.places(needle, _MOST_PLACES)
+        )
+
+    def text_of(self, passage: Passage) -> str:
+        """Give the text of the element that a passage is in."""
+        return next(each.text for each in self.all if (each.field, each.element) == (passage.field, passage.element))
+
+    def passage(self, place: Place | None) -> Passage | None:
+        return None if place is None else self.read[place.text].passage(place.start, place.end)
+
+
+@dataclass(frozen=True)
+class Narrative:
+    """The narrative of a case, read once; nothing is known of it if there is none."""
+
+    text: str | None
+
+    @cached_property
+    def facts(self) -> Texts | None:
+        return None if self.text is None or not self.text.strip() else Texts([self.text])
+
+    def holds(self, term: str) -> InNarrative:
+        """Tell whether it has a term word for word."""
+        if self.text is None:
+            return "no_narrative"
+        return "yes" if normalise(term) in normalise(self.text) else "no"
+
+
+def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative: Narrative) -> Miss:
+    """Explain a missed term."""
+    term = term_of(text)
+    said = answer_in(term, fields.facts)
+    also_in = fields.also_in(text)
+    elsewhere = _elsewhere(term, said, fields, also_in)
+    output = _output_says(said, elsewhere, fields)
+    story, told = _narrative_says(term, narrative)
+    has_it_too = output == "contradicted" and _has_it_too(said, narrative)
+    row = verdict_row(output, story, has_it_too=has_it_too)
+    passage = elsewhere[0] if elsewhere else fields.passage(said.against or said.place)
+    found = "" if passage is None else fields.text_of(passage)[passage.start : passage.end]
+    kind = kind_row(Found(text, output, said.deciding, found, said.sentences))
+    return Miss(
+        criterion=criterion,
+        term=text,
+        kind=kind.kind,
+        in_narrative=narrative.holds(text),
+        passage=passage if said.share or said.against or elsewhere else None,
+        similarity=_similarity(text, found) if found else 0.0,
+        verdict=row.verdict,
+        missing_words=_missing_words(text, said) if row.verdict in {"prompt", "output"} else (),
+        also_in=also_in,
+        in_other_words=output == "said" and not all(map(is_said_alike, said.edits)),
+        output_says=output,
+        narrative_says=story,
+        verbatim=narrative.holds(text) == "yes" and story == "supported",
+        narrative_has_it_too=has_it_too,
+        share=said.share,
+        remedy=row.remedy,
+        row=row.name,
+        evidence=tuple(_evidence(said, fields, told, narrative, elsewhere)),
+    )
+
+
+def _output_says(said: Answer, elsewhere: Sequence[Passage], fields: Fields) -> OutputSays:
+    if said.says not in {"part", "absent"}:
+        return said.says
+    if elsewhere:
+        return "elsewhere"
+    return "not_read" if said.says == "absent" and not all(is_read(text.text) for text in fields.read) else said.says
+
+
+def _elsewhere(term: Term, said: Answer, fields: Fields, also_in: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Give where a field that is not read says a term that those that are read do not."""
+    if said.says not in {"part", "absent"} or also_in or not fields.claims:
+        return tuple(also_in) if said.says in {"part", "absent"} else ()
+    claimed = answer_in(term, fields.claimed)
+    if claimed.says != "said" or claimed.place is None:
+        return ()
+    place = claimed.place
+    return (fields.claims[place.text].passage(place.start, place.end),)
+
+
+def _narrative_says(term: Term, narrative: Narrative) -> tuple[NarrativeSays, Answer | None]:
+    if narrative.facts is None:
+        return "unknown", None
+    told = answer_in(term, narrative.facts)
+    if told.says == "absent" and narrative.text is not None and not is_read(narrative.text):
+        return "unknown", None
+    if told.says == "contradicted":
+        return "contradicts", told
+    if told.says in {"said", "both"}:
+        return "supported", told
+    return ("silent" if told.says == "absent" and told.cover < _SILENT else "partly"), told
+
+
+def _has_it_too(said: Answer, narrative: Narrative) -> bool:
+    """Tell whether the narrative also says what the output says instead of the term."""
+    instead = tuple(
+        edit.other._replace(weight=edit.fact.weight)
+        for edit in said.against_edits
+        if edit.other is not None and edit.fact.tells
+    )
+    if narrative.facts is None or not instead:
+        return False
+    return answer_in(Term("", instead), narrative.facts).says in {"said", "both"}
+
+
+def _similarity(term: str, passage: str) -> float:
+    """Give the likeness of two texts from 0 to 100, letter by letter and whatever their case."""
+    return round(fuzz.ratio(term[:_MOST_COMPARED].lower(), passage[:_MOST_COMPARED].lower()), 1)
+
+
+def _missing_words(text: str, said: Answer) -> tuple[str, ...]:
+    """Give what the output does not say of a term, or says otherwise, as the term spells it."""
+    lost = [edit.fact for edit in said.deciding if edit.kind in OPPOSED | {"missing", "weaker"}]
+    return tuple(dict.fromkeys(text[fact.start : fact.end] for fact in lost))
+
+
+def _evidence(
+    said: Answer, fields: Fields, told: Answer | None, narrative: Narrative, elsewhere: Sequence[Passage]
+) -> list[Evidence]:
+    """Quote the place of the output that has most of the term, what contradicts it, and the narrative's."""
+    own = [fields.passage(place) for place in dict.fromkeys((said.place, said.against))]
+    passages = elsewhere[:1] or [passage for passage in own if passage is not None]
+    found = [
+        Evidence("output", *_cut(fields.text_of(passage), passage.start, passage.end), passage.field, passage.element)
+        for passage in passages
+    ]
+    place = told and (told.against or told.place)
+    if place and narrative.text is not None:
+        found.append(Evidence("narrative", *_cut(narrative.text, place.start, place.end)))
+    return found
+
+
+def _cut(text: str, start: int, end: int) -> tuple[int, int]:
+    """Cut a stretch to what may be quoted, between words."""
+    if end - start <= _MOST_QUOTED:
+        return start, end
+    quoted = text[start : start + _MOST_QUOTED + 1].rpartition(" ")[0].rstrip()
+    return start, start + (len(quoted) or _MOST_QUOTED)

@@ -1,0 +1,298 @@
+"""The single numbers of a text, in digits or in words, before anything says what they measure.
+
+The text is folded first: signs that look alike become one, full-width digits become plain ones. Each number is then
+replaced by marks of the same length, so that the patterns of `numbers_in_text` see "N/N mg" and every place stays. A
+name that has digits (T2, B12, COVID-19) gets marks of its own and is seen by no pattern.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+NUMBER: Final = "\ue000\ue00f*+"
+"""A pattern of a number in a shape."""
+ORDINAL: Final = "\ue001\ue00f*+"
+"""A pattern of an ordinal ("3rd", "third") in a shape."""
+_NAME_MARK, _REST_MARK = "\ue002", "\ue00f"
+
+# What is folded by Unicode's own tables is missing here. A minus sign stays apart from dashes: it never joins a range.
+_SIGNS = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u2044\u2215\u29f8\uff0f", "/"),
+    **dict.fromkeys("\u00b7\u2219\u22c5\u30fb", "."),
+    **dict.fromkeys("\u00ba\u02da\u2218", "°"),
+    **dict.fromkeys("\u2018\u2019\u02bc\u2032\u0060\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u2033", '"'),
+    **dict.fromkeys("\u00a0\u2007\u2008\u2009\u200a\u202f", "\u00a0"),  # may part groups of digits
+    "\u00d7": "x",
+    "\u2715": "x",
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u2248": "~",
+    "\u00ad": "",
+    "\u200b": "",
+    **dict.fromkeys("\ue000\ue001\ue002\ue00f", "?"),  # our own marks
+}
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = ("ten", "eleven", "twelve", *(f"{one}teen" for one in ("thir", "four", "fif", "six", "seven", "eigh", "nine")))
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SIZES = {"thousand": 1000, "million": 1_000_000}
+_WORTH = {
+    **{word: number for number, word in enumerate((*_ONES, *_TEENS), 1)},
+    **{word: 10 * number for number, word in enumerate(_TENS, 2)},
+    **dict.fromkeys(("zero", "oh"), 0),
+    "a": 1,
+}
+_IRREGULAR = {"one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth"}
+_ORDINALS = {
+    _IRREGULAR.get(word, re.sub("ve$", "f", re.sub("y$", "ie", word)) + "th"): number
+    for word, number in _WORTH.items()
+    if number and word != "a"
+}
+_PARTS = {"half": Fraction(1, 2), "third": Fraction(1, 3), "quarter": Fraction(1, 4)}
+
+
+def _any(words: Sequence[str]) -> str:
+    return f"(?:{'|'.join(words)})"
+
+
+_ONE, _TEEN, _TEN, _ORDER = _any(_ONES), _any(_TEENS), _any(_TENS), _any([*_ORDINALS])
+# "twenty one-litre bags" are twenty.
+_SMALL = rf"(?:{_TEN}(?:-{_ONE}\b|\s{_ONE}\b(?!-[a-z]))?|{_TEEN}|{_ONE})\b"
+_BELOW_THOUSAND = (  # two hundred and four, fifteen hundred, one oh four, one fifty
+    rf"(?:(?:a|{_SMALL})\shundred\b(?:\s(?:and\s)?{_SMALL})?"
+    rf"|{_ONE}[ -](?:oh\s{_ONE}\b|(?=t|[a-z]+teen|[a-z]+ty|eleven|twelve)(?!two|three){_SMALL})"
+    rf"|{_SMALL})"
+)
+_YEAR = (  # "twenty thirty" may be two numbers
+    rf"(?:nineteen\s(?:oh\s{_ONE}\b|(?=[a-z]*t[ey]|eleven|twelve){_SMALL})"
+    rf"|twenty\s(?:oh\s{_ONE}|{_TEEN}|twenty(?:[ -]{_ONE})?)\b)"
+)
+_WHOLE = rf"(?:{_YEAR}|(?:a|{_BELOW_THOUSAND})\sthousand\b(?:,?\s(?:and\s)?{_BELOW_THOUSAND})?|{_BELOW_THOUSAND})"
+_DIGIT_WORD = rf"(?:{_ONE}|zero|oh)\b"
+_COUNTED_NEXT = r"(?!\s?-?(?:days?|weeks?|months?|years?|hours?|minutes?|of|more|pills?|tablets?|times?|\.\s[0-9])\b)"
+_FRACTION_WORDS = r"\sand\s(?:an?|one)\s(?P<with>half|third|quarter)\b"
+_SPOKEN = re.compile(
+    rf"(?P<part>(?:an?\s|one[\s-])?half(?:\s(?:of\s)?an?\b|(?=\s(?:past|hour|tablet|tab|pill|dose)\b|-(?:hour|day|year|tablet|mile)))"
+    rf"|one[\s-]half|half\sa\sdozen\b|(?:an?\s|one\s)?dozen\b|(?P<many>two|three)\s(?:thirds|quarters)\b"
+    rf"|one\s(?:third|quarter)\b|a\sthird(?=\sof)|(?:a\s)?quarter(?=\s(?:past|to|of|after)\b))"
+    rf"|(?P<order>(?:{_TEN}[ -])?{_ORDER})\b"
+    rf"|(?P<whole>{_WHOLE}|zero\b)?(?:{_FRACTION_WORDS}|(?:(?:^|(?<=\w)\s|(?<!\w))point\s|(?<=\w)\s\.\s)"
+    rf"(?P<decimals>{_DIGIT_WORD}(?:\s{_DIGIT_WORD})*){_COUNTED_NEXT})?"
+)
+_STARTS = frozenset((*_WORTH, *_ORDINALS, *_PARTS, "dozen", "point")) - {"oh", "a"}
+
+_VULGAR = "\u00bc-\u00be\u2150-\u215e"
+_FORMS = r"(?:tab|cap|pill|dose|bag|vial|puff)"
+_GROUP_UNITS = r"(?=\s?(?:mg|mcg|ml|units?|iu|cells|platelets|steps|/))"
+_DIGITS = re.compile(
+    rf"(?:(?P<mixed>[0-9]+)(?:\s?(?P<sign>[{_VULGAR}])|[ -](?P<over>[1-7])/(?P<under>[2-8])(?![0-9/]|\s/)"
+    rf"|{_FRACTION_WORDS})"
+    rf"|(?P<vulgar>[{_VULGAR}])"
+    rf"|(?P<fraction>(?:1/[2348]|2/3|[35]/[48](?=\s(?:tab|cap|of|cup|inch|mile))|3/4)(?![0-9/]|\s/\s?[0-9]))"
+    r"|(?P<grouped>[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,8}|(?:['\u00a0][0-9]{3}){1,8}|(?:\.[0-9]{3}){2,8}"
+    rf"|(?:\s000){{1,8}}|(?:\s[0-9]{{3}}){{1,8}}{_GROUP_UNITS}(?!\s?[a-z]+\s{_FORMS}))"
+    r"(?![0-9]|,[0-9])(?:\.(?P<after>[0-9]+))?)"
+    rf"|(?P<plain>(?<![0-9][.,])[0-9]+(?:\.|\s\.\s(?=[0-9](?![0-9])){_COUNTED_NEXT}|\spoint\s(?=[0-9])"
+    r"|,(?=[0-9]{1,2}(?![0-9,])|[0-9]{4})|(?<=(?<![0-9])0),(?=[0-9]{3}))[0-9]++(?!\.[0-9])"
+    r"|(?<![\w.])\.[0-9]+|[0-9]+))"
+    r"(?P<power>[\u00b2\u00b3\u00b9\u2070-\u2079]+|\^[0-9]{1,2}(?![0-9]))?"
+    r"(?:\s?x\s?10(?P<times>[\u00b2\u00b3\u00b9\u2070-\u2079]+|\^[0-9]{1,2}))?"
+)
+_MULTIPLE = re.compile(r"\s(hundred|thousand|million|dozen)\b")
+_ORDER_ENDING = re.compile(r"(?:st|nd|rd|th)\b")
+_CANDIDATE = re.compile(
+    r"(?P<name>(?<![0-9])[a-z]++(?=[- ]?[0-9])|an?(?=\s(?:hundred|thousand|half|dozen|third|quarter)))"
+    rf"|[a-z]++|[0-9{_VULGAR}]|\.(?=[0-9])"
+)
+_LIST_NUMBER = re.compile(r"[0-9]{1,2}[.)]\s+(?![\s0-9])")  # "1. Gout"
+_NAME = re.compile(r"[a-z]+-?[0-9]+(?:-?[a-z]{0,3}[0-9]+)*(?:(?<=[0-9])[a-z]{1,3}\b)?(?:[-/][a-z]{0,2}[0-9]+)*")
+_NAME_OF_DIGITS = re.compile(r"[0-9]+(?:(?![hwxd][0-9])[A-Za-z]{1,4}[0-9]+|-(?:FU|ASA|MP|HT|OH|HIAA)\w*|[DP]\b)")
+_CODE = re.compile(r"[0-9]+(?:[.-][0-9]+){3,}|1-[0-9]{3}-[0-9]+")
+_SPACED_NAME = re.compile(r"covid 19\b|ca 19-9\b|ca 125\b")
+_HYPHENED_NAMES = frozenset(("covid", "omega", "il", "ca", "tc"))
+# Glued to a number, these are no part of a name: "x3", "q8h", "GCS15", "POD2", "kg/m2".
+_GLUED_NAMES = "x q pod hd day gcs bp hr rr ef age stage grade type class bmi wt ht temp inr wbc hgb plt cr bun na k"
+_GLUED = frozenset(_GLUED_NAMES.split())
+
+
+class Atom(NamedTuple):
+    """A number without what it measures, with its places in the folded text."""
+
+    start: int
+    end: int
+    number: Fraction
+    written: str  # folded, in small letters
+
+
+class Shape(NamedTuple):
+    """A folded text whose numbers are marks."""
+
+    cased: str
+    marked: str
+    atoms: dict[int, Atom]  # by their start
+    places: Sequence[int]  # of each folded character, and of the end, in the original
+
+
+def shape_of(text: str) -> Shape:
+    """Fold a text and replace its numbers by marks."""
+    cased, places = _folded(text)
+    lower, done = cased.lower(), 0
+    pieces: list[str] = []
+    atoms: dict[int, Atom] = {}
+    for candidate in _CANDIDATE.finditer(lower):
+        at, word = candidate.start(), candidate[0]
+        if at < done or (word not in _STARTS and word.isalpha() and candidate.lastgroup is None):
+            continue
+        if word == "second" and at - done == 1 and pieces:  # the unit of "one second"
+            continue
+        end, mark = _name_end(cased, lower, at, word), _NAME_MARK
+        if not end and (atom := _spoken(lower, at) if word[0].isalpha() else _in_digits(lower, at)):
+            atom, mark = _signed(lower, _multiplied(lower, atom), done), "\ue000"
+            if atom.written.split("-")[-1].split(" ")[-1] in _ORDINALS or _ORDER_ENDING.match(lower, atom.end):
+                mark = "\ue001"
+                ending = _ORDER_ENDING.match(lower, atom.end)
+                atom = atom._replace(end=ending.end() if ending else atom.end)
+            at, end = atom.start, atom.end
+            atoms[at] = atom
+        if end:
+            pieces += (lower[done:at], mark, _REST_MARK * (end - at - 1))
+            done = end
+    return Shape(cased, "".join((*pieces, lower[done:])), atoms, places)
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    if text.isascii():
+        return text, range(len(text) + 1)
+    pieces: list[str] = []
+    places: list[int] = []
+    done = 0
+    for match in _NOT_ASCII.finditer(text):
+        pieces.append(text[done : match.start()])
+        places.extend(range(done, match.start()))
+        for at, char in enumerate(match[0], match.start()):
+            piece = _folded_sign(char)
+            pieces.append(piece)
+            places.extend([at] * len(piece))
+        done = match.end()
+    places.extend(range(done, len(text) + 1))
+    return "".join((*pieces, text[done:])), places
+
+
+def _folded_sign(char: str) -> str:
+    """Fold a character; superscripts and vulgar fractions stay apart from the digits beside them."""
+    if char in _SIGNS:
+        return _SIGNS[char]
+    piece = char if unicodedata.category(char) == "No" else unicodedata.normalize("NFKC", char)
+    return piece if len(piece.lower()) == len(piece) else "?"
+
+
+def _name_end(cased: str, lower: str, at: int, word: str) -> int:
+    """Give where a name or the number of a list ends that begins here; 0 if none does."""
+    if not word[0].isalpha():
+        begins_line = not lower[max(0, lower.rfind("\n", max(0, at - 9), at) + 1) : at].strip() and at < 9
+        begins_line = begins_line or "\n" in lower[max(0, at - 9) : at].rstrip(" \t")[-1:]
+        match = _NAME_OF_DIGITS.match(cased, at) or _CODE.match(lower, at)
+        match = match or (_LIST_NUMBER.match(lower, at) if begins_line else None)
+        return match.end() if match else 0
+    end = at + len(word)
+    if lower[end : end + 1] == " ":
+        match = _SPACED_NAME.match(lower, at)
+        return match.end() if match else 0
+    if lower[end : end + 1] == "-" and word not in _HYPHENED_NAMES and not (len(word) < 7 and cased[end - 1].isupper()):
+        return 0
+    if word in _GLUED or (word == "m" and lower[at - 1 : at] == "/"):
+        return 0
+    match = _NAME.match(lower, at)
+    return match.end() if match else 0
+
+
+def _spoken(lower: str, at: int) -> Atom | None:
+    match = _SPOKEN.match(lower, at)
+    if match is None or match[0] in {"", "a"}:
+        return None
+    if match["part"]:
+        return Atom(at, match.end(), _spoken_part(match), match[0])
+    if match["order"]:
+        words = re.findall("[a-z]+", match["order"])
+        return Atom(
+            at, match.end(), Fraction(_ORDINALS[words[-1]] + sum(_WORTH[word] for word in words[:-1])), match[0]
+        )
+    number = Fraction(_worth(re.findall("[a-z]+", match["whole"] or "")))
+    number += _PARTS.get(match["with"] or "", Fraction(0))
+    if match["decimals"]:
+        number += Fraction("0." + "".join(str(_WORTH[word]) for word in match["decimals"].split()))
+    return Atom(at, match.end(), number, match[0])
+
+
+def _spoken_part(match: re.Match[str]) -> Fraction:
+    words = match["part"]
+    if words.endswith("dozen"):
+        return Fraction(6 if words.startswith("half") else 12)
+    part = next(part for name, part in _PARTS.items() if name in words)
+    return part * _WORTH[match["many"] or "one"]
+
+
+def _worth(words: Sequence[str]) -> int:
+    """Add up the words of a number; "one fifty" and "nineteen ninety" leave out the hundred."""
+    total = part = 0
+    for word in words:
+        if word in _SIZES:
+            total, part = total + max(part, 1) * _SIZES[word], 0
+        elif word == "hundred":
+            part = max(part, 1) * 100
+        elif word == "oh" or (_WORTH.get(word, 0) >= 10 and part % 100):
+            part = part * 100 + _WORTH[word]
+        else:
+            part += _WORTH.get(word, 0)
+    return total + part
+
+
+def _in_digits(lower: str, at: int) -> Atom | None:
+    match = _DIGITS.match(lower, at)
+    if match is None:
+        return None
+    if match["mixed"]:
+        part = Fraction(int(match["over"]), int(match["under"])) if match["over"] else _PARTS.get(match["with"] or "")
+        number = int(match["mixed"]) + (part or _vulgar(match["sign"]))
+    elif match["vulgar"] or match["fraction"]:
+        number = Fraction(match["fraction"]) if match["fraction"] else _vulgar(match["vulgar"])
+    elif match["grouped"]:
+        whole = match["grouped"].removesuffix(f".{match['after']}")
+        number = Fraction(f"{re.sub('[^0-9]', '', whole)}.{match['after'] or 0}")
+    else:
+        number = Fraction(re.sub(r"\s?(?:[.,]|point)\s?", ".", match["plain"][:40]))
+    if match["power"]:
+        number **= _power(match["power"])
+    if match["times"]:
+        number *= Fraction(10) ** _power(match["times"])
+    return Atom(at, match.end(), number, match[0])
+
+
+def _vulgar(sign: str) -> Fraction:
+    return Fraction(unicodedata.numeric(sign)).limit_denominator(10)
+
+
+def _power(written: str) -> int:
+    return min(99, int(unicodedata.normalize("NFKC", written).lstrip("^")[:2]))
+
+
+def _multiplied(lower: str, atom: Atom) -> Atom:
+    """Take in the "thousand" of "5 thousand"."""
+    match = _MULTIPLE.match(lower, atom.end)
+    size = {"hundred": 100, "dozen": 12, **_SIZES}[match[1]] if match else 1
+    return atom._replace(end=match.end() if match else atom.end, number=atom.number * size)
+
+
+def _signed(lower: str, atom: Atom, done: int) -> Atom:
+    """Take in a minus: a minus sign, or a dash that follows a space on the same line."""
+    before = lower[max(done, atom.start - 2) : atom.start]
+    is_minus = before.endswith("\u2212") and not before[:-1].isdecimal()
+    is_dash = before == "-" and "." in atom.written  # at the beginning, where a list has dashes too
+    if is_minus or is_dash or (before[-1:] == "-" and before[:1] in {" ", "(", "=", ":"}):
+        return atom._replace(start=atom.start - 1, number=-atom.number)
+    return atom

@@ -1,1 +1,0 @@
-"""Typed values in a text: times, dates, quantities, grades, sides."""

@@ -1,1 +1,0 @@
-"""The words that the diagnosis knows: abbreviations, synonyms, opposites, grammar."""
