@@ -54,12 +54,14 @@ class Output:
     @property
     def is_empty(self) -> bool:
         """No element of any field holds more than white space (contract.md, "Nothing to check")."""
-        return all(map(_is_blank, (self.summary, *self.signals, *self.followup_questions)))
+        return not (
+            self.summary.strip() or any(map(str.strip, self.signals)) or any(map(str.strip, self.followup_questions))
+        )
 
     @property
     def asks_questions(self) -> bool:
         """Some follow-up question holds more than white space; otherwise AH has nothing to check."""
-        return not all(map(_is_blank, self.followup_questions))
+        return any(map(str.strip, self.followup_questions))
 
 
 def not_an_object(value: object, wanted: str = "an object") -> str:
@@ -68,10 +70,6 @@ def not_an_object(value: object, wanted: str = "an object") -> str:
     if text[:1] == "{" and text[-1:] == "}":
         return f"not {wanted}, but a string that looks like one: it was encoded as JSON twice"
     return f"not {wanted}"
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()  # as strip() would make it empty, without making a copy
 
 
 def failure_text(error: object) -> str:
@@ -92,7 +90,7 @@ def failure_in(document: Mapping[str, object], names: Collection[str]) -> str:
 def holds_nothing(value: object) -> bool:
     """Whether a value is null, false, 0, blank, or a list or an object of nothing else."""
     if isinstance(value, str):
-        return _is_blank(value)
+        return not value.strip()
     if isinstance(value, (dict, Mapping)):
         return all(map(holds_nothing, value.values()))
     if isinstance(value, (list, tuple)):

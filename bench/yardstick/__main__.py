@@ -113,7 +113,9 @@ def main() -> None:
     parser.add_argument(
         "--idle", nargs="?", const="", metavar="FILE", help="what changes hardly anything, perhaps of one file alone"
     )
-    parser.add_argument("--deleted", type=int, metavar="MANY", help="take so many lines of the lexicon away in turn")
+    parser.add_argument(
+        "--deleted", type=int, metavar="MANY", help="take this many lines of the lexicon away, one at a time"
+    )
     asked = parser.parse_args()
     if asked.deleted:
         print_deleted(asked.engine, asked.deleted)

@@ -132,7 +132,7 @@ def whole() -> Iterator[Case]:
 
 
 def deleted() -> Iterator[Case]:
-    """Give the whole note without the sentence: whatever is left does not contradict the term."""
+    """Give the whole note without the sentence: what is left does not contradict the term."""
     for change in changes():
         note = encounters()[change.encounter]["note"].replace(change.sentence, "")
         yield _case(change, Output(summary=note), "part", "absent", "said")

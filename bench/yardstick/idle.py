@@ -105,7 +105,7 @@ def _rows(beginning: str) -> Iterator[tuple[str, int, str]]:
 
 
 def without_line(path: Path, number: int) -> Callable[[], None]:
-    """Make whoever reads the file from now on not see the line; a comment keeps the numbers of the others."""
+    """Hide a line from all later reads of the file; a comment in its place keeps the line numbers of the others."""
 
     def take_away() -> None:
         read = Path.read_text

@@ -15,7 +15,8 @@ from consumer.offline.scored_run import CaseLine, Explanation
 from safe_core import Criterion, Expectations, Label, prepare, score
 from safe_core.ceiling import NarratedCase
 from safe_core.diagnosis import Miss, NarrativeSays, OutputSays, Passage, Remedy, Verdict
-from safe_core.diagnosis.alignment import is_negative, term_of
+from safe_core.diagnosis.alignment import term_of
+from safe_core.diagnosis.reading import is_negative
 from safe_core.expectations import PLACES
 from safe_core.lint_rules import findings, written_cases
 from safe_core.matching_rule import normalise

@@ -1,6 +1,7 @@
 """Why a required term was not found, and which found ones the text may not mean; no score depends on it."""
 
 from collections.abc import Collection
+from functools import cache
 from typing import Literal
 
 from safe_core.diagnosis.diagnosis_types import (
@@ -32,6 +33,7 @@ from safe_core.diagnosis.doubtful_hits import (
 from safe_core.diagnosis.joined_text import occurrences
 from safe_core.diagnosis.misses import Fields, Narrative, explain
 from safe_core.diagnosis.output_texts import asked_criteria, texts_of
+from safe_core.diagnosis.reading import read
 from safe_core.expectations import Expectations, prepare
 from safe_core.generations import OutputField
 from safe_core.outputs import Output
@@ -81,8 +83,12 @@ def diagnose(
     details = score(prepare(expectations), output, DEFAULT_POLICY.default).details
     texts = texts_of(output)
     told = Narrative(narrative)
+    reader = cache(read)  # both criteria read the summary
     asked = asked_criteria(not_asked_for)
-    fields: dict[Literal["CR", "AC"], Fields] = {"CR": Fields("CR", texts), "AC": Fields("AC", texts)}
+    fields: dict[Literal["CR", "AC"], Fields] = {
+        "CR": Fields("CR", texts, reader),
+        "AC": Fields("AC", texts, reader),
+    }
     missed: list[tuple[Literal["CR", "AC"], str]] = [
         *(("CR", term) for term in details.cr_missing),
         *(("AC", term) for term in details.ac_missing),

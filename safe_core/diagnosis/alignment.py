@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from safe_core.diagnosis import relations
 from safe_core.diagnosis.numbers_in_text import rival, same
-from safe_core.diagnosis.reading import FULL, Clause, Fact, read
+from safe_core.diagnosis.reading import FULL, Clause, Fact, is_negative, read
 
 EditKind = Literal[
     "same", "form", "measured", "general", "perhaps", "value", "opposite", "rival", "replaced", "negated", "undone",
@@ -19,7 +19,6 @@ KEPT: frozenset[EditKind] = frozenset(("same", "form", "general"))
 """The edits by which the text has the fact."""
 
 _SHARES: dict[EditKind, int] = {"same": 1000, "form": 1000, "general": 1000, "perhaps": 750}
-_NEGATIVE = frozenset(("denied", "undone"))
 _WEAKER = frozenset(("unsure", "supposed", "asked", "theirs"))
 _MOST_FACTS = 128  # of a term that are compared; no real one comes near
 ROOT = 6  # first letters, and more than this share of the longer word, that two forms of one word have in common
@@ -80,7 +79,7 @@ def align(term: Term, clauses: Sequence[Clause]) -> Alignment:
 
 
 def _edit(fact: Fact, facts: Sequence[tuple[Fact, Clause]], taken: Collection[Fact | None] = ()) -> Edit:
-    """Find the best that stands for a fact; what is there, whatever is said of it, has nothing in its place."""
+    """Find the best that stands for a fact; nothing stands in the place of what is there, even if it is denied."""
     key, kin, is_value = fact.key, kin_of(fact.key), fact.value is not None
     found = [
         edit
@@ -171,11 +170,6 @@ def _compared_values(fact: Fact, other: Fact) -> Edit | None:
     if same(fact.value, other.value):
         return Edit(_kept(fact, other), fact, other)
     return Edit("value", fact, other) if rival(fact.value, other.value) else None
-
-
-def is_negative(fact: Fact) -> bool:
-    """Tell whether a fact is denied or undone."""
-    return not _NEGATIVE.isdisjoint(fact.statuses)
 
 
 def _kept(fact: Fact, other: Fact) -> EditKind:

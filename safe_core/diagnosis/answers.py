@@ -5,7 +5,7 @@ share decides whether the term is said. A single clause contradicts it: somethin
 the clause has most of the rest of the term, near that.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -18,14 +18,13 @@ from safe_core.diagnosis.alignment import (
     Edit,
     Term,
     align,
-    is_negative,
     is_opposed,
     kin_of,
     related,
     segment_of,
     term_of,
 )
-from safe_core.diagnosis.reading import FULL, Clause, Fact, read
+from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
 
@@ -67,8 +66,8 @@ class Answer:
 class Texts:
     """Some texts, each read once for any number of terms."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        readings = [read(text) for text in texts]
+    def __init__(self, texts: Sequence[str], reader: Callable[[str], Reading] = read) -> None:
+        readings = [reader(text) for text in texts]
         self.sentences = [(number, own) for number, reading in enumerate(readings) for own in reading.sentences]
 
     @cached_property

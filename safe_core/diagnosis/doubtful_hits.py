@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args
 
+from safe_core.diagnosis.alignment import term_of
 from safe_core.diagnosis.diagnosis_types import Passage
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.numbers_in_text import rival, same
-from safe_core.diagnosis.output_texts import MAX_WORDS, READ_BY, OutputText, texts_of
-from safe_core.diagnosis.reading import Fact, is_negative, read
+from safe_core.diagnosis.output_texts import READ_BY, OutputText, texts_of
+from safe_core.diagnosis.reading import MAX_WORDS, Fact, is_negative, read
 from safe_core.diagnosis.relations import key_of
 from safe_core.diagnosis.word_edges import is_inside_word
 from safe_core.matching_rule import normalise
@@ -90,7 +91,7 @@ class Spot(NamedTuple):
         return self.facts[self.first : self.end]
 
     def beside(self, most: int) -> list["Told"]:
-        """Give the facts of the same clauses that are at most so many away."""
+        """Give the facts of the same clauses, from `most` before it to `most` after it."""
         clauses = {each.clause for each in self.own}
         around = (*self.facts[max(0, self.first - most) : self.first], *self.facts[self.end : self.end + most])
         return [each for each in around if each.clause in clauses]
@@ -173,14 +174,14 @@ def _inside_word(hit: Hit) -> bool:
 
 def _negated(hit: Hit) -> bool:
     """Tell whether the text denies every place, and neither the term itself nor the narrative does."""
-    if not all(map(_is_denied, hit.places)) or any(map(is_negative, facts_of(hit.term))):
+    if not all(map(_is_denied, hit.places)) or any(map(is_negative, term_of(hit.term).facts)):
         return False
     return not (any(map(_is_denied, hit.told)) if hit.told else _denies_in_other_words(hit))
 
 
 def _denies_in_other_words(hit: Hit) -> bool:
     """Tell whether a clause of the narrative denies all that a term tells, in whatever order."""
-    wanted = {fact.key for fact in facts_of(hit.term) if fact.tells}
+    wanted = {fact.key for fact in term_of(hit.term).facts if fact.tells}
     denied: dict[int, set[str]] = {}
     for fact, clause in hit.narrative:
         if fact.key in wanted and is_negative(fact):
@@ -207,11 +208,6 @@ def _all_denied(facts: Sequence[Fact]) -> bool:
     heads = [fact for fact in facts if not fact.is_context]
     telling = [fact for fact in heads if fact.tells] or heads
     return bool(telling) and all(is_negative(fact) and _OPEN.isdisjoint(fact.statuses) for fact in telling)
-
-
-@cache
-def facts_of(term: str) -> tuple[Fact, ...]:
-    return tuple(fact for clause in read(term).clauses for fact in clause.facts)
 
 
 def _other_value(hit: Hit) -> bool:

@@ -1,6 +1,6 @@
 """Why a required term was not found: what the output says of it, what the narrative says, and what follows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,6 +13,7 @@ from safe_core.diagnosis.diagnosis_types import Evidence, InNarrative, Miss, Nar
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.languages import is_read
 from safe_core.diagnosis.output_texts import READ_BY, OutputText
+from safe_core.diagnosis.reading import Reading, read
 from safe_core.diagnosis.tables import Found, kind_row, verdict_row
 from safe_core.matching_rule import normalise
 
@@ -23,17 +24,20 @@ _SILENT = 333  # thousandths of a term, anywhere in a narrative that says nothin
 
 
 class Fields:
-    """The texts of an output by whether a criterion reads them, each read once for all terms."""
+    """The texts of an output by whether a criterion reads them; `reader` keeps what another criterion has read."""
 
-    def __init__(self, criterion: Literal["CR", "AC"], texts: Sequence[OutputText]) -> None:
+    def __init__(
+        self, criterion: Literal["CR", "AC"], texts: Sequence[OutputText], reader: Callable[[str], Reading] = read
+    ) -> None:
         self.all = texts
+        self._reader = reader
         self.read = [text for text in texts if text.field in READ_BY[criterion]]
         self._unread = [text for text in texts if text.field not in READ_BY[criterion]]
 
     @cached_property
     def facts(self) -> Texts:
         """What the criterion reads."""
-        return Texts([text.text for text in self.read])
+        return Texts([text.text for text in self.read], self._reader)
 
     @cached_property
     def claims(self) -> list[OutputText]:
@@ -42,7 +46,7 @@ class Fields:
 
     @cached_property
     def claimed(self) -> Texts:
-        return Texts([text.text for text in self.claims])
+        return Texts([text.text for text in self.claims], self._reader)
 
     @cached_property
     def _joined(self) -> list[JoinedText]:
@@ -80,7 +84,11 @@ class Narrative:
         """Tell whether it has a term word for word."""
         if self.text is None:
             return "no_narrative"
-        return "yes" if normalise(term) in normalise(self.text) else "no"
+        return "yes" if normalise(term) in self._normalised else "no"
+
+    @cached_property
+    def _normalised(self) -> str:
+        return normalise(self.text or "")
 
 
 def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative: Narrative) -> Miss:
@@ -91,6 +99,7 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
     elsewhere = _elsewhere(term, said, fields, also_in)
     output = _output_says(said, elsewhere, fields)
     story, told = _narrative_says(term, narrative)
+    in_narrative = narrative.holds(text)
     has_it_too = output == "contradicted" and _has_it_too(said, narrative)
     row = verdict_row(output, story, has_it_too=has_it_too)
     passage = elsewhere[0] if elsewhere else fields.passage(said.against or said.place)
@@ -100,7 +109,7 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
         criterion=criterion,
         term=text,
         kind=kind.kind,
-        in_narrative=narrative.holds(text),
+        in_narrative=in_narrative,
         passage=passage if said.share or said.against or elsewhere else None,
         similarity=_similarity(text, found) if found else 0.0,
         verdict=row.verdict,
@@ -109,7 +118,7 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
         in_other_words=output == "said" and not all(map(is_said_alike, said.edits)),
         output_says=output,
         narrative_says=story,
-        verbatim=narrative.holds(text) == "yes" and story == "supported",
+        verbatim=in_narrative == "yes" and story == "supported",
         narrative_has_it_too=has_it_too,
         share=said.share,
         remedy=row.remedy,

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from safe_core.diagnosis.lexicon import rows
 from safe_core.diagnosis.number_atoms import NUMBER, ORDINAL, Shape, shape_of
 
 Kind = Literal[
@@ -48,55 +49,10 @@ class _Unit(NamedTuple):
     size: Fraction  # of the smallest unit of its quantity
 
 
-def _units(*rows: tuple[str, str, str]) -> dict[str, _Unit]:
-    return {name: _Unit(quantity, Fraction(size)) for quantity, size, names in rows for name in names.split("|")}
-
-
-_UNITS: Final = _units(
-    ("duration", "1", "s|sec|secs|second|seconds"),
-    ("duration", "60", "min|mins|minute|minutes"),
-    ("duration", "3600", "h|hr|hrs|hour|hours"),
-    ("duration", "86400", "d|day|days"),
-    ("duration", "604800", "w|wk|wks|week|weeks"),
-    ("duration", "1209600", "fortnight|fortnights"),
-    ("duration", "2629800", "mo|mos|month|months"),
-    ("duration", "31557600", "y|yr|yrs|year|years"),
-    ("mass", "0.001", "ng|nanogram|nanograms"),
-    ("mass", "1", "mcg|mcgs|\u03bcg|ug|microgram|micrograms"),
-    ("mass", "1000", "mg|mgs|milligram|milligrams|milligramme|milligrammes"),
-    ("mass", "1000000", "g|gm|gms|gram|grams|gramme|grammes"),
-    ("mass", "1000000000", "kg|kgs|kilo|kilos|kilogram|kilograms"),
-    ("mass", "453592370", "lb|lbs|pound|pounds"),
-    ("mass", "28349523.125", "oz|ounce|ounces"),
-    ("volume", "0.001", "\u03bcl|ul|mcl|microliter|microlitre"),
-    ("volume", "1", "ml|mls|cc|ccs|milliliter|milliliters|millilitre|millilitres"),
-    ("volume", "100", "dl|deciliter|decilitre"),
-    ("volume", "1000", "l|liter|liters|litre|litres"),
-    ("length", "1", "mm|millimeter|millimeters|millimetre|millimetres"),
-    ("length", "10", "cm|cms|centimeter|centimeters|centimetre|centimetres"),
-    ("length", "1000", "m|meter|meters|metre|metres"),
-    ("length", "25.4", "inch|inches|\"|''"),
-    ("length", "304.8", "ft|foot|feet|'"),
-    ("length", "1609344", "mile|miles"),
-    ("area", "1", f"m\u00b2|m\\^2|m{NUMBER}|sq m|square meter|square metre"),
-    ("pressure", "1", "mmhg|mm hg|mm of hg|mm of mercury|millimeters of mercury"),
-    ("pressure", "7.50062", "kpa"),
-    ("share", "1", "%|percent|per cent|pct"),
-    ("activity", "1", "iu|unit|units|u|international units"),
-    ("activity", "0.001", "miu|mu"),
-    ("substance", "0.000000001", "pmol"),
-    ("substance", "0.000001", "nmol"),
-    ("substance", "0.001", "\u03bcmol|umol|micromol|micromoles"),
-    ("substance", "1", "mmol|mmols|millimoles"),
-    ("charge", "1", "meq|milliequivalents|milliequivalent"),
-    ("cells", "1", "cell|cells"),
-    ("degree", "1", "°|degree|degrees|deg"),
-    ("Celsius", "1", "°c|° c|degrees c|degree c|degrees celsius|degree celsius|degrees centigrade|celsius|c"),
-    ("Fahrenheit", "1", "°f|° f|degrees f|degree f|degrees fahrenheit|degree fahrenheit|fahrenheit|f"),
-    ("rate", "1", "bpm|beats per minute|breaths per minute|beats/min|breaths/min|beats a minute|breaths a minute"),
-    ("rate", "1", "per minute|/min|/ min|/minute|per min|a minute"),
-)
-_NAMES: Final = "|".join(sorted(_UNITS, key=len, reverse=True))
+_UNITS: Final = {
+    name: _Unit(quantity, Fraction(size)) for _, (quantity, size, names) in rows("units") for name in names.split(", ")
+} | {f"m{NUMBER}": _Unit("area", Fraction(1))}  # "m2", whose number has become a mark
+_NAMES: Final = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
 _UNIT: Final = rf"(?:\s{{0,2}}|-|\sof\san?\s)(?P<unit>{_NAMES})(?![a-z])"
 _PER: Final = rf"(?:\s?/\s?|\sper\s|\sa\s(?=min))(?P<per>{_NAMES})(?![a-z])"
 _PERIOD_NAMES: Final = (

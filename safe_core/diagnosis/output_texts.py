@@ -8,9 +8,6 @@ from safe_core.generations import OutputField
 from safe_core.outputs import Output
 from safe_core.policy import Criterion
 
-MAX_WORDS = 50_000
-"""How many words of an output are looked at; no real one comes near."""
-
 READ_BY: dict[Criterion, tuple[Field, ...]] = {
     "CR": ("signals", "summary"),
     "AH": ("followup_questions",),

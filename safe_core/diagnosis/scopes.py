@@ -225,11 +225,6 @@ def _goes_on(segments: Sequence[Segment], at: int, number: int, trigger: Trigger
     return bool(first) and not is_closed and not any(last.behind) and first[0].kind == "fact"
 
 
-def _tells(segments: Sequence[Segment], spot: _Spot) -> bool:
-    fact = segments[spot[0]].units[spot[1]].fact
-    return fact is not None and fact.tells
-
-
 def _is_weak(segments: Sequence[Segment], spot: _Spot) -> bool:
     return segments[spot[0]].units[spot[1]].kind == "weak"
 

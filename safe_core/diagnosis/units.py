@@ -138,7 +138,7 @@ def _lengths() -> Mapping[str, tuple[int, ...]]:
 
 
 def units_of(text: str, most: int) -> Iterator[Unit]:
-    """Give the units of a text, of its first words at most so many."""
+    """Give the units of the first `most` words of a text."""
     tokens = _tokens(text, most)
     stems = [token.stem for token in tokens]
     entries, lengths = _entries(), _lengths()

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from safe_core.diagnosis.alignment import Edit, Term, align, is_negative, term_of
+from safe_core.diagnosis.alignment import Edit, Term, align, term_of
 from safe_core.diagnosis.numbers_in_text import rival, same
-from safe_core.diagnosis.reading import Clause, Fact, read
+from safe_core.diagnosis.reading import Clause, Fact, is_negative, read
 
 SIDES = frozenset(("left", "right", "bilat", "unilat"))
 KEPT = frozenset(("same", "form", "perhaps"))

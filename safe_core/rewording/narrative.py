@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from safe_core.diagnosis.alignment import Term, align, is_negative, term_of
+from safe_core.diagnosis.alignment import Term, align, term_of
 from safe_core.diagnosis.numbers_in_text import rival, same
-from safe_core.diagnosis.reading import Clause, Fact
+from safe_core.diagnosis.reading import Clause, Fact, is_negative
 from safe_core.diagnosis.relations import weak
 from safe_core.matching_rule import normalise
 from safe_core.rewording.claims import SIDES, answers_how_much, are_kept, clauses_of, is_held
