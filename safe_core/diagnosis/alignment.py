@@ -23,7 +23,6 @@ _WEAKER = frozenset(("unsure", "supposed", "asked", "theirs"))
 _MOST_FACTS = 128  # of a term that are compared; no real one comes near
 ROOT = 6  # first letters, and more than this share of the longer word, that two forms of one word have in common
 _ROOT_SHARE = 0.75
-SIDES = frozenset(("left", "right", "bilat"))
 
 
 class Edit(NamedTuple):
@@ -106,13 +105,17 @@ def _measured(edits: Sequence[Edit]) -> Iterator[Edit]:
 
 def _sided(edit: Edit, following: Sequence[Edit], clauses: Sequence[Clause]) -> Edit:
     """Take a side from the word that it belongs to: in "left wrist, right elbow" the wrist is not a right one."""
-    if edit.fact.key not in SIDES:
+    if edit.fact.key not in relations.sides():
         return edit
-    noun = next((each.other for each in following if each.kind in KEPT and each.fact.key not in SIDES), None)
+    noun = next(
+        (each.other for each in following if each.kind in KEPT and each.fact.key not in relations.sides()), None
+    )
     for clause in clauses:
         if noun is not None and noun in clause.facts:
             at = clause.facts.index(noun)
-            beside = [fact for fact in reversed(clause.facts[max(0, at - _BESIDE) : at]) if fact.key in SIDES]
+            beside = [
+                fact for fact in reversed(clause.facts[max(0, at - _BESIDE) : at]) if fact.key in relations.sides()
+            ]
             if beside and beside[0].key != edit.fact.key:
                 return Edit("rival", edit.fact, beside[0])
     return edit

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from safe_core.diagnosis.alignment import (
     KEPT,
     ROOT,
-    SIDES,
     Alignment,
     Edit,
     Term,
@@ -24,7 +23,9 @@ from safe_core.diagnosis.alignment import (
     segment_of,
     term_of,
 )
+from safe_core.diagnosis.numbers_in_text import same
 from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
+from safe_core.diagnosis.relations import key_of, sides
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
 
@@ -193,7 +194,7 @@ def _is_said(found: Alignment) -> bool:
     if max(fact.end for fact in facts) - min(fact.start for fact in facts) > _WIDEST:
         return False  # a garbled text has every word somewhere
     left = [edit for edit in found.edits if edit.fact.tells and edit.kind in {"missing", "weaker"}]
-    has_all = not any(edit.fact.value is not None or edit.fact.key in SIDES for edit in left)
+    has_all = not any(edit.fact.value is not None or edit.fact.key in sides() for edit in left)
     return has_all and not any(map(is_opposed, found.edits))
 
 
@@ -208,9 +209,17 @@ def _contradictions(
         text, clauses = texts.sentences[number]
         for clause in clauses:
             found = align(term, [clause])
-            opposed = [edit for edit in found.edits if is_opposed(edit)]
+            opposed = [edit for edit in found.edits if is_opposed(edit) and not _is_there_too(edit, clauses)]
             if opposed and _holds(found, opposed, clause) and (not is_said or _is_whole(found, opposed, clause)):
                 yield Place(text, clause.start, clause.end), found.edits
+
+
+def _is_there_too(edit: Edit, clauses: Sequence[Clause]) -> bool:
+    """Tell whether the sentence has a value of the term, too ("10 mg for a week, then 5 mg"), or both sides."""
+    value, facts = edit.fact.value, [fact for clause in clauses for fact in clause.facts]
+    if value is None:
+        return edit.fact.key == key_of("bilateral") and {"left", "right"} <= {fact.key for fact in facts}
+    return edit.kind == "value" and any(fact.value is not None and same(value, fact.value) for fact in facts)
 
 
 def _holds(found: Alignment, opposed: Sequence[Edit], clause: Clause) -> bool:

@@ -168,6 +168,14 @@ def rivals() -> Mapping[str, frozenset[str]]:
 
 
 @cache
+def sides() -> frozenset[str]:
+    """Give the keys of the words for a side of the body."""
+    return frozenset(
+        key for _, (kind, *things) in rows("rival") if kind == "side" for thing in things for key in _members(thing)
+    )
+
+
+@cache
 def drugs() -> frozenset[str]:
     """Give the keys of all drugs: one in the place of another is another treatment, whatever their classes."""
     return frozenset(
