@@ -111,11 +111,6 @@ class Facts:
         self._read: dict[OutputText, tuple[list[Told], list[int]]] = {}
         self._left = MAX_WORDS
 
-    @property
-    def is_used_up(self) -> bool:
-        """Tell whether no more may be read."""
-        return self._left <= 0
-
     def of(self, text: OutputText) -> tuple[list[Told], list[int]]:
         """Give the facts of a text, and where each ends."""
         if text not in self._read:

@@ -13,7 +13,7 @@ from safe_core.diagnosis.words import stem, words
 
 _RELATIONS = ("ends", "forms", "measure", "opposite", "perhaps", "rival", "same", "status", "units", "weak")
 _LOOKED_AT = 2_000  # words at the beginning of a text, and ten times as many characters
-_LONG = 3  # letters: shorter words are alike in many languages, as abbreviations in capitals are
+_LONG = 3  # letters: shorter words are alike in many languages
 _FEWEST = 15  # different long words: of fewer, nothing is said
 _KNOWN = 0.3  # of the different long words
 _LETTER = re.compile(r"[^\W\d_]")
@@ -27,9 +27,7 @@ def is_read(text: str) -> bool:
     if 2 * len(_OTHER_SCRIPT.findall(beginning)) > len(_LETTER.findall(beginning)):
         return False
     found = {
-        word.folded
-        for word in words(beginning, _LOOKED_AT)
-        if len(word.folded) >= _LONG and word.folded.isalpha() and not beginning[word.start : word.end].isupper()
+        word.folded for word in words(beginning, _LOOKED_AT) if len(word.folded) >= _LONG and word.folded.isalpha()
     }
     return len(found) < _FEWEST or sum(stem(word) in _known() for word in found) >= _KNOWN * len(found)
 

@@ -113,7 +113,7 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
         passage=passage if said.share or said.against or elsewhere else None,
         similarity=_similarity(text, found) if found else 0.0,
         verdict=row.verdict,
-        missing_words=_missing_words(text, said) if row.verdict in {"prompt", "output"} else (),
+        missing_words=_missing_words(text, said) if row.verdict in {"prompt", "output"} and not elsewhere else (),
         also_in=also_in,
         in_other_words=output == "said" and not all(map(is_said_alike, said.edits)),
         output_says=output,
@@ -154,8 +154,8 @@ def _narrative_says(term: Term, narrative: Narrative) -> tuple[NarrativeSays, An
         return "unknown", None
     if told.says == "contradicted":
         return "contradicts", told
-    if told.says in {"said", "both"}:
-        return "supported", told
+    if told.says in {"said", "both"} or (not term.facts and narrative.holds(term.text) == "yes"):
+        return "supported", told  # "cancelled" alone has no fact to be found
     return ("silent" if told.says == "absent" and told.cover < _SILENT else "partly"), told
 
 

@@ -67,17 +67,6 @@ class Reading:
             found[clause.sentence].append(clause)
         return found
 
-    @cached_property
-    def holding(self) -> dict[str, list[int]]:
-        """The numbers of the sentences that have a key, in order."""
-        found: dict[str, list[int]] = {}
-        for clause in self.clauses:
-            for fact in clause.facts:
-                at = found.setdefault(fact.key, [])
-                if not at or at[-1] != clause.sentence:
-                    at.append(clause.sentence)
-        return found
-
 
 def read(text: str, most: int = MAX_WORDS) -> Reading:
     """Read a text; see the top of this module."""

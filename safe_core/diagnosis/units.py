@@ -67,9 +67,11 @@ class _Token(NamedTuple):
 def _tokens(text: str, most: int) -> list[_Token]:
     """Give words and values in order; a value takes the place of the words within it."""
     found: list[_Token] = []
-    numbers = iter([*values(text), None])
+    cut = words(text, most)
+    is_whole = len(cut) < most
+    numbers = iter([*values(text if is_whole else text[: cut[-1].end if cut else 0]), None])
     number = next(numbers)
-    for folded, start, end in words(text, most):
+    for folded, start, end in cut:
         while number is not None and number.end <= start:
             found.append(_Token("", "", number.start, number.end, number))
             number = next(numbers)

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -38,19 +37,6 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def by_spelling(spellings: Mapping[str, str], separator: str | None = None) -> dict[str, str]:
-    """Turn a table of names, each with all its spellings in one text, into one from each spelling to its name."""
-    return {spelling: name for name, text in spellings.items() for spelling in text.split(separator)}
-
-
-def lengths_by_first_word(phrases: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Give, for each first word of some phrases, how many words those that begin with it have, longest first."""
-    lengths: dict[str, set[int]] = {}
-    for phrase in phrases:
-        lengths.setdefault(phrase.partition(" ")[0], set()).add(phrase.count(" ") + 1)
-    return {first: tuple(sorted(found, reverse=True)) for first, found in lengths.items()}
-
-
 class Word(NamedTuple):
     """One word, number or sign: `text[start:end]`, and its folded form."""
 
@@ -62,13 +48,12 @@ class Word(NamedTuple):
 def words(text: str, most: int, start: int = 0, end: int | None = None) -> list[Word]:
     """Cut `text[start:end]` into words; what stands between them (space, punctuation, quotes, dashes) is form."""
     found = _TOKEN.finditer(text, start, len(text) if end is None else end)
-    return [Word(fold(match[1]), *match.span(1)) for match in islice(found, most)]
+    return [Word(fold(match[1][:_MAX_TOKEN]), *match.span(1)) for match in islice(found, most)]
 
 
 @lru_cache(maxsize=8192)
 def fold(token: str) -> str:
     """Give a word without case, accents, apostrophes and compatibility forms; "patient's" is "patient"."""
-    token = token[:_MAX_TOKEN]
     if token.isascii() and token.isalnum():
         return token.lower()
     if token in _SIGNS:

@@ -344,3 +344,20 @@ def test_a_signal_more_does_not_take_away_what_was_said() -> None:
     output = Output(("pain of the left knee",), "He was seen.")
     more = replace(output, signals=(*output.signals, "no fever", "dry cough"))
     assert only_miss("CR", "left knee pain", more) == only_miss("CR", "left knee pain", output)
+
+
+def test_a_term_without_a_fact_of_its_own_is_supported_where_the_narrative_has_it_word_for_word() -> None:
+    [miss] = diagnose(Expectations(("cancelled",)), Output(summary="It went ahead."), "It was cancelled.").misses
+    assert (miss.narrative_says, miss.verdict) == ("supported", "prompt")
+
+
+def test_a_taper_that_has_the_value_of_the_term_does_not_contradict_it() -> None:
+    output = Output(summary="Apixaban was given at 10 mg twice daily for a week, then 5 mg twice daily.")
+    [miss] = diagnose(Expectations(("apixaban 5 mg twice a day",)), output, None).misses
+    assert miss.output_says == "said"
+
+
+def test_both_sides_are_bilateral_and_one_side_is_not() -> None:
+    outputs = ("Wheezing over the right and the left lung.", "Wheezing over the right lung.")
+    found = [diagnose(Expectations(("bilateral wheeze",)), Output(summary=each), None).misses[0] for each in outputs]
+    assert [miss.output_says for miss in found] == ["part", "contradicted"]

@@ -167,3 +167,9 @@ def test_time_does_not_grow_faster_than_the_text(piece: str) -> None:
     seconds(10)
     short, long = min(seconds(400), seconds(400)), seconds(4_000)
     assert long < max(0.5, 30 * short)
+
+
+def test_no_number_is_read_behind_the_last_word_that_is_read() -> None:
+    text = "fever 39 C, pulse 88, potassium 5.6"
+    assert read(text, 0).clauses == ()
+    assert {fact.key for clause in read(text, 1).clauses for fact in clause.facts} == {"fever"}
