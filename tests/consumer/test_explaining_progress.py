@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +13,24 @@ from consumer.offline.scoring import score_files
 from consumer.offline.selection import select
 from consumer.terminal import Bar, progress_bar
 from safe_core import DEFAULT_POLICY, Expectations, Output
-from safe_core.diagnosis import answers, diagnose
-from safe_core.diagnosis.reading import Reading, read
+from safe_core.diagnosis import diagnose, reading
+from safe_core.diagnosis.units import Unit, units_of
 from tests.support.noting_bar import NotingBar
 
+ASKED = Expectations(("CT after 55 minutes",))
 PASSES = Output(("CT after 55 minutes",), "It took long.", ("Why?",))
 
 
-def texts_read(monkeypatch: pytest.MonkeyPatch, output: Output) -> list[str]:
+def texts_read(monkeypatch: pytest.MonkeyPatch, output: Output, asked: Expectations = ASKED) -> list[str]:
     """Diagnose, and give the texts that were read."""
     told: list[str] = []
 
-    def noted(text: str) -> Reading:
+    def noted(text: str, most: int) -> Iterator[Unit]:
         told.append(text)
-        return read(text)
+        return units_of(text, most)
 
-    monkeypatch.setattr(answers, "read", noted)
-    diagnose(Expectations(must_find_signals=("CT after 55 minutes",)), output, "CT after 55 minutes.")
+    monkeypatch.setattr(reading, "units_of", noted)
+    diagnose(asked, output, "CT after 55 minutes.")
     return told
 
 
@@ -38,8 +40,13 @@ def test_no_text_is_read_for_a_case_that_misses_nothing(monkeypatch: pytest.Monk
 
 def test_fields_that_decide_nothing_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     told = texts_read(monkeypatch, Output(("CT, after 55 minutes",), "It took long.", ("Why?",)))
-    assert "CT, after 55 minutes" in told
+    assert told.count("CT, after 55 minutes") == 1
     assert "Why?" not in told
+
+
+def test_a_text_that_both_criteria_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Expectations(("dry cough",), (), ("sore throat",))
+    assert texts_read(monkeypatch, Output(summary="It took long."), asked).count("It took long.") == 1
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
