@@ -37,6 +37,7 @@ def score_(
     max_failed_generations: options.MaxFailedGenerations = None,
     max_vacuous: options.MaxVacuous = None,
     max_mismatches: options.MaxMismatches = None,
+    max_near_violations: options.MaxNearViolations = None,
     max_doubtful: options.MaxDoubtful = None,
     min_mean: options.MinMean = None,
     min_pass_rate_of: options.MinPassRateOf = None,
@@ -59,7 +60,10 @@ def score_(
     from consumer.offline.gate import Gate, conditions
     from consumer.offline.score_command import ScoreRequest, score_command
 
-    at_most = (max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_doubtful)
+    at_most = (
+        max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_near_violations,
+        max_doubtful,
+    )  # fmt: skip
     loaded = load(config=config_file, ah_strict=strict_ah or None)
     request = ScoreRequest(
         concern, batch, outputs, test_folder(test_dir, loaded), output or [],
@@ -88,6 +92,7 @@ def gate(
     max_failed_generations: options.MaxFailedGenerations = None,
     max_vacuous: options.MaxVacuous = None,
     max_mismatches: options.MaxMismatches = None,
+    max_near_violations: options.MaxNearViolations = None,
     max_doubtful: options.MaxDoubtful = None,
     min_mean: options.MinMean = None,
     min_pass_rate_of: options.MinPassRateOf = None,
@@ -107,7 +112,10 @@ def gate(
     from consumer.offline.gate import NO_CASE_FAILS, Gate, conditions
     from consumer.offline.report_commands import gate_command
 
-    at_most = (max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_doubtful)
+    at_most = (
+        max_violations, max_missing, max_failed_generations, max_vacuous, max_mismatches, max_near_violations,
+        max_doubtful,
+    )  # fmt: skip
     asked = Gate.asked(min_pass_rate, fail_on, confidence, conditions((*at_most, min_mean, min_pass_rate_of)))
     return gate_command(report, asked or NO_CASE_FAILS)
 

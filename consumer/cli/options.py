@@ -111,6 +111,9 @@ MaxMissing = Annotated[int | None, _at_most("cases without an output")]
 MaxFailedGenerations = Annotated[int | None, _at_most("failed generations (cases that no model answered)")]
 MaxVacuous = Annotated[int | None, _at_most("cases with nothing at all to check")]
 MaxMismatches = Annotated[int | None, _at_most("outputs made from another narrative than that of their test case")]
+MaxNearViolations = Annotated[
+    int | None, _at_most("near violations (forbidden terms that a question has in another form)")
+]
 MaxDoubtful = Annotated[
     int | None, _at_most("doubtful hits (terms that were found, but that the text may not really state)")
 ]

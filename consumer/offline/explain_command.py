@@ -32,7 +32,7 @@ from consumer.offline.pages.explanation import (
     written,
 )
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
-from consumer.offline.scoring import judged_row, score_files
+from consumer.offline.scoring import judged_row, near_in, score_files
 from consumer.offline.selection import (
     ANY_CONCERN,
     Selection,
@@ -231,8 +231,9 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     row, rules = judged_row(policy, by, prepare(found.expectations), event, version, found.narratives)
     doubtful = doubtful_hits(event.output, None if row.input_matches is False else narrative, row.details)
     case = CaseLine(
-        event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful, not_asked_for=kind.not_asked_for
-    )
+        event.batch_id, event.test_id, row, rules, answered=True, doubtful=doubtful, not_asked_for=kind.not_asked_for,
+        near=near_in(prepare(found.expectations), row, event.output),
+    )  # fmt: skip
     print_explanation(case, explanation, result_console())
     return EXIT_OK
 

@@ -93,6 +93,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "--max-failed-generations": _Kind("failed_generations", _count, "failed generation{s}"),
     "--max-vacuous": _Kind("vacuous.all", _count, "case{s} with nothing at all to check"),
     "--max-mismatches": _Kind("input_mismatches", _count, "output{s} made from another narrative"),
+    "--max-near-violations": _Kind("near_violations", _count, "near violation{s}"),
     "--max-doubtful": _Kind("doubtful_hits", _count, "doubtful hit{s}"),
     "--min-mean": _Kind("mean_scores.{name}", _share, "mean {name}", Scores._fields, compare_decimals),
     "--min-pass-rate-of": _Kind("pass_rates.{name}", _share, "pass rate of {name}", _RATES),

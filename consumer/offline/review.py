@@ -51,7 +51,7 @@ class ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used.
+    """A term of a case to decide on: a miss, a doubtful hit, or a forbidden term that was used, or nearly.
 
     `is_listed_twice` says that its list has it more than once.
     """
@@ -73,8 +73,8 @@ class Item:
     @property
     def heading(self) -> str:
         """What it is: who must act, as the proposal says it where there is one."""
-        if self.explained.how == "used":
-            return "used"
+        if self.explained.how in {"used", "near"}:
+            return self.explained.how
         if self.proposal is not None:
             return IN_WORDS[self.proposal.verdict]
         return "doubtful" if self.explained.verdict is None else IN_WORDS[self.explained.verdict]
@@ -84,7 +84,7 @@ class Item:
         """What can be decided."""
         proposal = self.proposal
         has_proposal = proposal is not None and (bool(proposal.replacement) or proposal.remedy in _ACCEPTED_AS_THEY_ARE)
-        is_hit = proposal is None and self.explained.is_doubtful
+        is_hit = proposal is None and (self.explained.is_doubtful or self.explained.how == "near")
         can = {
             "accepted": has_proposal or is_hit,
             "edited": self.criterion != "AH" and not self.is_listed_twice,
@@ -147,7 +147,7 @@ class ReviewedCase:
     @cached_property
     def texts(self) -> SideBySide:
         """Narrative and output, with what is spoken of marked in both."""
-        return side_by_side(self.explanation, self.line.doubtful)
+        return side_by_side(self.explanation, self.line.remarked)
 
     @cached_property
     def misses(self) -> Mapping[tuple[Criterion, str], Miss]:
@@ -161,9 +161,9 @@ class ReviewedCase:
         proposals = {(each.criterion, each.term): each for each in self.proposals}
         misses = self.misses
         told: dict[tuple[Criterion, str], ExplainedTerm] = {}
-        for group in explained_terms(self.explanation, self.line.doubtful, shows_text=True):
+        for group in explained_terms(self.explanation, self.line.remarked, shows_text=True):
             for each in group.terms:
-                if each.verdict or each.is_doubtful or each.how == "used":
+                if each.is_remarkable:
                     key = each.criterion, each.text
                     told[key] = each if key not in told or told[key].is_doubtful else told[key]
         return [

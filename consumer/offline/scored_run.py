@@ -22,6 +22,7 @@ from safe_core import (
     Threshold,
 )
 from safe_core.diagnosis import Diagnosis, DoubtfulHit
+from safe_core.near_violations import NearViolation
 
 Outcome = Literal["found", "missing", "used"]
 RANKS: Mapping[Label, int] = {label: rank for rank, label in enumerate(reversed(LABELS))}
@@ -38,8 +39,9 @@ def labels_of(labels: Iterable[Label]) -> dict[Label, int]:
 class CaseLine:
     """One scored test case; `answered` is False where no output stood for it, and it was scored as an empty one.
 
-    `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits"), `not_asked_for` the fields
-    of its output that the model was not asked for ("Failed generations").
+    `doubtful` are the found terms that the text may not mean (contract.md, "Doubtful hits"), `near` the forbidden ones
+    that a question has in another form ("Near violations"), `not_asked_for` the fields of its output that the model was
+    not asked for ("Failed generations").
     """
 
     batch_id: str
@@ -49,6 +51,7 @@ class CaseLine:
     answered: bool
     doubtful: tuple[DoubtfulHit, ...] = ()
     not_asked_for: frozenset[OutputField] = frozenset()
+    near: tuple[NearViolation, ...] = ()
 
     @property
     def archetype(self) -> str | None:
@@ -74,6 +77,11 @@ class CaseLine:
     def has_reasons(self) -> bool:
         """Whether its misses say anything: not without an answer of a model, nor with one of another patient."""
         return self.generation == "answered" and self.input_matches is not False
+
+    @property
+    def remarked(self) -> tuple[DoubtfulHit | NearViolation, ...]:
+        """What is said of its terms beside the scores."""
+        return (*self.doubtful, *self.near)
 
     @property
     def outcomes(self) -> tuple[tuple[Criterion, Outcome, tuple[str, ...]], ...]:

@@ -49,6 +49,7 @@ from safe_core import (
 )
 from safe_core.diagnosis import DoubtfulHit, doubtful_document, doubtful_hits
 from safe_core.narrative_digests import digest_of_narrative
+from safe_core.near_violations import NearViolation, near_document, near_violations
 
 Explain = Literal["without text", "with text"]
 """Whether explanations may quote what outputs say."""
@@ -80,6 +81,7 @@ class _Answer(NamedTuple):
     error: str | None
     output: Output | None
     not_asked_for: frozenset[OutputField]
+    near: tuple[NearViolation, ...]
 
 
 class Scoring:
@@ -212,7 +214,8 @@ class Scoring:
             doubtful = doubtful_hits(entry.output, None if row.input_matches is False else told, row.details)
             output = entry.output if self._keep else None
             fields = kind_of(entry.output, self._policy.engine_texts).not_asked_for
-            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output, fields)
+            near = near_in(self._selection.cases[entry.test_id].prepared, row, entry.output)
+            self._standing[entry.test_id] = _Answer(origin, rules, doubtful, told, entry.error, output, fields, near)
 
     def _replaces(self, entry: Entry, origin: Origin, standing: Origin) -> bool:
         """Tell whether an answer may take another's place.
@@ -389,6 +392,7 @@ class Scoring:
         )
         more = {
             "doubtful_hits": sum(len(case.doubtful) for case in cases),
+            "near_violations": sum(len(case.near) for case in cases),
             "missing_test_ids": missing,
             # what `safe verify` needs to know to make the same selection again
             "selection": {
@@ -405,7 +409,7 @@ class Scoring:
             row = self._fold.row(test_id)
             return CaseLine(
                 selected.batch_id, test_id, row, answer.rules, answered=True, doubtful=answer.doubtful,
-                not_asked_for=answer.not_asked_for,
+                not_asked_for=answer.not_asked_for, near=answer.near,
             )  # fmt: skip
         row, rules = self._row(selected, None)
         self._fold.offer(test_id, row)
@@ -447,7 +451,16 @@ def _result(case: CaseLine) -> dict[str, Any]:
     result = result_document(case.test_id, case.archetype, case.row)
     doubtful = [doubtful_document(hit) for hit in case.doubtful]
     about = {"input_matches": case.input_matches, "generation": case.generation}
-    return result | {"batch_id": case.batch_id, **about, "doubtful": doubtful}
+    near = [near_document(each) for each in case.near]
+    return result | {"batch_id": case.batch_id, **about, "doubtful": doubtful, "near_violations": near}
+
+
+def near_in(expected: PreparedExpectations, row: CaseRow, output: Output) -> tuple[NearViolation, ...]:
+    """Give the forbidden terms that the questions of a scored output have in another form; none of a failed one."""
+    if row.failed:
+        return ()
+    forbidden = expected.expectations.forbidden_terms
+    return near_violations(forbidden, row.details.ah_violations, output.followup_questions)
 
 
 def judged_row(

@@ -83,11 +83,16 @@ def _as_fields_of(
             "number wrote the report, or they were taken out; score the outputs again"
         )
         return recomputed, [remark]
+    remarks = []
     if not any(name in report for name in ANSWER_FIELDS) and "miss_verdicts" in report:
-        return _reasons_without(recomputed, _ANSWERS), [
+        recomputed = _reasons_without(recomputed, _ANSWERS)
+        remarks.append(
             "the report was written before SAFE gave two answers for each missed term: they are not compared"
-        ]
-    return recomputed, []
+        )
+    if _NEAR.isdisjoint(report):
+        recomputed = _reasons_without(recomputed, _NEAR)
+        remarks.append("the report was written before SAFE listed near violations: they are not compared")
+    return recomputed, remarks
 
 
 _COMPLETE_SINCE: Final = (0, 1, 0)
@@ -106,7 +111,8 @@ _ANSWERS: Final = frozenset({
     "evidence",
 })  # fmt: skip
 """What reports do not have that were written before there were two answers: in the report itself, or in a miss."""
-_NEWER: Final = _ANSWERS | frozenset({
+_NEAR: Final = frozenset({"near_violations"})
+_NEWER: Final = _ANSWERS | _NEAR | frozenset({
     "input_mismatches", "doubtful_hits", "miss_verdicts", "batch_id", "input_matches", "doubtful", "verdict", "also_in",
     "missing_words", "in_other_words", "failed_generations", "generation", "errorTexts", "placeholderTexts",
 })  # fmt: skip

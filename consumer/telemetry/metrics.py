@@ -58,6 +58,10 @@ _COUNTERS: Mapping[str, _Definition] = {
     "safe_input_mismatches": _counter(
         "Scored outputs that were made from a narrative other than that of their test case.", ("concern_id",)
     ),
+    "safe_near_violations": _counter(
+        "Forbidden terms that a scored output's questions have in another form, which AH does not find.",
+        ("concern_id",),
+    ),
     "safe_failed_generations": _counter(
         "Scored outputs that no model wrote: the call of the model had failed.", ("concern_id",)
     ),

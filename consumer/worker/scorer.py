@@ -35,6 +35,7 @@ from consumer.worker.event_waits import unless
 from consumer.worker.scoring_memory import EncodedScore, ScoringMemory
 from consumer.worker.spans import SliceSpans
 from safe_core import CaseScore, Generation, JudgedBy, Policy, do_inputs_match, judged_by, kind_of
+from safe_core.near_violations import near_violations
 
 _LARGE_BYTES = 64 * 1024
 
@@ -299,7 +300,7 @@ class ScorerPartition:
         started = time.perf_counter()
         kind = kind_of(event.output, self._settings.policy.engine_texts)
         failed = kind.generation == "failed"
-        encoded = self._encoded_score(event, found, by, failed=failed)
+        encoded, near = self._encoded_score(event, found, by, failed=failed)
         input_matches = None if failed else do_inputs_match(event.narrative, found.narratives)
         value = encode_scored(
             scored_record(
@@ -319,6 +320,8 @@ class ScorerPartition:
             headers = caused_by(traced(headers, record.headers), event.event_id)
         outgoing.append(self._settings.scored_topic, partition, key, value, headers)
         self._count(concern_id, encoded.case, input_matches=input_matches, failed=failed)
+        if near:
+            self._counts["safe_near_violations", concern_id] += near
         for name in event.resembled:
             self._counts["safe_misspelt_keys", name] += 1
             self._resembled[name] += 1
@@ -336,9 +339,14 @@ class ScorerPartition:
 
     def _encoded_score(
         self, event: InputEvent, found: FoundExpectations, by: JudgedBy, *, failed: bool
-    ) -> EncodedScore:
+    ) -> tuple[EncodedScore, int]:
+        """Give the scores, and how many near violations there are."""
         try:
-            return self._memory.score(event.test_id, by, found.prepared, event.output, failed=failed)
+            encoded = self._memory.score(event.test_id, by, found.prepared, event.output, failed=failed)
+            if failed:
+                return encoded, 0
+            forbidden, used = found.prepared.expectations.forbidden_terms, encoded.case.details.ah_violations
+            return encoded, len(near_violations(forbidden, used, event.output.followup_questions))
         except Exception as error:  # even a defect in the scorer must not stop the partition
             raise Poison("scorer_error", f"{type(error).__name__} while scoring") from error
 

@@ -120,11 +120,19 @@ def test_verify_recomputes_doubtful_hits_and_mismatches(capsys: pytest.CaptureFi
 def test_a_report_of_an_earlier_version_is_verified_by_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
     score("--explain", "-f", "json", "-o", "report.json")
     report = json.loads(Path("report.json").read_text())
-    for name in ("input_mismatches", "doubtful_hits", "miss_verdicts", "failed_generations", *ANSWER_FIELDS):
+    for name in (
+        "input_mismatches",
+        "doubtful_hits",
+        "miss_verdicts",
+        "failed_generations",
+        "near_violations",
+        *ANSWER_FIELDS,
+    ):
         del report[name]
     del report["configuration"]["errorTexts"], report["configuration"]["placeholderTexts"]
     for result in report["results"]:
-        del result["batch_id"], result["input_matches"], result["doubtful"], result["generation"]
+        for name in ("batch_id", "input_matches", "doubtful", "generation", "near_violations"):
+            del result[name]
         for miss in result["misses"]:
             del miss["verdict"], miss["also_in"], miss["missing_words"], miss["in_other_words"]
             for name in ANSWERS:

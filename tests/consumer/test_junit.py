@@ -72,6 +72,7 @@ def test_a_suite_tells_how_it_was_judged() -> None:
         "fingerprint": run["scorer"]["fingerprint"],
         "failed_generations": "0",
         "input_mismatches": "0",
+        "near_violations": "0",
         "doubtful_hits": "0",
         "vacuous.CR": "0",
         "vacuous.AH": "0",

@@ -43,6 +43,12 @@ FAMILIES: list[tuple[str, str, set[str], str]] = [
         "Scored outputs that were made from a narrative other than that of their test case.",
     ),
     (
+        "safe_near_violations",
+        "counter",
+        {"concern_id"},
+        "Forbidden terms that a scored output's questions have in another form, which AH does not find.",
+    ),
+    (
         "safe_failed_generations",
         "counter",
         {"concern_id"},
@@ -278,6 +284,7 @@ def full() -> Metrics:
             ("safe_dead_letters", "invalid_json"): 1,
             ("safe_empty_outputs", "S11"): 1,
             ("safe_input_mismatches", "S11"): 2,
+            ("safe_near_violations", "S11"): 1,
             ("safe_failed_generations", "S11"): 1,
         }
     )

@@ -126,7 +126,11 @@ def test_the_aggregates_equal_a_fold_written_apart(outputs: str, options: list[s
         }
     assert sum(group["count"] for group in by_archetype.values()) == 50
     results = [
-        {name: result[name] for name in result if name not in {"batch_id", "input_matches", "generation", "doubtful"}}
+        {
+            name: value
+            for name, value in result.items()
+            if name in {"test_id", "archetype", "scores", "details", "terms", "label"}
+        }
         for result in results
     ]
     worst = sorted(results, key=lambda result: (score(result, "composite"), result["test_id"]))[:5]

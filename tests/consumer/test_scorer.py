@@ -774,6 +774,18 @@ async def test_a_failed_generation_is_scored_as_an_empty_output_and_counts_apart
     assert site.counted("safe_input_mismatches") == {}
 
 
+async def test_forbidden_terms_in_another_form_are_counted_by_concern_and_change_no_score() -> None:
+    site = Site()
+    expected = Expectations(forbidden_terms=("at fault", "standard of care"))
+    site.source.answers["B", "T"] = replace(FOUND, prepared=prepare(expected))
+    evading = {"followup_questions": ["Who was at\u00a0fault?", "Was the standard-of-care met?"]}
+    using = {"followup_questions": ["Who was at fault?"]}
+    taken = await site.score(event(0, output=evading), event(1, output=using))
+    assert [decode_scored(each.value).result.scores.AH for each in taken.written] == [1.0, 0.5]
+    site.logic.committed(2)
+    assert site.counted("safe_near_violations") == {("S11",): 2}
+
+
 async def test_a_slice_that_was_never_committed_is_never_counted(site: Site) -> None:
     await site.score(event(0), Fetched(b"{", 1))
     await site.score(event(0))

@@ -292,6 +292,21 @@ MUTANTS: Mapping[str, tuple[str, str, str]] = {
         "",
     ),
     "a violation is none": ("SafeForbiddenTermUsed", 'metric="AH"}) < 1', 'metric="AH"}) < 0.5'),
+    "a near violation is none": (
+        "SafeForbiddenTermUsed",
+        "increase(safe_near_violations_total[1h])",
+        "0 * increase(safe_near_violations_total[1h])",
+    ),
+    "a new worker's near violations are none": (
+        "SafeForbiddenTermUsed",
+        "max_over_time(safe_near_violations_total[1h])",
+        "0 * max_over_time(safe_near_violations_total[1h])",
+    ),
+    "those of any concern are told": (
+        "SafeForbiddenTermUsed",
+        "group by (job, namespace, concern_id, owner, severity) (safe:quality_watch)",
+        "group by (job, namespace, concern_id, owner, severity) (safe_near_violations_total)",
+    ),
     "any miss is a violation": ("SafeForbiddenTermUsed", 'metric="AH"}', 'metric=~"AH|CR"}'),
     "idle for a minute": ("SafeBatchIncomplete", "> 1800", "> 60"),
     "complete batches are idle, too": (

@@ -10,11 +10,12 @@ from consumer.offline.scored_run import CaseLine, ScoredRun
 from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import Miss, miss_document
+from safe_core.near_violations import near_document
 
 CASES: Final = (
     "concern_id", "batch_id", "test_id", "archetype", "label", "CR", "AH", "AC", "composite", "output",
     "CR_found", "CR_missing", "AH_violations", "AC_found", "AC_missing", "CR_terms", "AH_terms", "AC_terms",
-    "input_matches", "doubtful_hits", "vacuous",
+    "input_matches", "doubtful_hits", "vacuous", "near_violations",
 )  # fmt: skip
 MISS_COLUMNS: Final = ("output_says", "narrative_says", "verbatim", "share", "remedy", "row", "evidence")
 TERMS: Final = (
@@ -48,7 +49,7 @@ def render_csv(run: ScoredRun) -> str:
 
 
 def render_terms(run: ScoredRun) -> str:
-    """Give the rows in the order of the report's cases and their lists; forbidden terms only where they were used."""
+    """Give the rows in the order of the report's cases and their lists; forbidden terms only if a question has them."""
     concern_id = cell(run.report["concern_id"])
     return csv_text([TERMS, *((concern_id, *row) for case in run.cases for row in _of_terms(run, case))])
 
@@ -94,6 +95,7 @@ def _of_case(case: CaseLine) -> Iterator[str]:
     yield _MATCHES[case.input_matches]
     yield str(len(case.doubtful))
     yield "; ".join(name for name, is_vacuous in case.row.vacuous._asdict().items() if is_vacuous)
+    yield "; ".join(cell(near.term) for near in case.near)
 
 
 def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
@@ -106,12 +108,13 @@ def _of_terms(run: ScoredRun, case: CaseLine) -> Iterator[tuple[str, ...]]:
         for term in terms:
             miss = misses.get((criterion, term)) if outcome == "missing" else None
             doubt = doubtful.get((criterion, term), "") if outcome != "missing" else ""
-            yield *start, criterion, cell(term), outcome, doubt, *_told(miss)
+            yield *start, criterion, cell(term), outcome, doubt, *_told({} if miss is None else miss_document(miss))
+    for near in case.near:
+        yield *start, near.criterion, cell(near.term), "near", "", *_told(near_document(near))
 
 
-def _told(miss: Miss | None) -> Iterator[str]:
-    document = {} if miss is None else miss_document(miss)
-    if miss is not None:
+def _told(document: dict[str, Any]) -> Iterator[str]:
+    if "evidence" in document:
         document["evidence"] = evidence_in_words(document["evidence"])
     for name in TERMS[11:]:
         value = document.get(name)

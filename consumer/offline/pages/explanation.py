@@ -32,12 +32,13 @@ from consumer.offline.pages.miss_wording import (
     reason,
 )
 from consumer.offline.pages.numbers import score
-from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, text_of
+from consumer.offline.pages.quotes import ELLIPSIS, Mark, MarkedText, passage_of, text_of
 from consumer.offline.pages.report_content import MISMATCH, NOTHING_TO_CHECK, about_output, counted, score_of
 from consumer.offline.scored_run import CaseLine, Explanation
 from consumer.text import printable, quoted
 from safe_core import Criterion
 from safe_core.diagnosis import doubtful_document
+from safe_core.near_violations import near_document
 
 _LONGEST_FAILURE: Final = 500
 
@@ -91,9 +92,9 @@ def _in_short(case: CaseLine, explanation: Explanation, layout: Layout) -> Itera
     if case.generation != "answered":
         yield from _failure(case, explanation, layout)
         return
-    for group in explained_terms(explanation, case.doubtful, shows_text=True):
+    for group in explained_terms(explanation, case.remarked, shows_text=True):
         for each in group.terms:
-            if each.verdict or each.is_doubtful or each.how == "used":
+            if each.is_remarkable:
                 yield from _term_in_short(each, layout)
 
 
@@ -118,7 +119,7 @@ def _term_in_short(term: ExplainedTerm, layout: Layout) -> Iterator[Line]:
 def _word_for(term: ExplainedTerm) -> str:
     if term.verdict is not None:
         return IN_WORDS[term.verdict]
-    return "doubt" if term.is_doubtful else "used"
+    return "doubt" if term.is_doubtful else term.how
 
 
 def signed(texts: Sequence[MarkedText], layout: Layout) -> Text:
@@ -152,7 +153,7 @@ def _explanation(case: CaseLine, explanation: Explanation, layout: Layout) -> It
     yield from _heading(case, layout)
     yield from _judged_by_people(explanation, layout)
     yield from _failure(case, explanation, layout)
-    for group in explained_terms(explanation, case.doubtful, shows_text=True):
+    for group in explained_terms(explanation, case.remarked, shows_text=True):
         yield from section(layout.wrapped(Text(group.heading, BOLD)), _terms(group.terms, layout))
 
 
@@ -281,6 +282,7 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
         "cases": len(cases),
         **_counts(cases),
         "doubtful_hits": doubtful,
+        "near_violations": sum(len(each.case.near) for each in cases),
         "missing_outputs": sum(each.case.generation is None for each in cases),
         "failed_generations": sum(each.case.generation == "failed" for each in cases),
         "input_mismatches": sum(each.case.input_matches is False for each in cases),
@@ -297,6 +299,7 @@ def document(cases: Sequence[ExplainedCase], *, include_text: bool) -> dict[str,
                 "doubtful": [doubtful_document(hit) for hit in each.case.doubtful],
                 "misses": misses_documents(each.explanation, include_text=include_text),
                 "violations": [*_violations(each, include_text=include_text)],
+                "near_violations": [*_near_violations(each, include_text=include_text)],
                 "decisions": each.explanation.decisions.document(include_text=include_text),
             }
             for each in cases
@@ -311,6 +314,12 @@ def _violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dic
             told = {"criterion": "AH", "term": used.term, **asdict(used.passage)}
             text = {"text": text_of(explained.explanation.output, used.passage)} if include_text else {}
             yield told | text
+
+
+def _near_violations(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str, Any]]:
+    for near in explained.case.near:
+        text = {"text": text_of(explained.explanation.output, passage_of(near))} if include_text else {}
+        yield near_document(near) | text
 
 
 _COLUMNS: Final = (
@@ -345,6 +354,8 @@ def _told(explained: ExplainedCase, *, include_text: bool) -> Iterator[dict[str,
     kinds = {hit.term: hit.kind for hit in hits if hit.criterion == "AH"}
     for used in _violations(explained, include_text=include_text):
         yield used | {"outcome": "used", "doubtful": kinds.get(used["term"])}
+    for near in _near_violations(explained, include_text=include_text):
+        yield near | {"criterion": "AH", "outcome": "near"}
     for hit in hits:
         if hit.criterion != "AH":
             text = {"text": text_of(output, hit.passage)} if include_text else {}
@@ -377,8 +388,8 @@ def _bullets(explained: ExplainedCase, quoted: Explanation | None) -> Iterator[s
             f"- **{IN_WORDS[miss.verdict]}** {miss.criterion} {literal(miss.term)} ({about}): "
             f"{literal(reason(miss, quoted))}{decided(miss.criterion, miss.term)}"
         )
-    for group in explained_terms(explained.explanation, explained.case.doubtful, shows_text=False):
+    for group in explained_terms(explained.explanation, explained.case.remarked, shows_text=False):
         for term in group.terms:
-            if term.is_doubtful or term.how == "used":
-                what = f"- **{'doubt' if term.is_doubtful else 'used'}** {term.criterion} {literal(term.text)}"
+            if term.is_remarkable and not term.verdict:
+                what = f"- **{_word_for(term)}** {term.criterion} {literal(term.text)}"
                 yield f"{what}: {literal(term.place)}. {term.advice}".rstrip() + decided(term.criterion, term.text)

@@ -13,11 +13,13 @@ from consumer.offline.pages.miss_wording import (
     IN_WORDS,
     KIND_LABELS,
     MISSED,
+    NEAR,
     USED,
     VERDICT_LABELS,
     ExplainedTerm,
     Group,
     explained_terms,
+    near_term,
     with_decisions,
 )
 from consumer.offline.pages.quotes import SideBySide, side_by_side
@@ -111,8 +113,8 @@ def _case(run: ScoredRun, case: CaseLine) -> _Case:
         case,
         judged,
         _kinds(explanation),
-        explained_terms(explanation, case.doubtful, shows_text=run.shows_text),
-        side_by_side(explanation, case.doubtful) if run.shows_text else None,
+        explained_terms(explanation, case.remarked, shows_text=run.shows_text),
+        side_by_side(explanation, case.remarked) if run.shows_text else None,
     )
 
 
@@ -128,4 +130,5 @@ def _listed(case: CaseLine) -> list[Group]:
         )
         for how, heading in _HEADINGS.items()
     ]
+    groups.insert(2, Group(NEAR, [*map(near_term, case.near)]))
     return [group for group in groups if group.terms]

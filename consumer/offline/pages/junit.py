@@ -9,7 +9,7 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from consumer.offline.pages.numbers import score
-from consumer.offline.pages.quotes import place_of
+from consumer.offline.pages.quotes import passage_of, place_of
 from consumer.offline.pages.report_content import about_output, lost_terms, shortfalls
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
 from consumer.text import printable
@@ -58,6 +58,7 @@ def _properties(run: ScoredRun, cases: Sequence[CaseLine]) -> ET.Element:
         "fingerprint": scorer["fingerprint"],
         "failed_generations": str(sum(case.generation == "failed" for case in cases)),
         "input_mismatches": str(sum(case.input_matches is False for case in cases)),
+        "near_violations": str(sum(len(case.near) for case in cases)),
         "doubtful_hits": str(sum(len(case.doubtful) for case in cases)),
         **{f"vacuous.{name}": str(sum(getattr(case.row.vacuous, name) for case in cases)) for name in CRITERIA},
         "vacuous.all": str(sum(all(case.row.vacuous) for case in cases)),
@@ -97,6 +98,8 @@ def _remarks(case: CaseLine) -> Iterator[str]:
 
 
 def _doubts(case: CaseLine) -> Iterator[str]:
+    for near in case.near:
+        yield f'near violation: AH "{_legal(near.term)}" ({near.kind}), {place_of(passage_of(near))}'
     for hit in case.doubtful:
         yield f'doubtful: {hit.criterion} "{_legal(hit.term)}" ({hit.kind}), {place_of(hit.passage)}'
 

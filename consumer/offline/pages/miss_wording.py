@@ -10,8 +10,9 @@ from consumer.offline.pages import quotes
 from consumer.offline.scored_run import Explanation
 from consumer.text import count_of
 from safe_core import Criterion, Output
-from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Evidence, Kind, Miss, Occurrence, Verdict
+from safe_core.diagnosis import VERDICTS, DoubtfulHit, DoubtfulKind, Evidence, Kind, Miss, Occurrence, Passage, Verdict
 from safe_core.diagnosis.tables import VERDICT_ROWS
+from safe_core.near_violations import NearKind, NearViolation
 
 KIND_LABELS: Final[Mapping[Kind, str]] = {
     "form": "case or punctuation differs",
@@ -196,6 +197,11 @@ class ExplainedTerm:
     is_doubtful: bool = False
     decided: str = ""
 
+    @property
+    def is_remarkable(self) -> bool:
+        """Whether there is something to do about it: it was missed, used, or found in doubt."""
+        return self.verdict is not None or self.is_doubtful or self.how in {"used", "near"}
+
 
 class Group(NamedTuple):
     """Terms under a heading; `loud` marks a fault of the test itself, which a page shows most prominently."""
@@ -212,6 +218,11 @@ DOUBTS: Final[Mapping[DoubtfulKind, str]] = {
     "other_value": "The value beside it is not the one in the narrative.",
 }
 _DENIED_UNTOLD: Final = "The text denies it; the term does not."
+NEAR_LABELS: Final[Mapping[NearKind, str]] = {
+    "spelling": "It is spelled otherwise (spaces, hyphens, apostrophes, Unicode), so AH does not find it.",
+    "synonym": "A word that means the same is there in its place, so AH does not find it.",
+}
+NEAR: Final = "Forbidden terms in another form, which AH does not find"
 USED, FOUND = "Forbidden terms that were used", "Required terms that were found"
 _HEADINGS: Final[Mapping[Verdict, str]] = {
     "term": "Missed: change the term (term)",
@@ -224,7 +235,9 @@ MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"
 
 
-def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *, shows_text: bool) -> list[Group]:
+def explained_terms(
+    explanation: Explanation, remarked: Sequence[DoubtfulHit | NearViolation], *, shows_text: bool
+) -> list[Group]:
     """Group what an explanation says about each term: misses by verdict, doubtful hits, last what was found.
 
     With `shows_text` the output and the narrative are quoted (contract.md, "Confidentiality").
@@ -242,8 +255,9 @@ def explained_terms(explanation: Explanation, doubtful: Sequence[DoubtfulHit], *
     used = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion == "AH"]
     found = [_occurrence(each, quoted) for each in diagnosis.occurrences if each.criterion != "AH"]
     is_told = explanation.narrative is not None
-    doubted = Group(DOUBTFUL, [_doubted(each, quoted, is_told=is_told) for each in doubtful])
-    listed = (*groups, doubted, Group(USED, used), Group(FOUND, found))
+    doubted = [_doubted(each, quoted, is_told=is_told) for each in remarked if isinstance(each, DoubtfulHit)]
+    near = [_near(each, quoted) for each in remarked if isinstance(each, NearViolation)]
+    listed = (*groups, Group(DOUBTFUL, doubted), Group(USED, used), Group(NEAR, near), Group(FOUND, found))
     return [with_decisions(group, explanation.decisions, shows_text=shows_text) for group in listed if group.terms]
 
 
@@ -256,14 +270,27 @@ def with_decisions(group: Group, decisions: CaseDecisions, *, shows_text: bool) 
     return group._replace(terms=terms)
 
 
+def near_term(near: NearViolation, found: Sequence[quotes.MarkedText] = ()) -> ExplainedTerm:
+    """Say of a forbidden term how a question has it in another form, and where."""
+    place, advice = quotes.place_of(quotes.passage_of(near)), NEAR_LABELS[near.kind]
+    return ExplainedTerm("AH", near.term, kind=near.kind, place=place, advice=advice, found=found, how="near")
+
+
+def _near(near: NearViolation, quoted: Explanation | None) -> ExplainedTerm:
+    return near_term(near, _context(quotes.passage_of(near), quoted))
+
+
+def _context(passage: Passage, quoted: Explanation | None) -> Sequence[quotes.MarkedText]:
+    return () if quoted is None else quotes.around(quotes.element_of(quoted.output, passage), passage)
+
+
 def _doubted(hit: DoubtfulHit, quoted: Explanation | None, *, is_told: bool) -> ExplainedTerm:
-    context = () if quoted is None else quotes.around(quotes.element_of(quoted.output, hit.passage), hit.passage)
     return ExplainedTerm(
         hit.criterion,
         hit.term,
         place=quotes.place_of(hit.passage),
         advice=_DENIED_UNTOLD if hit.kind == "negated" and not is_told else DOUBTS[hit.kind],
-        found=context,
+        found=_context(hit.passage, quoted),
         is_doubtful=True,
     )
 
@@ -315,9 +342,7 @@ def _in_narrative(narrative: str | None, nearest: Evidence | None) -> Sequence[q
 
 def _occurrence(occurrence: Occurrence, quoted: Explanation | None) -> ExplainedTerm:
     used = occurrence.criterion == "AH"
-    found: Sequence[quotes.MarkedText] = ()
-    if quoted and (used or occurrence.inside_word):
-        found = quotes.around(quotes.element_of(quoted.output, occurrence.passage), occurrence.passage)
+    found = _context(occurrence.passage, quoted if used or occurrence.inside_word else None)
     return ExplainedTerm(
         occurrence.criterion,
         occurrence.term,

@@ -12,6 +12,7 @@ from consumer.offline.scored_run import Explanation
 from consumer.text import escaped
 from safe_core import Expectations, Output
 from safe_core.diagnosis import DoubtfulHit, Evidence, Miss, Passage, diagnose
+from safe_core.near_violations import NearViolation
 
 Stretch = tuple[int, int]
 """Start and end of a part of a text, in characters; the end is not included."""
@@ -23,6 +24,13 @@ def element_of(output: Output, passage: Passage) -> str:
         return output.summary
     texts: tuple[str, ...] = getattr(output, passage.field)
     return texts[passage.element or 0]
+
+
+def passage_of(remarked: DoubtfulHit | NearViolation) -> Passage:
+    """Give the place of something that is said of a term beside the scores."""
+    if isinstance(remarked, NearViolation):
+        return Passage("followup_questions", remarked.element, remarked.start, remarked.end)
+    return remarked.passage
 
 
 def text_of(output: Output, passage: Passage) -> str:
@@ -194,18 +202,19 @@ class SideBySide(NamedTuple):
     questions: Sequence[Lines]
 
 
-def side_by_side(explanation: Explanation, doubtful: Sequence[DoubtfulHit]) -> SideBySide:
-    """Mark the passages of misses, doubtful hits and forbidden terms, and what the narrative has of these terms."""
+def side_by_side(explanation: Explanation, remarked: Sequence[DoubtfulHit | NearViolation]) -> SideBySide:
+    """Mark the passages of misses, doubtful hits and forbidden terms, and what the narrative has of required ones."""
     diagnosis, output = explanation.diagnosis, explanation.output
     spoken_of = [
         *(miss.passage for miss in diagnosis.misses if miss.passage is not None),
         *(place for miss in diagnosis.misses for place in miss.also_in),
         *(each.passage for miss in diagnosis.misses for each in miss.evidence if each.passage is not None),
         *(each.passage for each in diagnosis.occurrences if each.criterion == "AH"),
-        *(hit.passage for hit in doubtful),
+        *map(passage_of, remarked),
     ]
     told = None
     if explanation.narrative is not None:
+        doubtful = [hit for hit in remarked if isinstance(hit, DoubtfulHit)]
         told = _lines(explanation.narrative, in_narrative(explanation, doubtful))
     return SideBySide(
         told,

@@ -21,7 +21,8 @@ from consumer.offline.pages.numbers import mean_score, rate_of, score
 from consumer.offline.scored_run import CaseLine, Explanation, Judged, Outcome, ScoredRun
 from consumer.text import count_of
 from safe_core import CRITERIA, DEFAULT_POLICY, Criterion, Label, Policy
-from safe_core.diagnosis import Kind
+from safe_core.diagnosis import DoubtfulHit, Kind
+from safe_core.near_violations import NearViolation
 
 CRITERION_NAMES: Final[Mapping[Criterion, str]] = {
     "CR": "CR, correct recall",
@@ -149,7 +150,16 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
             f"than the case's own, so the scores say nothing about the prompt: {a_few(others, _NAMED)}.",
             tuple(others[:_NAMED]),
         )
-    yield from _doubtful_hits(run)
+    yield from _remarked(
+        [(case.test_id, near) for case in run.cases for near in case.near],
+        "Near violations: {} that a question has in another form, which AH does not find",
+        "forbidden term",
+    )
+    yield from _remarked(
+        [(case.test_id, hit) for case in run.cases for hit in case.doubtful],
+        "Doubtful hits: {} that the text may not mean",
+        "found term",
+    )
     rules = {case.rules for case in run.cases}
     strict = {each.strict_ah for each in rules}
     if True in strict:
@@ -163,16 +173,13 @@ def worth_knowing(run: ScoredRun) -> Iterator[Sentence]:
         )
 
 
-def _doubtful_hits(run: ScoredRun) -> Iterator[Sentence]:
-    """Name the found terms that a text may not mean."""
-    hits = [(case.test_id, hit) for case in run.cases for hit in case.doubtful]
+def _remarked(hits: Sequence[tuple[str, DoubtfulHit | NearViolation]], said: str, what: str) -> Iterator[Sentence]:
+    """Name terms that a score does not judge as a person would; none is nothing to say."""
     if hits:
         listed = "; ".join(f"{{}} {hit.criterion} {{}} ({hit.kind})" for _, hit in hits[:_NAMED])
         more = f"; and {len(hits) - _NAMED} more" if len(hits) > _NAMED else ""
         texts = tuple(text for test_id, hit in hits[:_NAMED] for text in (test_id, f'"{hit.term}"'))
-        yield Sentence(
-            f"Doubtful hits: {count_of(len(hits), 'found term')} that the text may not mean: {listed}{more}.", texts
-        )
+        yield Sentence(f"{said.format(count_of(len(hits), what))}: {listed}{more}.", texts)
 
 
 def why_missed(run: ScoredRun) -> Iterator[Sentence]:
