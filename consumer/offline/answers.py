@@ -1,13 +1,12 @@
 """The two answers about missed terms: a choice by them, and how often terms are found by how a narrative words them."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from consumer.offline.scored_run import CaseLine, Explanation, ScoredRun
-from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS, Miss, NarrativeSays
-from safe_core.matching_rule import normalise
+from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS, Miss, NarrativeSays, Occurrence
 
 _FEWEST: Final = 10
 """Of fewer terms of either wording, nothing is said about how many were found."""
@@ -25,7 +24,9 @@ class AnswerFilter:
         return bool(self.output_says or self.narrative_says)
 
     def has(self, miss: Miss) -> bool:
-        """Tell whether a miss is one of them."""
+        """Tell whether a miss is one of them; nobody says anything of what the model was not asked for."""
+        if miss.verdict == "not_asked_for":
+            return not self
         return miss.output_says in (self.output_says or OUTPUT_SAYS) and (
             miss.narrative_says in (self.narrative_says or NARRATIVE_SAYS)
         )
@@ -51,7 +52,7 @@ ANY_ANSWER: Final = AnswerFilter()
 class Wordings(NamedTuple):
     """How many terms were found, and of how many: those that the narrative words otherwise, and verbatim ones.
 
-    A missed term that the narrative does not say at all is neither.
+    A term that the narrative does not say at all is neither.
     """
 
     otherwise: int
@@ -79,9 +80,14 @@ def wordings(explained: Sequence[tuple[CaseLine, Explanation]]) -> Wordings:
     for case, explanation in explained:
         if not case.has_reasons or not explanation.narrative:
             continue
-        told, details = normalise(explanation.narrative), case.row.details
-        found.update(normalise(term) in told for term in (*details.cr_found, *details.ac_found))
-        missed.update(
-            miss.in_narrative == "yes" for miss in explanation.diagnosis.misses if miss.narrative_says in _HAS_IT
-        )
+        found.update(_verbatim(explanation.diagnosis.occurrences))
+        missed.update(_verbatim(explanation.diagnosis.misses))
     return Wordings(found[False], found[False] + missed[False], found[True], found[True] + missed[True])
+
+
+def _verbatim(terms: Iterable[Miss | Occurrence]) -> Iterator[bool]:
+    """Tell of each required term that the narrative says whether it is there word for word."""
+    for each in terms:
+        is_verbatim = each.in_narrative == "yes"
+        if is_verbatim or each.narrative_says in _HAS_IT:
+            yield is_verbatim

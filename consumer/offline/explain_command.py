@@ -101,7 +101,8 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
         if request.test_ids and each.case.generation is None:
             print_message(f"no output answers {each.case.test_id}: the case is explained as if its output were empty")
     if not explained:
-        print_message(_NO_SUCH_MISS if whole else _NO_CASE)
+        is_answered = any(each.case.generation for each in whole)
+        print_message(_NO_CASE if not whole else _NO_SUCH_MISS if is_answered else _NOT_ANSWERED)
     print_message(*unneeded_mark([request.format], bom=request.bom))
     found = wordings(whole).in_words
     beside = [] if found is None else [f"In these cases, {found}"]
@@ -116,6 +117,10 @@ def explain_tests(policy: Policy, request: ExplainRequest) -> int:
 
 _NO_CASE: Final = (
     "no case has the chosen label (fail, if none was chosen); --label chooses another one, --all explains every case"
+)
+_NOT_ANSWERED: Final = (
+    "the outputs answer none of the chosen cases, so nothing is said of their terms; choose another --concern or "
+    "--batch, or other outputs"
 )
 _NO_SUCH_MISS: Final = (
     "the chosen cases have no missed term with the answers that --output-says and --narrative-says choose; "

@@ -81,9 +81,10 @@ def counts_by_verdict(misses: Iterable[Miss]) -> dict[Verdict, int]:
 
 
 def counts_by_answer(misses: Collection[Miss]) -> dict[str, dict[str, int]]:
-    """Count the misses by what the output says of them, and by what the narrative says."""
-    output = Counter(miss.output_says for miss in misses)
-    narrative = Counter(miss.narrative_says for miss in misses)
+    """Count the misses by what the output says of them, and by what the narrative says, if the model was asked."""
+    asked = [miss for miss in misses if miss.verdict != "not_asked_for"]
+    output = Counter(miss.output_says for miss in asked)
+    narrative = Counter(miss.narrative_says for miss in asked)
     return {
         "miss_output_says": {each: output[each] for each in OUTPUT_SAYS},
         "miss_narrative_says": {each: narrative[each] for each in NARRATIVE_SAYS},

@@ -26,16 +26,16 @@ from safe_core.scoring import READ, CaseScore, label_of_counts
 
 _WHERE: Final[Mapping[Criterion, str]] = {"CR": "in the signals or the summary", "AC": "in the summary"}
 _NOT_REPLACED: Final = (
-    "SAFE found no phrase of the narrative that can replace the term without weakening the test case or asking for "
-    "more than the term does. A person must change the term."
+    "The output says it in other words. SAFE found no phrase of the narrative that can replace the term without "
+    "weakening the test case or asking for more than the term does: a person must accept the words or change the term."
 )
 _VERBATIM: Final = (
-    "The narrative has the term word for word; the output seems to say it in other words or in several places. "
-    "A person must compare the two, and decide whether the term asks for too much."
+    "The output says it in other words or in several places; the narrative has the term word for word. "
+    "A person must compare the two, and accept the words or decide that the term asks for too much."
 )
 _WRONG_CASE: Final = (
-    "The narrative does not say this, or says otherwise. A person must correct the test case; no change of the prompt "
-    "makes an output pass."
+    "SAFE does not find this in the narrative, or the narrative says otherwise. A person must read the narrative and "
+    "correct the test case; no change of the prompt gives what the model was not told."
 )
 _TWICE: Final = "The list has the term more than once. A person must decide which of them to keep."
 _UNTOLD: Final = "The test case has no narrative to take other words from. A person must change the term."
@@ -50,8 +50,8 @@ class Proposal:
     """What would have to change for one term; of verdict `prompt`, `change` is the cause that it shares with others.
 
     `passage` is the nearest one of the output, `contradicted_by` the words of the output that contradict the term.
-    `stretches` are the places of the narrative that replace the term, empty where nothing replaces it. Of a forbidden
-    term that was used, neither output nor narrative is asked what it says.
+    `stretches` are the places of the narrative that replace the term, empty where a person must change it. Of a
+    forbidden term that was used, neither output nor narrative is asked what it says.
     """
 
     criterion: Criterion
@@ -114,7 +114,7 @@ class ProposedCase:
         """Give the label with some proposals, and all replaced terms if so: the others count their terms as found."""
         expectations = self.after if onto_terms else self.before
         for each in proposals if not onto_terms else ():
-            if each.verdict == "term":
+            if each.replacement:
                 expectations = replaced(expectations, each)
         found = Counter(each.criterion for each in proposals if each.verdict != "term")
         scored = self._scored(expectations)
@@ -222,7 +222,7 @@ class ProposedCase:
             elif miss.verdict == "not_asked_for":
                 yield _about(miss, _NOT_ASKED)
             elif miss.verdict == "term" and (miss.criterion, miss.term) not in replaced_terms:
-                yield replace(_about(miss, self._why_not(miss)), verdict="look")
+                yield _about(miss, self._why_not(miss))
 
     def _why_not(self, miss: Miss) -> str:
         """Say why a term that must change was not replaced."""

@@ -134,7 +134,7 @@ class Triage:
         return {
             (case.line.test_id, case.before): replacements
             for case in self.cases
-            if (replacements := [case.replacement(each) for each in case.proposals if each.verdict == "term"])
+            if (replacements := [case.replacement(each) for each in case.proposals if each.replacement])
         }
 
     def of(self, verdict: Verdict) -> list[Priced]:

@@ -31,7 +31,7 @@ from safe_core.diagnosis.doubtful_hits import (
     doubtful_hits,
 )
 from safe_core.diagnosis.joined_text import occurrences
-from safe_core.diagnosis.misses import Fields, Narrative, explain
+from safe_core.diagnosis.misses import Fields, Narrative, explain, with_narrative
 from safe_core.diagnosis.output_texts import asked_criteria, texts_of
 from safe_core.diagnosis.reading import read
 from safe_core.expectations import Expectations, prepare
@@ -99,4 +99,4 @@ def diagnose(
         else Miss(criterion, term, "absent", told.holds(term), None, 0.0, "not_asked_for")
         for criterion, term in missed
     ]
-    return Diagnosis(tuple(misses), tuple(occurrences(details, texts)))
+    return Diagnosis(tuple(misses), tuple(with_narrative(each, told) for each in occurrences(details, texts)))

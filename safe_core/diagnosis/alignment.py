@@ -20,7 +20,7 @@ KEPT: frozenset[EditKind] = frozenset(("same", "form", "general"))
 
 _SHARES: dict[EditKind, int] = {"same": 1000, "form": 1000, "general": 1000, "perhaps": 750}
 _WEAKER = frozenset(("unsure", "supposed", "asked", "theirs"))
-_MOST_FACTS = 128  # of a term that are compared; no real one comes near
+_MOST_FACTS = 128  # of a term that is compared; no real one comes near
 ROOT = 6  # first letters, and more than this share of the longer word, that two forms of one word have in common
 _ROOT_SHARE = 0.75
 
@@ -35,10 +35,11 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term, read: its facts, those of little weight apart."""
+    """A term, read; one with too many facts is not compared."""
 
     text: str
     facts: tuple[Fact, ...]
+    is_read: bool = True
 
     @property
     def weight(self) -> int:
@@ -61,10 +62,10 @@ class Alignment:
 @lru_cache(maxsize=4096)
 def term_of(text: str) -> Term:
     """Read a term; where all of its words say little, they count in full."""
-    facts = [fact for clause in read(text).clauses for fact in clause.facts][:_MOST_FACTS]
+    facts = [fact for clause in read(text).clauses for fact in clause.facts]
     if not any(fact.tells for fact in facts):
         facts = [fact._replace(weight=FULL) for fact in facts]
-    return Term(text, tuple(facts))
+    return Term(text, tuple(facts), len(facts) <= _MOST_FACTS)
 
 
 def align(term: Term, clauses: Sequence[Clause]) -> Alignment:

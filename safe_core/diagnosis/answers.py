@@ -5,6 +5,7 @@ share decides whether the term is said. A single clause contradicts it: somethin
 the clause has most of the rest of the term, near that.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ from safe_core.diagnosis.alignment import (
 from safe_core.diagnosis.numbers_in_text import same
 from safe_core.diagnosis.reading import FULL, Clause, Fact, Reading, is_negative, read
 from safe_core.diagnosis.relations import key_of, sides
+from safe_core.diagnosis.units import units_of
 
 Says = Literal["both", "said", "contradicted", "part", "absent"]
 
@@ -68,8 +70,8 @@ class Texts:
     """Some texts, each read once for any number of terms."""
 
     def __init__(self, texts: Sequence[str], reader: Callable[[str], Reading] = read) -> None:
-        readings = [reader(text) for text in texts]
-        self.sentences = [(number, own) for number, reading in enumerate(readings) for own in reading.sentences]
+        self._readings = [reader(text) for text in texts]
+        self.sentences = [(number, own) for number, reading in enumerate(self._readings) for own in reading.sentences]
 
     @cached_property
     def holding(self) -> dict[str, list[int]]:
@@ -104,6 +106,20 @@ class Texts:
         own = self.sentences[number : number + most]
         return [clause for at, clauses in own if at == text for clause in clauses]
 
+    def quoted(self, place: Place | None) -> Place | None:
+        """Take in what makes a place a denial beside its clauses: "stopped:", "which was stopped", or an answer."""
+        if place is None:
+            return None
+        text, clauses = self._readings[place.text].text, self._readings[place.text].clauses
+        own = [clause for clause in clauses if clause.start < place.end and place.start < clause.end]
+        wider = _with_words_beside(text, clauses, place)
+        is_denied = any(is_negative(fact) for clause in own for fact in clause.facts)
+        if is_denied and not any(unit.is_polar for unit in units_of(text[wider.start : wider.end], _MOST_QUOTED)):
+            sentences = {clause.sentence for clause in own}
+            near = [clause for clause in clauses if clause.sentence in sentences]
+            wider = _with_words_beside(text, clauses, Place(place.text, near[0].start, near[-1].end))
+        return wider if wider.end - wider.start <= _MOST_QUOTED else place
+
     def cover(self, term: Term) -> int:
         """Give how much of a term, or of what is related to it, is anywhere, in thousandths."""
         there = sum(fact.weight for fact in term.facts if self._like(fact))
@@ -126,6 +142,24 @@ class Texts:
 _ALIKE = frozenset(("form", "measured", "perhaps", "opposite"))
 
 
+def _with_words_beside(text: str, clauses: Sequence[Clause], place: Place) -> Place:
+    """Take in the words without facts of a place's own sentence, and the answer to it if it asks."""
+    before = max((clause.end for clause in clauses if clause.end <= place.start), default=0)
+    after = min((clause.start for clause in clauses if clause.start >= place.end), default=len(text))
+    leading = _SENTENCE_END.split(text[before : place.start])[-1].lstrip(_PAUSES)
+    following = _SENTENCE_END.split(text[place.end : after])[0]
+    if answer := _ANSWER.match(text, place.end + len(following)):
+        following += answer[0]
+    words = [stretch if _WORD.search(stretch) else "" for stretch in (leading, following)]
+    return Place(place.text, place.start - len(words[0]), place.end + len(words[1].rstrip(_PAUSES)))
+
+
+_WORD = re.compile(r"\w")
+_SENTENCE_END = re.compile(r"[.!?\n]")
+_ANSWER = re.compile(r"\?\s*[^.,;!?\n]*")
+_PAUSES = " \t,;:–—-•"
+
+
 def answer(term: str, texts: Sequence[str]) -> Answer:
     """Say what some texts say of a term."""
     return answer_in(term_of(term), Texts(texts))
@@ -133,6 +167,8 @@ def answer(term: str, texts: Sequence[str]) -> Answer:
 
 def answer_in(term: Term, texts: Texts) -> Answer:
     """Say what some texts say of a term; the first answer that holds, in the order of the contract."""
+    if not term.is_read:
+        return Answer("absent", 0, 0)
     near = texts.near(term)
     best, place, sentences = _nearest(term, texts, near)
     is_said = _is_said(best)
@@ -143,7 +179,8 @@ def answer_in(term: Term, texts: Texts) -> Answer:
         says = "both" if against else "said"
     elif against:
         says = "contradicted"
-    return Answer(says, best.share, texts.cover(term), place, sentences, best.edits, against, edits)
+    places = texts.quoted(place), texts.quoted(against)
+    return Answer(says, best.share, texts.cover(term), places[0], sentences, best.edits, places[1], edits)
 
 
 # --- said -------------------------------------------------------------------------------------------------------------

@@ -96,6 +96,8 @@ class Occurrence:
     term: str
     passage: Passage
     inside_word: bool  # every occurrence sits inside a longer word ("or" in "for")
+    in_narrative: InNarrative = "no_narrative"
+    narrative_says: NarrativeSays = "unknown"  # of a required term
 
 
 @dataclass(frozen=True, slots=True)

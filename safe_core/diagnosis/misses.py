@@ -1,7 +1,7 @@
 """Why a required term was not found: what the output says of it, what the narrative says, and what follows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -9,10 +9,18 @@ from rapidfuzz import fuzz
 
 from safe_core.diagnosis.alignment import OPPOSED, Term, is_said_alike, term_of
 from safe_core.diagnosis.answers import Answer, Place, Texts, answer_in
-from safe_core.diagnosis.diagnosis_types import Evidence, InNarrative, Miss, NarrativeSays, OutputSays, Passage
+from safe_core.diagnosis.diagnosis_types import (
+    Evidence,
+    InNarrative,
+    Miss,
+    NarrativeSays,
+    Occurrence,
+    OutputSays,
+    Passage,
+)
 from safe_core.diagnosis.joined_text import JoinedText
 from safe_core.diagnosis.languages import is_read
-from safe_core.diagnosis.output_texts import READ_BY, OutputText
+from safe_core.diagnosis.output_texts import READ_BY, FieldText, OutputText, field_texts
 from safe_core.diagnosis.reading import Reading, read
 from safe_core.diagnosis.tables import Found, kind_row, verdict_row
 from safe_core.matching_rule import normalise
@@ -29,24 +37,24 @@ class Fields:
     def __init__(
         self, criterion: Literal["CR", "AC"], texts: Sequence[OutputText], reader: Callable[[str], Reading] = read
     ) -> None:
-        self.all = texts
+        self._texts = texts
         self._reader = reader
-        self.read = [text for text in texts if text.field in READ_BY[criterion]]
+        self.read = field_texts([text for text in texts if text.field in READ_BY[criterion]])
         self._unread = [text for text in texts if text.field not in READ_BY[criterion]]
 
     @cached_property
     def facts(self) -> Texts:
         """What the criterion reads."""
-        return Texts([text.text for text in self.read], self._reader)
+        return Texts([field.text for field in self.read], self._reader)
 
     @cached_property
-    def claims(self) -> list[OutputText]:
+    def claims(self) -> list[FieldText]:
         """What it does not read, but for the questions: they claim nothing."""
-        return [text for text in self._unread if text.field != "followup_questions"]
+        return field_texts([text for text in self._unread if text.field != "followup_questions"])
 
     @cached_property
     def claimed(self) -> Texts:
-        return Texts([text.text for text in self.claims], self._reader)
+        return Texts([field.text for field in self.claims], self._reader)
 
     @cached_property
     def _joined(self) -> list[JoinedText]:
@@ -64,10 +72,11 @@ class Fields:
 
     def text_of(self, passage: Passage) -> str:
         """Give the text of the element that a passage is in."""
-        return next(each.text for each in self.all if (each.field, each.element) == (passage.field, passage.element))
+        return next(each.text for each in self._texts if (each.field, each.element) == (passage.field, passage.element))
 
-    def passage(self, place: Place | None) -> Passage | None:
-        return None if place is None else self.read[place.text].passage(place.start, place.end)
+    def passages(self, place: Place | None) -> list[Passage]:
+        """Give a place in what the criterion reads, element by element."""
+        return [] if place is None else self.read[place.text].passages(place.start, place.end)
 
 
 @dataclass(frozen=True)
@@ -96,14 +105,15 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
     term = term_of(text)
     said = answer_in(term, fields.facts)
     also_in = fields.also_in(text)
-    elsewhere = _elsewhere(term, said, fields, also_in)
-    output = _output_says(said, elsewhere, fields)
+    elsewhere, share = _elsewhere(term, said, fields, also_in)
+    output = _output_says(term, said, elsewhere, fields)
     story, told = _narrative_says(term, narrative)
     in_narrative = narrative.holds(text)
     has_it_too = output == "contradicted" and _has_it_too(said, narrative)
     row = verdict_row(output, story, has_it_too=has_it_too)
-    passage = elsewhere[0] if elsewhere else fields.passage(said.against or said.place)
-    found = "" if passage is None else fields.text_of(passage)[passage.start : passage.end]
+    passages = elsewhere or fields.passages(said.against or said.place)
+    passage = passages[0] if passages else None
+    found = " ".join(fields.text_of(each)[each.start : each.end] for each in passages)
     kind = kind_row(Found(text, output, said.deciding, found, said.sentences))
     return Miss(
         criterion=criterion,
@@ -120,42 +130,54 @@ def explain(criterion: Literal["CR", "AC"], text: str, fields: Fields, narrative
         narrative_says=story,
         verbatim=in_narrative == "yes" and story == "supported",
         narrative_has_it_too=has_it_too,
-        share=said.share,
+        share=share,
         remedy=row.remedy,
         row=row.name,
         evidence=tuple(_evidence(said, fields, told, narrative, elsewhere)),
     )
 
 
-def _output_says(said: Answer, elsewhere: Sequence[Passage], fields: Fields) -> OutputSays:
-    if said.says not in {"part", "absent"}:
-        return said.says
+def with_narrative(found: Occurrence, narrative: Narrative) -> Occurrence:
+    """Say of a required term that was found what the narrative says of it; one that is there verbatim is not read."""
+    if found.criterion == "AH":
+        return found
+    holds = narrative.holds(found.term)
+    says = "supported" if holds == "yes" else _narrative_says(term_of(found.term), narrative)[0]
+    return replace(found, in_narrative=holds, narrative_says=says)
+
+
+def _output_says(term: Term, said: Answer, elsewhere: Sequence[Passage], fields: Fields) -> OutputSays:
     if elsewhere:
         return "elsewhere"
-    return "not_read" if said.says == "absent" and not all(is_read(text.text) for text in fields.read) else said.says
+    are_read = term.is_read and all(is_read(field.text) for field in fields.read)
+    return "not_read" if said.says == "absent" and not are_read else said.says
 
 
-def _elsewhere(term: Term, said: Answer, fields: Fields, also_in: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Give where a field that is not read says a term that those that are read do not."""
-    if said.says not in {"part", "absent"} or also_in or not fields.claims:
-        return tuple(also_in) if said.says in {"part", "absent"} else ()
+def _elsewhere(term: Term, said: Answer, fields: Fields, also_in: Sequence[Passage]) -> tuple[Sequence[Passage], int]:
+    """Give where a field that is not read says a term that the others do not, and the share of what decides."""
+    if said.says not in {"part", "absent"}:
+        return (), said.share
+    if also_in:
+        return also_in[:1], 1000
     claimed = answer_in(term, fields.claimed)
     if claimed.says != "said" or claimed.place is None:
-        return ()
+        return (), said.share
     place = claimed.place
-    return (fields.claims[place.text].passage(place.start, place.end),)
+    return fields.claims[place.text].passages(place.start, place.end), claimed.share
 
 
 def _narrative_says(term: Term, narrative: Narrative) -> tuple[NarrativeSays, Answer | None]:
     if narrative.facts is None:
         return "unknown", None
     told = answer_in(term, narrative.facts)
-    if told.says == "absent" and narrative.text is not None and not is_read(narrative.text):
-        return "unknown", None
+    if told.says in {"said", "both"}:
+        return "supported", told
+    if not (term.facts and term.is_read) and narrative.holds(term.text) == "yes":
+        return "supported", told  # "cancelled" alone has no fact to be found
     if told.says == "contradicted":
         return "contradicts", told
-    if told.says in {"said", "both"} or (not term.facts and narrative.holds(term.text) == "yes"):
-        return "supported", told  # "cancelled" alone has no fact to be found
+    if told.says == "absent" and not (term.is_read and is_read(narrative.text or "")):
+        return "unknown", None
     return ("silent" if told.says == "absent" and told.cover < _SILENT else "partly"), told
 
 
@@ -185,14 +207,15 @@ def _missing_words(text: str, said: Answer) -> tuple[str, ...]:
 def _evidence(
     said: Answer, fields: Fields, told: Answer | None, narrative: Narrative, elsewhere: Sequence[Passage]
 ) -> list[Evidence]:
-    """Quote the place of the output that has most of the term, what contradicts it, and the narrative's."""
-    own = [fields.passage(place) for place in dict.fromkeys((said.place, said.against))]
-    passages = elsewhere[:1] or [passage for passage in own if passage is not None]
+    """Quote the place of the output that has most of the term, what contradicts it if that is elsewhere, and the
+    narrative's."""
+    own = [passage for place in (said.place, said.against) for passage in fields.passages(place)]
+    passages = elsewhere or dict.fromkeys(own)
     found = [
         Evidence("output", *_cut(fields.text_of(passage), passage.start, passage.end), passage.field, passage.element)
         for passage in passages
     ]
-    place = told and (told.against or told.place)
+    place = told and (told.against if told.says == "contradicted" else told.place)
     if place and narrative.text is not None:
         found.append(Evidence("narrative", *_cut(narrative.text, place.start, place.end)))
     return found

@@ -1,7 +1,8 @@
 """The texts of an output, and which criterion reads which."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 
 from safe_core.diagnosis.diagnosis_types import Field, Passage
 from safe_core.generations import OutputField
@@ -32,6 +33,28 @@ class OutputText:
     def passage(self, start: int, end: int) -> Passage:
         """Give a place in this text."""
         return Passage(self.field, self.element, start, end)
+
+
+class FieldText:
+    """The elements of a field as one text, each in a line of its own: neighbours are neighbouring sentences."""
+
+    def __init__(self, elements: Sequence[OutputText]) -> None:
+        self.text = "\n".join(each.text for each in elements)
+        self._begins = [0, *accumulate(len(each.text) + 1 for each in elements)]
+        self._elements = elements
+
+    def passages(self, start: int, end: int) -> list[Passage]:
+        """Give a stretch element by element."""
+        return [
+            each.passage(max(0, start - begin), min(len(each.text), end - begin))
+            for begin, each in zip(self._begins, self._elements, strict=False)
+            if max(start, begin) < min(end, begin + len(each.text))
+        ]
+
+
+def field_texts(texts: Sequence[OutputText]) -> list[FieldText]:
+    """Join the texts of each field."""
+    return [FieldText([*elements]) for _, elements in groupby(texts, key=lambda each: each.field)]
 
 
 def texts_of(output: Output) -> list[OutputText]:

@@ -129,7 +129,7 @@ def _end_of_sentence(between: str, last: str) -> str:
     if _SPEAKER.search(between):
         return "]"
     found = _SENTENCE_END.search(between)
-    if not found or (found[0] == "." and last in _STOPPED and between.startswith(".")):
+    if not found or (found[0] == "." and last in _STOPPED and between.startswith(".") and "\n" not in between):
         return ""
     return found[0]
 

@@ -63,7 +63,7 @@ VERDICT_ROWS: Final = (
         "silent",
         "term",
         "accept_wording",
-        "The output says it in other words, and the narrative says nothing of it: "
+        "The output says it in other words, and SAFE does not find it in the narrative: "
         "accept the wording, and check the case.",
         Example("shortness of breath", "She was breathless on the stairs.", "Her knee has been painful since Monday."),
     ),
@@ -91,7 +91,7 @@ VERDICT_ROWS: Final = (
         "silent contradicts",
         "look",
         "read",
-        "The output says it in a field that this criterion does not read, and the narrative does not say it.",
+        "The output says it in a field that this criterion does not read, but SAFE does not find it in the narrative.",
         Example("dry cough", "The case was reviewed.", "Her knee has been painful since Monday.", ("dry cough",)),
     ),
     _row(
@@ -109,7 +109,7 @@ VERDICT_ROWS: Final = (
         "silent",
         "term",
         "correct_case",
-        "The narrative never says it: the case asks for what the model was not given.",
+        "SAFE does not find it in the narrative: check whether the case asks for what the model was not given.",
         Example("dry cough", "She has had a fever since Monday.", "A fever since Monday."),
     ),
     _row(
@@ -145,7 +145,7 @@ VERDICT_ROWS: Final = (
         "supported partly unknown silent contradicts",
         "look",
         "read",
-        "The output is not in English, and has nothing like it: only a person can tell.",
+        "The output is not in English, or the term is too long to be compared: only a person can tell.",
         Example(
             "dry cough",
             "Die Patientin klagt seit zwei Wochen über trockenen Husten und Fieber, sie hat aber keine Atemnot und "

@@ -10,10 +10,11 @@ from consumer.cli.main import main
 from consumer.errors import ConfigurationError
 from consumer.files.outputs import open_all
 from consumer.offline.answers import AnswerFilter, Wordings, wordings
+from consumer.offline.explanations import counts_by_answer
 from consumer.offline.review import Review
 from consumer.offline.scored_run import Explanation
 from consumer.offline.triage import TriageRequest
-from safe_core import DEFAULT_POLICY, Expectations, Output
+from safe_core import DEFAULT_POLICY, Expectations, Output, OutputField
 from safe_core.diagnosis import NARRATIVE_SAYS, OUTPUT_SAYS, diagnose
 from tests.support.case_files import a_case, answer, write_batch, write_report
 from tests.support.scored_runs import Sample, scored_run
@@ -116,6 +117,28 @@ def test_help_names_every_answer(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"the narrative says this; can be repeated. One of {', '.join(NARRATIVE_SAYS)}." in told
 
 
+def test_what_was_not_asked_for_is_counted_apart() -> None:
+    """A placeholder says nothing of a term, so it is not absent."""
+    misses = diagnose(
+        Expectations((), (), ("a rib",)), Output(("b",), "x"), None, frozenset[OutputField](("summary",))
+    ).misses
+    assert [miss.verdict for miss in misses] == ["not_asked_for"]
+    assert not any(any(counts.values()) for counts in counts_by_answer(misses).values())
+    assert not AnswerFilter(output_says=["absent"]).has(misses[0])
+    assert AnswerFilter().has(misses[0])
+
+
+def test_explain_says_that_the_outputs_answer_none_of_a_concern(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = a_case("T9", ["a dry cough"], ["blame"], ["Potassium"], patient_payload=NARRATIVE, concern_id="OTHER")
+    write_batch(Path(files[3]), "b2", other)
+    assert main(["explain", "-c", "OTHER", *files, "--output-says", "said"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "the outputs answer none of the chosen cases" in told
+    assert "choose another --concern" in told
+
+
 def test_a_filter_that_chooses_nothing_changes_nothing() -> None:
     run = scored_run([Sample("T-1", Expectations(("a",), (), ()), Output(("b",), ""))])
     assert AnswerFilter().narrowed(run) is run
@@ -135,6 +158,8 @@ def test_terms_are_counted_by_how_the_narrative_words_them() -> None:
     signals = ("dry cough", "a fever since Monday", "potassium of 5.6", "fever from Monday on", "a broken rib")
     found = counted(signals, output, NARRATIVE)
     assert found == (1, 2, 1, 2), "what the narrative does not say is worded in no way"
+    untold = Output(("dry cough", "potassium of 5.6", "a broken rib"), "")
+    assert counted(signals, untold, NARRATIVE) == found, "whether it is found or not"
     assert counted(signals, output, None) == (0, 0, 0, 0)
 
 

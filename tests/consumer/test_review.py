@@ -138,8 +138,8 @@ def test_each_term_is_shown_once_with_what_can_be_done_about_it(tmp_path: Path) 
         item.term: (item.heading, "".join(sorted(each[0] for each in item.choices))) for item in review.cases[0].items
     }
     assert told == {
-        twice: ("look", "cpr"),
-        verbatim: ("look", "cepr"),
+        twice: ("term", "cpr"),
+        verbatim: ("term", "cepr"),
         "use": ("used", "acr"),
         "warm hand, left": ("prompt", "acer"),
     }

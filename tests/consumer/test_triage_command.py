@@ -76,7 +76,8 @@ def test_a_term_is_left_alone_where_its_list_has_it_twice(tmp_path: Path, capsys
     twice = a_case("T1", ["arrived Sunday 18:00"] * 2, patient_payload=NARRATIVE)
     write_batch(tmp_path / "cases", "b1", twice)
     document = triaged(capsys, write_report(tmp_path / "run.json", answer("T1", OUTPUT)), tmp_path / "cases")
-    assert [each["verdict"] for each in document["proposals"] if each["criterion"] == "CR"] == ["look", "look"]
+    told = [(each["verdict"], each["replacement"]) for each in document["proposals"] if each["criterion"] == "CR"]
+    assert told == [("term", []), ("term", [])]
 
 
 def test_no_list_forgives_a_miss_that_it_did_not_forgive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,11 +107,10 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
     outputs = write_report(tmp_path / "run.json", answer("T1", OUTPUT))
     for pattern in ("b1", "*"):
         document = triaged(capsys, outputs, cases, "--batch", pattern)
-        assert [each["verdict"] for each in document["proposals"] if each["criterion"] == "CR"] == ["look"]
+        assert [each["replacement"] for each in document["proposals"] if each["criterion"] == "CR"] == [[]]
     (cases / "b2.json").unlink()
-    assert [each["verdict"] for each in triaged(capsys, outputs, cases)["proposals"] if each["criterion"] == "CR"] == [
-        "term"
-    ]
+    proposals = triaged(capsys, outputs, cases)["proposals"]
+    assert all(each["replacement"] for each in proposals if each["criterion"] == "CR")
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_a_phrase_must_be_in_the_narratives_of_all_batches_that_hold_the_case(
         (
             ["The left hand was warm"],
             NARRATIVE,
-            "The narrative has the term word for word",
+            "the narrative has the term word for word",
         ),
         (["severely dehydrated girl"], NARRATIVE, "SAFE found no phrase of the narrative"),
-        (["the left hand was cold"], NARRATIVE, "The narrative does not say this, or says otherwise"),
+        (["the left hand was cold"], NARRATIVE, "SAFE does not find this in the narrative"),
     ],
 )
-def test_look_says_why_the_term_was_not_replaced(
+def test_a_term_that_is_not_replaced_is_still_one_to_change_and_says_why(
     signals: list[str], payload: str | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_batch(tmp_path / "cases", "b1", a_case("T1", signals, (), ["girl"], patient_payload=payload))
@@ -138,8 +138,9 @@ def test_look_says_why_the_term_was_not_replaced(
         "her left hand felt warm",
     ]
     document = triaged(capsys, write_report(tmp_path / "run.json", answer("T1", output)), tmp_path / "cases")
-    [change] = {each["change"] for each in document["proposals"]}
-    assert change.startswith(why)
+    [(change, verdict)] = {(each["change"], each["verdict"]) for each in document["proposals"]}
+    assert why in change
+    assert verdict == "term"
 
 
 def test_the_written_cases_give_the_promised_numbers(
@@ -302,7 +303,7 @@ def test_real_runs_keep_every_promise(name: str, tmp_path: Path, capsys: pytest.
         assert all(two["scores"][key] >= one["scores"][key] for key in one["scores"]), one["test_id"]
     old, new = lists_of(cases), lists_of(tmp_path)
     for each in document["proposals"]:
-        if each["verdict"] == "term":
+        if each["replacement"]:
             check_replacement(
                 each, *old[each["batch_id"], each["test_id"]][:2], old[each["batch_id"], each["test_id"]][2]
             )

@@ -159,6 +159,48 @@ def test_what_an_output_says_is_the_first_that_holds(says: str, criterion: Crite
     assert miss_of("dry cough", output, None, criterion).output_says == says
 
 
+OVER_ELEMENTS = [
+    ("said", Output(("a dry cough", "swollen ankles"), "")),
+    ("said", Output(("Seen on Monday. A dry cough.", "Swollen ankles. No fever."), "")),
+    ("part", Output(("a dry cough", "a fever", "swollen ankles"), "")),  # not neighbours
+    ("part", Output(("a dry cough",), "Swollen ankles.")),  # of two fields
+]
+
+
+@pytest.mark.parametrize(("says", "output"), OVER_ELEMENTS)
+def test_neighbouring_elements_are_neighbouring_sentences(says: str, output: Output) -> None:
+    assert miss_of("dry cough and swollen ankles", output, None, "CR").output_says == says
+
+
+def test_what_is_said_over_two_elements_is_quoted_from_both() -> None:
+    output = Output(("fever", "a dry cough", "", "the swollen ankles"), "")
+    miss = miss_of("dry cough and swollen ankles", output, None, "CR")
+    assert quotes(miss, output) == [("output", "a dry cough"), ("output", "the swollen ankles")]
+    assert [(each.field, each.element) for each in miss.evidence] == [("signals", 1), ("signals", 3)]
+    assert (miss.kind, miss.passage) == ("split", miss.evidence[0].passage)
+
+
+def test_an_element_ends_even_behind_what_is_often_shortened() -> None:
+    output = Output(("Fever: no.", "Dry sort of cough."), "")
+    assert miss_of("has a dry cough", output, None, "CR").output_says == "said"
+
+
+def test_the_share_is_that_of_the_place_that_says_it() -> None:
+    assert miss_of("dry cough", Output(("dry cough",), "The knee was examined.")).share == 1000
+    assert miss_of("dry cough", Output(("cough that was dry",), "The knee was examined.")).share == 1000
+
+
+MANY = " ".join(f"finding{number}" for number in range(129))
+NEARLY = " ".join(f"finding{number}" for number in range(128))
+
+
+def test_a_term_that_is_too_long_is_not_read() -> None:
+    miss = miss_of(MANY, f"{NEARLY}.", NEARLY)
+    assert (miss.output_says, miss.narrative_says, miss.verdict) == ("not_read", "unknown", "look")
+    assert miss_of(MANY, Output((MANY,), "The knee was examined."), MANY).output_says == "elsewhere"
+    assert miss_of(MANY, "The knee was examined.", MANY).narrative_says == "supported"
+
+
 # ─── in another language ───
 
 GERMAN = """Die Patientin stellte sich am Montag mit seit drei Tagen bestehender Atemnot in der Notaufnahme vor.
@@ -207,6 +249,7 @@ OF_NARRATIVES = [
     ("supported", "[doctor] is the cough dry ? [patient] yes"),
     ("partly", "A cough since Monday."),
     ("silent", "Her knee has been painful since Monday."),
+    ("supported", "A dry cough on Monday. She has no dry cough."),  # both
     ("contradicts", "She has no dry cough."),
     ("contradicts", "[doctor] a dry cough ? [patient] no"),
     ("contradicts", "The cough is wet."),
@@ -309,6 +352,11 @@ def test_a_quotation_is_short_and_cut_between_words(term: str, text: str) -> Non
         ("surgery was done", "The surgery was cancelled.", "surgery was cancelled"),
         ("dry cough", "She denies a dry sort of cough.", "denies a dry sort of cough"),
         ("no fever", "She never had any fever.", "never had any fever"),
+        ("takes aspirin", "Stopped: aspirin and ibuprofen.", "Stopped: aspirin"),
+        ("takes aspirin", "Her aspirin, which was stopped.", "aspirin, which was stopped"),
+        ("takes aspirin", "Aspirin: stopped on Monday.", "Aspirin: stopped"),
+        ("takes aspirin", "[doctor] do you take aspirin ? [patient] no , not now", "aspirin ? [patient] no"),
+        ("denies chest pain", "[doctor] any chest pain ? [patient] yes", "chest pain ? [patient] yes"),
     ],
 )
 def test_a_quotation_shows_what_denies_or_undoes(term: str, output: str, shown: str) -> None:

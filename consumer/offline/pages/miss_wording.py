@@ -118,7 +118,10 @@ def remark_on(miss: Miss) -> str:
 
 _ROWS: Final = {row.name: row for row in VERDICT_ROWS}
 _UNKNOWN: Final = "The test case has no narrative, so SAFE cannot tell whether the model was told this."
-_NOT_ENGLISH: Final = "The narrative is blank or not in English, so SAFE cannot tell whether the model was told this."
+_NOT_READ: Final = (
+    "The narrative is blank or not in English, or the term is too long, so SAFE cannot tell whether the model was told "
+    "this."
+)
 
 
 def reason(miss: Miss, quoted: Explanation | None) -> str:
@@ -146,7 +149,7 @@ def _detail(miss: Miss, quoted: Explanation | None) -> Iterator[str]:
         says = "The narrative says" if quoted else "See the narrative,"
         yield from (f"{says} {place}." for place in _places(miss, "narrative", quoted))
     elif miss.narrative_says == "unknown" and miss.verdict == "prompt":
-        yield _UNKNOWN if miss.in_narrative == "no_narrative" else _NOT_ENGLISH
+        yield _UNKNOWN if miss.in_narrative == "no_narrative" else _NOT_READ
 
 
 def _contradiction(miss: Miss, quoted: Explanation | None) -> str:

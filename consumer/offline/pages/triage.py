@@ -26,14 +26,13 @@ _PILES: Final[dict[Verdict, str]] = {
     "not_asked_for": "Not asked for: nothing to change",
 }
 _COMPARED: Final = frozenset[Verdict](("output", "look"))
+_BY_HAND: Final = "Test cases: terms that a person must change, or whose output's words to accept"
 _USED: Final = "Prompt: forbidden terms that the outputs use"
 _WRONG: Final = "Test cases that are wrong: terms to correct"
 SCORED_AGAIN: Final = 'For step "term", the outputs are scored again with the new terms.'
 IF_ALL_WORK: Final = 'In the steps "prompt" and "output", each proposal is assumed to work: its term counts as found.'
-STILL_MISSED: Final = "Terms that a person must look at, and new terms that these outputs miss, still count as missed."
-LOOKED_AT: Final = (
-    'Terms that have the verdict "term" in safe explain, but that are wrong or that no phrase can replace safely, are '
-    "listed last, for a person to look at."
+STILL_MISSED: Final = (
+    "Terms that only a person can change or judge, and new terms that these outputs miss, still count as missed."
 )
 NOT_JUDGED: Final = "What an output says besides the terms of its test case is not judged."
 
@@ -64,7 +63,7 @@ def remarks(triage: Triage) -> list[str]:
     missing = sum(case.generation is None for case in triage.lines)
     failed = sum(case.generation == "failed" for case in triage.lines)
     mismatched = sum(case.input_matches is False for case in triage.lines)
-    told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, *([LOOKED_AT] if triage.of("look") else []), NOT_JUDGED]
+    told = [SCORED_AGAIN, IF_ALL_WORK, STILL_MISSED, NOT_JUDGED]
     if mismatched:
         were = "was" if mismatched == 1 else "were"
         told.insert(
@@ -109,10 +108,15 @@ def piles(triage: Triage) -> Iterator[Pile]:
         pile = triage.of(verdict)
         used = [each for each in pile if each.proposal.criterion == "AH"]
         wrong = [each for each in pile if each.proposal.remedy == "correct_case"]
-        lacking = [each for each in pile if each not in used and each not in wrong]
-        for heading, some in ((_WRONG, wrong), (_PILES[verdict], lacking), (_USED, used)):
+        lacking = [each for each in pile if each not in used and each not in wrong and not _is_by_hand(each)]
+        by_hand = [each for each in pile if each not in wrong and _is_by_hand(each)]
+        for heading, some in ((_PILES[verdict], lacking), (_BY_HAND, by_hand), (_WRONG, wrong), (_USED, used)):
             if some:
                 yield Pile(heading, _by_change(some))
+
+
+def _is_by_hand(each: Priced) -> bool:
+    return each.proposal.verdict == "term" and not each.proposal.replacement
 
 
 def _by_change(pile: Iterable[Priced]) -> list[Group]:
@@ -125,7 +129,7 @@ def _by_change(pile: Iterable[Priced]) -> list[Group]:
 def compared(each: Priced, *, include_text: bool) -> str:
     """Give what a person must compare with the term: words of the output, or their place; nothing if not asked to."""
     passage = each.proposal.contradicted_by or each.proposal.passage
-    if passage is None or each.proposal.verdict not in _COMPARED:
+    if passage is None or not (each.proposal.verdict in _COMPARED or _is_by_hand(each)):
         return ""
     return f"output: {quoted(each.case.words_at(passage)) if include_text else place_of(passage)}"
 
