@@ -178,7 +178,8 @@ def _compared_values(fact: Fact, other: Fact) -> Edit | None:
 
 def _kept(fact: Fact, other: Fact) -> EditKind:
     """Say what the statuses make of two facts with the same key."""
-    if not _WEAKER.isdisjoint(fact.statuses ^ other.statuses):
+    is_past = "past" in other.statuses - fact.statuses and not is_negative(fact) and fact.value is None
+    if is_past or not _WEAKER.isdisjoint(fact.statuses ^ other.statuses):
         return "weaker"
     is_apart = (other.is_context and not fact.statuses) or (fact.is_context and not other.statuses)
     if is_negative(fact) == is_negative(other) or is_apart:
@@ -252,14 +253,26 @@ def _generalised(edits: Sequence[Edit], clauses: Sequence[Clause]) -> Iterator[E
         and head.other is not None
         and all(fact in others for fact in segment_of(head.other, clauses))
     )
+    is_narrowed = head is not None and head.other is not None and _is_narrowed(head.other, others, clauses)
     is_denied = any(edit.kind in KEPT and edit.other is not None and is_negative(edit.other) for edit in denied)
     for edit in edits:
         if is_general and edit.kind == "missing" and is_negative(edit.fact) and edit.fact.value is None:
             yield edit._replace(kind="general")
+        elif is_narrowed and edit is head and edit.kind in KEPT:
+            yield edit._replace(kind="weaker")
         elif is_denied and edit.kind == "negated" and is_negative(edit.fact):
             yield edit._replace(kind="same")  # what is denied of it: "the wound is free of infection"
         else:
             yield edit
+
+
+def _is_narrowed(head: Fact, found: Collection[Fact], clauses: Iterable[Clause]) -> bool:
+    """Tell whether a noun before what is denied, which the term does not have, makes it less: "no knee pain"."""
+    return any(
+        fact.end + 1 == head.start and "denied" in fact.statuses and fact.weight == FULL and fact not in found
+        for clause in clauses
+        for fact in clause.facts
+    )
 
 
 def segment_of(fact: Fact, clauses: Iterable[Clause]) -> list[Fact]:

@@ -311,12 +311,12 @@ def _is_near(kept: Edit, opposed: Edit, clause: Clause) -> bool:
 
 def _is_as_wide(polar: Sequence[Edit], found: Alignment, clause: Clause) -> bool:
     """Tell whether what is denied is no narrower than what the term says, or what is said no wider than it denies."""
-    matched = [edit.other for edit in polar]
+    matched = {edit.other.key for edit in polar if edit.other is not None}
     for edit in polar:
         if edit.other is None:
             continue
         if is_negative(edit.other):
-            if any(fact not in matched for fact in segment_of(edit.other, [clause])):
+            if any(fact.key not in matched for fact in segment_of(edit.other, [clause])):
                 return False
         elif any(
             each.kind == "missing" and each.fact.tells and each.fact.segment == edit.fact.segment

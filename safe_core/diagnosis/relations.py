@@ -9,7 +9,7 @@ from safe_core.diagnosis.words import stem, words
 
 Status = Literal["denied", "undone", "unsure", "supposed", "past", "theirs", "stated", "nothing"]
 Reach = Literal["after", "before", "both", "verb", "next", ""]
-Class = Literal["grammar", "lead-in", "weak", "going", "modifier", "predicate", "affirming"]
+Class = Literal["grammar", "lead-in", "weak", "going", "modifier", "predicate", "affirming", "lasting"]
 Beginning = Literal["clause", "aside", "question"]
 Phrase = tuple[str, ...]
 
@@ -122,6 +122,12 @@ def going() -> frozenset[str]:
 def affirming() -> frozenset[str]:
     """Give the keys of the words that say that something is there, which any denial takes back."""
     return frozenset(phrase[-1] for phrase, kind in weak().items() if kind == "affirming")
+
+
+@cache
+def lasting() -> frozenset[str]:
+    """Give the keys of the conditions and operations that somebody with a history of them still has."""
+    return frozenset(phrase[-1] for phrase, kind in weak().items() if kind == "lasting")
 
 
 @cache

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from safe_core.diagnosis.relations import Trigger
+from safe_core.diagnosis.relations import Trigger, lasting
 from safe_core.diagnosis.units import Fact, Unit
 from safe_core.diagnosis.words import word_set
 
@@ -51,7 +51,7 @@ class Segment:
             or unit.folded in BE
             or unit.folded in HAVE
             or _is_verb(unit)
-            or (unit.fact is not None and unit.fact.value is not None)
+            or _is_value(unit)
             for unit in self.units
         )
 
@@ -72,20 +72,25 @@ class Segment:
         "No pain in the chest" denies a pain, and "the alarm of the pump was not heard" an alarm.
         """
         found: list[bool] = []
-        is_behind = has_begun = False
+        is_behind = has_begun = has_told = False
         for at, unit in enumerate(self.units):
             if unit.fact is not None and unit.fact.statuses:
                 is_behind = False  # "in no acute distress"
             elif unit.is_polar and unit.trigger:
                 is_behind, has_begun = False, unit.trigger.reach in {"before", "both"}
-            elif unit.folded.partition(" ")[0] in _BEHIND or (
-                unit.folded == "of" and any(each.is_polar for each in self.units[at:])
-            ):
+            elif unit.folded.partition(" ")[0] in _BEHIND:
                 is_behind = is_behind or has_begun
+            elif unit.folded == "of" and any(each.is_polar for each in self.units[at:]):
+                is_behind = is_behind or has_told
             else:
                 has_begun = has_begun or unit.fact is not None or _is_verb(unit) or unit.folded == "done"
+            has_told = has_told or (unit.fact is not None and unit.fact.tells)
             found.append(is_behind)
         return found
+
+
+def _is_value(unit: Unit) -> bool:
+    return unit.fact is not None and unit.fact.value is not None
 
 
 def _is_stated(unit: Unit) -> bool:
@@ -95,6 +100,15 @@ def _is_stated(unit: Unit) -> bool:
 def _is_verb(unit: Unit) -> bool:
     """Tell a lead-in that is a verb from "signs of" and "evidence for"."""
     return unit.kind == "lead-in" and not unit.folded.endswith((" of", " for"))
+
+
+_ONCE = Trigger("past", "after")
+"""What "history of" says of all but what lasts."""
+
+
+def _is_lasting(segments: Sequence[Segment], spot: "_Spot") -> bool:
+    fact = segments[spot[0]].units[spot[1]].fact
+    return fact is not None and fact.key in lasting()
 
 
 _Spot = tuple[int, int]  # the number of a segment, and of a unit in it
@@ -107,7 +121,8 @@ def marked(segments: Sequence[Segment]) -> list[Fact]:
         for place, unit in enumerate(segment.units):
             if unit.trigger and unit.trigger.reach and unit.trigger.status != "nothing":
                 for spot in _scope(segments, at, place, unit.trigger):
-                    statuses.setdefault(spot, set()).add(unit.trigger.status)
+                    if not (unit.trigger == _ONCE and _is_lasting(segments, spot)):
+                        statuses.setdefault(spot, set()).add(unit.trigger.status)
     found = []
     for at, segment in enumerate(segments):
         behind = segment.behind
@@ -155,22 +170,24 @@ def _scope(segments: Sequence[Segment], at: int, place: int, trigger: Trigger) -
     units = segments[at].units
     if _is_double(units, place) or _is_interjection(units, place):
         return []
+    if trigger == _ONCE and any(_is_value(unit) for unit in units[max(0, place - 1) : place]):
+        return []  # "a 3-week history of cough"
     if trigger.reach == "before":
-        return _before(segments, at, place)
+        return _before(segments, at, place, trigger)
     after = _after(segments, at, place, trigger)
     is_passive = trigger.reach == "both" and any(unit.folded in BE for unit in units[max(0, place - 2) : place])
     is_empty = not _has_object(segments, after, (at, place)) if trigger.reach in {"both", "verb"} else not after
     if not (is_passive or is_empty) or (trigger.reach == "after" and trigger.status not in _NEGATIVE):
         return after
     weak = [(number, spot) for number, spot in after if is_empty and not segments[number].behind[spot]]
-    return [*_before(segments, at, place), *weak] or after
+    return [*_before(segments, at, place, trigger), *weak] or after
 
 
 def _has_object(segments: Sequence[Segment], after: Sequence[_Spot], trigger: _Spot) -> bool:
     """Tell whether what follows a trigger is more than weak words and what stands behind a preposition."""
     at, place = trigger
-    units, behind = segments[at].units, segments[at].behind
-    own = [unit for spot, unit in enumerate(units) if spot > place and not behind[spot]]
+    units, behind = segments[at].units[place + 1 :], segments[at].behind[place:]
+    own = [unit for unit, is_behind in zip(units, behind[1:], strict=True) if not is_behind or behind[0]]
     if any(unit.folded in _ARTICLES for unit in own) and after:
         return True  # "has not had any problems"
     is_told = any(unit.fact is not None and (unit.fact.tells or unit.fact.key in _THINGS) for unit in own)
@@ -185,9 +202,8 @@ def _after(segments: Sequence[Segment], at: int, place: int, trigger: Trigger) -
             break
         for spot in range(place + 1 if number == at else 0, len(segments[number].units)):
             unit = segments[number].units[spot]
-            if (unit.is_polar and trigger.status not in _LASTING) or (
-                found and _begins_anew(segments, found[-1], unit)
-            ):
+            is_over = (unit.is_polar and trigger.status not in _LASTING) or (trigger == _ONCE and _is_verb(unit))
+            if is_over or (found and _begins_anew(segments, found[-1], unit)):
                 return found
             if unit.fact:
                 found.append((number, spot))
@@ -229,15 +245,18 @@ def _is_weak(segments: Sequence[Segment], spot: _Spot) -> bool:
     return segments[spot[0]].units[spot[1]].kind == "weak"
 
 
-def _before(segments: Sequence[Segment], at: int, place: int) -> list[_Spot]:
+def _before(segments: Sequence[Segment], at: int, place: int, trigger: Trigger) -> list[_Spot]:
     """Give the subject of a trigger that follows it: "fever" in "fever was denied", "surgery, which was cancelled"."""
     units = segments[at].units
     begin = max((spot + 1 for spot in range(place) if units[spot].is_polar), default=0)
     found = [(at, spot) for spot in range(begin, place) if units[spot].fact]
+    joints = {",", "and", "or"} if trigger.status in _NEGATIVE else {"and", "or"}
     for number in range(at - 1, -1, -1):
         segment, following = segments[number], segments[number + 1]
-        is_listed = following.before in {",", "and", "or"} and segment.clause == following.clause and segment.is_bare
-        if (found and not is_listed) or begin or any(unit.folded in _PERSONS for unit in units[:place]):
+        is_listed = following.before in joints and segment.clause == following.clause and segment.is_bare
+        is_aside = trigger.status == "past" and not is_listed
+        if (found and not is_listed) or begin or is_aside or any(unit.folded in _PERSONS for unit in units[:place]):
             break
+        joints = joints | {","} if following.before != "," else joints
         found += [(number, spot) for spot, unit in enumerate(segment.units) if unit.fact]
     return found

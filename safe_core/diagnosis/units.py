@@ -14,7 +14,7 @@ from safe_core.diagnosis.numbers_in_text import Value, values
 from safe_core.diagnosis.words import stem, words
 
 WEIGHTS = {"grammar": 0, "lead-in": 0, "weak": 3, "going": 3, "modifier": 6}
-_KINDS = {"going": "weak", "affirming": "fact"}  # how the classes that only say more are read
+_KINDS = {"going": "weak", "affirming": "fact", "lasting": "fact"}  # how the classes that only say more are read
 FULL = 12
 """The weight of a word of content or a value, and of those that say little (lexicon/weak.tsv)."""
 

@@ -33,53 +33,22 @@ def sentences() -> list[Sentence]:
 
 WRONG_YET: Final = frozenset(
     """
-She was warned of drowsiness when driving.
 He gave up tennis.
-He has never been smoking cigarettes.
-Hearing aids: none.
-She missed the morning dose of levetiracetam.
 She quit coffee.
 The knee replacement in March was postponed.
 The cough comes while sitting.
 Underweight since childhood.
 He quit smoking cigars.
-There was slight tinnitus.
-Admitted to r/o myocardial infarction.
-Back to work unless dizziness comes back.
-Head injury, skull fracture not ruled out.
-Lung opacity, pneumonia cannot be excluded.
-Palpitations, long QT syndrome runs in the family.
-Sore throat, mononucleosis should be ruled out.
-Will ask whether a wheelchair helps.
-Abdominal pain today, status post hysterectomy.
-Acne, the eczema cleared up.
 Aortic sclerosis.
-Back pain, prior disc herniation.
-Cough today, hives resolved.
-Cough, fever disappeared.
-Cough, hx of tuberculosis.
-Elbow pain, gout in the past.
-Fever, h/o pneumonia.
-Headache, previous concussion.
 Infertility workup.
 Jaw clicking.
-Knee pain, will consider an injection.
-Limp, swelling subsided.
-Liver disease in a former drinker.
 Muscle wasting.
-Short stature, measles as a child.
-Shoulder stiffness today, s/p rotator cuff repair.
-Sore throat, the rash went away.
 Spine radiographs.
-Treated for presumed malaria.
-Vomiting, history of concussion.
 Wrist physiotherapy.
 It was detected.
 Lack of energy and appetite.
-No jugular venous distention.
 Bilirubin in 200 ml.
 Chest: CTAB.
-Febrile.
 He is followed for T2DM.
 Known T1DM on a pump.
 """.strip().splitlines()
@@ -107,5 +76,5 @@ def test_each_sentence_says_what_a_person_reads(relation: str) -> None:
 
 
 def test_the_list_of_what_is_read_wrongly_only_shrinks() -> None:
-    assert len(WRONG_YET) <= 49
+    assert len(WRONG_YET) <= 18
     assert {sentence.text for sentence in sentences()} >= WRONG_YET

@@ -30,7 +30,10 @@ DENIED = [
     ("Feet w/o ulcers", {"ulcers": "-"}),
     ("Smear -ve for parasites", {"parasites": "-"}),
     ("negative: mumps, measles", {"mumps": "-", "measles": "-"}),
-    ("No known history of epilepsy", {"epilepsy": "- past"}),
+    ("No known history of rickets", {"rickets": "- past"}),
+    ("No known history of epilepsy", {"epilepsy": "-"}),  # it lasts
+    ("a 3-week history of vertigo", {"vertigo": ""}),
+    ("She had vertigo, which resolved", {"vertigo": ""}),
     ("no further signs of ischemia", {"ischemia": "-"}),
     ("The film would not support a fracture", {"fracture": "-"}),
     ("She never developed jaundice", {"jaundice": "-"}),
