@@ -35,6 +35,7 @@ _LEVELS: Final[Mapping[tuple[str, ...], _Keys]] = {
             "patient_payload",
             "patient_payload_digest",
             "expectations",
+            "accepted_wordings",
         ),
         ("description",),
     ),

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, get_args
 
+from safe_core.accepted_wordings import KEY
 from safe_core.case_keys import unread_keys, within
+from safe_core.diagnosis.alignment import KEPT, align, term_of
+from safe_core.diagnosis.reading import read
 from safe_core.expectations import PLACES
 from safe_core.matching_rule import normalise, which_occur
 from safe_core.narrative_digests import InvalidDigest, narrative_of, stated_digest
@@ -36,6 +39,9 @@ _Warning = Literal[
     "placeholder_archetype",
     "checks_nothing",
     "malformed_digest",
+    "malformed_wordings",
+    "wording_of_no_term",
+    "wording_lacks_fact",
 ]
 _Info = Literal[
     "forbidden_inside_theme",
@@ -203,6 +209,38 @@ def _archetype(case: WrittenCase) -> Iterator[Finding]:
         yield case.finding("placeholder_archetype", sentence, "archetype")
 
 
+def _wordings(case: WrittenCase) -> Iterator[Finding]:
+    """Find accepted wordings that nothing reads, and those that say less than their terms."""
+    written = within(case.written, KEY)
+    if not isinstance(written, Mapping):
+        if written is not None:
+            yield case.finding("malformed_wordings", "is not an object of terms, so nothing in it is accepted", KEY)
+        return
+    required = {listed.needle for criterion in ("CR", "AC") for listed in listed_terms(case, criterion)}
+    for term, texts in written.items():
+        if normalise(term) not in required:
+            yield case.finding("wording_of_no_term", f'"{term}" is not a required term of the case', KEY, term)
+            continue
+        if not isinstance(texts, list) or any(not isinstance(text, str) or not normalise(text) for text in texts):
+            sentence = f'"{term}" has more than a list of texts that are not blank; what is none is not accepted'
+            yield case.finding("malformed_wordings", sentence, KEY, term)
+        for text in texts if isinstance(texts, list) else ():
+            if isinstance(text, str) and normalise(text) and (lacking := facts_lacking(term, text)):
+                told = ", ".join(f'"{each}"' for each in lacking)
+                sentence = f'"{text}" is accepted for "{term}", but does not say {told}'
+                yield case.finding("wording_lacks_fact", sentence, KEY, text)
+
+
+def facts_lacking(term: str, wording: str) -> list[str]:
+    """Give the words of a term that another wording of it does not say, or says otherwise."""
+    edits = align(term_of(term), read(wording).clauses).edits
+    lacking = [edit.fact for edit in edits if edit.kind not in _SAID and edit.fact.tells]
+    return [*dict.fromkeys(term[fact.start : fact.end] for fact in lacking)]
+
+
+_SAID: Final = KEPT | {"perhaps"}
+
+
 def _twice(first: WrittenCase, second: WrittenCase) -> Finding:
     one, two = first.read, second.read
     earlier = f"test_cases[{first.position}]"
@@ -212,7 +250,7 @@ def _twice(first: WrittenCase, second: WrittenCase) -> Finding:
     return second.finding("test_id_twice", f"{earlier} has the same test_id: the first counts", "test_id")
 
 
-_CASE_CHECKS: Final = (_problems, _keys, _checks_nothing, _digest, _concern, _archetype)
+_CASE_CHECKS: Final = (_problems, _keys, _checks_nothing, _digest, _concern, _archetype, _wordings)
 
 
 # --- findings of terms ------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from safe_core.accepted_wordings import Accepted, accepted_in
 from safe_core.expectations import Expectations, InvalidExpectations
 from safe_core.ids import id_problem
 from safe_core.misspelt_keys import resembling
@@ -48,6 +49,7 @@ class TestCase:
     metric_id: str | None
     expectations: Expectations
     narratives: tuple[str, ...] = ()
+    accepted_wordings: Accepted = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ def _test_case(
         metric_id=_id(case, "metric_id"),
         expectations=_held_once(Expectations.parse(case.get("expectations")), shared),
         narratives=_narratives(case),
+        accepted_wordings=accepted_in(case),
     )
 
 

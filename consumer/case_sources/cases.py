@@ -16,6 +16,7 @@ from consumer.dead_letter_reasons import Poison, Reason
 from consumer.text import named
 from consumer.wire.other_formats import other_format
 from safe_core import BadTestCase, Batch, Expectations, InvalidBatch, TestCase
+from safe_core.accepted_wordings import merged
 
 _DETAIL_BYTES = 512
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -124,6 +125,7 @@ def _compact(row: TestCase, shared: dict[Expectations, Expectations], concern_id
         row.metric_id and sys.intern(row.metric_id),
         shared.setdefault(row.expectations, row.expectations),
         row.narratives,
+        row.accepted_wordings,
     )
 
 
@@ -159,9 +161,12 @@ def expect_the_same(cases: Sequence[TestCase]) -> bool:
 
 
 def as_one(cases: Sequence[TestCase]) -> TestCase:
-    """The first of several test cases that expect the same, with the narratives of all."""
+    """The first of several test cases that expect the same, with the narratives and accepted wordings of all."""
+    if len(cases) == 1:
+        return cases[0]
     narratives = tuple(dict.fromkeys(digest for case in cases for digest in case.narratives))
-    return cases[0] if narratives == cases[0].narratives else replace(cases[0], narratives=narratives)
+    accepted = merged(case.accepted_wordings for case in cases)
+    return replace(cases[0], narratives=narratives, accepted_wordings=accepted)
 
 
 def agreed(cases: Sequence[TestCase], narrative: str | None) -> TestCase | None:

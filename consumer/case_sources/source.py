@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, Self
 
 from consumer.dead_letter_reasons import Poison
 from safe_core import PreparedExpectations, TestCase
+from safe_core.accepted_wordings import Accepted
 
 
 class ExpectationsKey(NamedTuple):
@@ -24,8 +25,8 @@ class FoundExpectations:
     """A test case as the source holds it now.
 
     `expected_cases` counts the test cases of the batch that was asked for, None where the source has no such batch;
-    `in_batch` tells whether that batch itself holds the test case. `narratives` are the digests of
-    those that its holders tell.
+    `in_batch` tells whether that batch itself holds the test case. `narratives` are the digests of those that its
+    holders tell, `accepted_wordings` those that they accept for its terms.
     """
 
     prepared: PreparedExpectations
@@ -35,11 +36,15 @@ class FoundExpectations:
     expected_cases: int | None
     in_batch: bool
     narratives: tuple[str, ...] = ()
+    accepted_wordings: Accepted = ()
 
     @classmethod
     def of(cls, case: TestCase, prepared: PreparedExpectations, expected_cases: int | None, *, in_batch: bool) -> Self:
         """A test case, and what scoring prepares of its expectations."""
-        return cls(prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch, case.narratives)
+        return cls(
+            prepared, case.concern_id, case.archetype, case.metric_id, expected_cases, in_batch, case.narratives,
+            case.accepted_wordings,
+        )  # fmt: skip
 
 
 Answer = FoundExpectations | Poison

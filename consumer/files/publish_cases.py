@@ -43,6 +43,7 @@ from consumer.text import count_of, named, visible
 from consumer.wire.keys import case_key
 from consumer.wire.times import now_ms
 from safe_core import BadTestCase, InvalidBatch, NoBatch, TestCase, id_problem, parse_batch
+from safe_core.accepted_wordings import KEY
 
 _NAMED = 10
 _LONGEST_PLACE = 500
@@ -178,6 +179,8 @@ def _scored(case: TestCase) -> dict[str, object]:
     known: dict[str, object] = {name: text for name in names if (text := getattr(case, name)) is not None}
     if case.narratives:
         known["patient_payload_digest"] = case.narratives[0]
+    if case.accepted_wordings:
+        known[KEY] = dict(case.accepted_wordings)
     return known | {"expectations": case.expectations.document()}
 
 

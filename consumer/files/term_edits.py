@@ -1,12 +1,14 @@
-"""Other terms in the text of a batch file, of which all else stays as it is, byte for byte."""
+"""Other terms and accepted wordings in the text of a batch file: all else stays as it is, byte for byte."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from consumer.files.batches import LoadedBatch, read_again
 from safe_core import Criterion, Expectations, TestCase
+from safe_core.accepted_wordings import KEY, Accepted, merged
 from safe_core.expectations import PLACES
 
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
@@ -28,15 +30,23 @@ Replacement = tuple[Criterion, int, Sequence[str]]
 """The list of a term, its position there, and the terms that replace it."""
 
 
+Accepting = tuple[str, str]
+"""A term, and another wording of it that is accepted from now on."""
+
+
 class _Literal(NamedTuple):
-    """Where a string is written; `text[start:end]` is its literal, quotes included."""
+    """Where a value is written; `text[start:end]` is its literal, quotes or brackets included."""
 
     start: int
     end: int
 
 
-def edited(batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement]]) -> bytes:
-    """Give the content of a batch file with the changed terms of its test cases replaced.
+def edited(
+    batch: LoadedBatch,
+    changes: Mapping[EditedCase, Sequence[Replacement]],
+    accepted: Mapping[EditedCase, Sequence[Accepting]] = MappingProxyType({}),
+) -> bytes:
+    """Give the content of a batch file with the changed terms of its test cases replaced, and wordings accepted.
 
     Raises ConfigurationError if the file has changed since the batch was loaded.
     """
@@ -47,14 +57,41 @@ def edited(batch: LoadedBatch, changes: Mapping[EditedCase, Sequence[Replacement
         if isinstance(case, TestCase)
         for criterion, at, terms in changes.get((case.test_id, case.expectations), ())
     }
-    return with_terms_replaced(raw, places)
+    wordings = {
+        position: merged((case.accepted_wordings, tuple((term, (words,)) for term, words in more)))
+        for position, case in enumerate(batch.batch.cases)
+        if isinstance(case, TestCase) and (more := accepted.get((case.test_id, case.expectations)))
+    }
+    return with_wordings(with_terms_replaced(raw, places), wordings)
+
+
+def with_wordings(raw: bytes, accepted: Mapping[int, Accepted]) -> bytes:
+    """Write the accepted wordings of some test cases, in place of those they have or behind their expectations."""
+    text = raw.decode("utf-8")
+    cases = {position: ("test_cases", position) for position in accepted}
+    literals = dict(_values(text, {(*case, name) for case in cases.values() for name in ("expectations", KEY)}))
+    edits: list[tuple[_Literal, str]] = []
+    for position, case in cases.items():
+        written = json.dumps(dict(accepted[position]), ensure_ascii=text.isascii())
+        own, expectations = literals.get((*case, KEY)), literals[*case, "expectations"]
+        before = re.search(r'\s*"expectations"\s*:\s*\Z', text[: expectations.start])
+        space = " " if before is None else before[0].partition('"')[0]
+        behind = _Literal(expectations.end, expectations.end)
+        edits.append((own, written) if own else (behind, f',{space or " "}"{KEY}": {written}'))
+    return _written_into(text, edits)
+
+
+def _written_into(text: str, edits: Iterable[tuple[_Literal, str]]) -> bytes:
+    for literal, written in sorted(edits, reverse=True):
+        text = text[: literal.start] + written + text[literal.end :]
+    return text.encode("utf-8")
 
 
 def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[str]]) -> bytes:
     """Replace terms of a batch file, each by one or several; raises KeyError for a place that has no term."""
     text = raw.decode("utf-8")
     places = {_path(place): terms for place, terms in replacements.items()}
-    literals = dict(_strings(text, places.keys() | {_neighbour(path) for path in places}))
+    literals = dict(_values(text, places.keys() | {_neighbour(path) for path in places}))
     as_ascii = text.isascii()
     edits = [
         (
@@ -63,9 +100,7 @@ def with_terms_replaced(raw: bytes, replacements: Mapping[TermPlace, Sequence[st
         )
         for path, terms in places.items()
     ]
-    for literal, written in sorted(edits, reverse=True):
-        text = text[: literal.start] + written + text[literal.end :]
-    return text.encode("utf-8")
+    return _written_into(text, edits)
 
 
 _Path = tuple[str | int, ...]
@@ -92,22 +127,27 @@ def _separator(text: str, literals: Mapping[_Path, _Literal], path: _Path) -> st
     return "," + (space if "\n" in space else " ")
 
 
-def _strings(text: str, wanted: "set[_Path]") -> Iterator[tuple[_Path, _Literal]]:
-    """Walk through the JSON of a text and give the strings at some paths; of a key that is given twice, the last."""
+def _values(text: str, wanted: "set[_Path]") -> Iterator[tuple[_Path, _Literal]]:
+    """Walk through the JSON of a text and give the values at some paths; of a key that is given twice, the last."""
     path: list[str | int] = []
     containers: list[str] = []
+    begins: list[int] = []
     expects_key = False
     start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
     for match in _PIECE.finditer(text, start):
         piece = match[0]
         if piece in "{[":
             containers.append(piece)
+            begins.append(match.start())
             path.append("" if piece == "{" else 0)
             expects_key = piece == "{"
         elif piece in "}]":
             containers.pop()
             path.pop()
             expects_key = False
+            begin = begins.pop()
+            if (here := tuple(path)) in wanted:
+                yield here, _Literal(begin, match.end())
         elif piece == ",":
             expects_key = containers[-1] == "{"
             last = path[-1]
@@ -115,5 +155,5 @@ def _strings(text: str, wanted: "set[_Path]") -> Iterator[tuple[_Path, _Literal]
         elif expects_key and piece != ":":
             path[-1] = json.loads(piece)
             expects_key = False
-        elif piece[0] == '"' and (here := tuple(path)) in wanted:
+        elif piece != ":" and (here := tuple(path)) in wanted:
             yield here, _Literal(match.start(), match.end())

@@ -229,7 +229,7 @@ def explain_record(settings: Settings, policy: Policy, source: Coordinates, test
     narrative = _narrative(event, found, test_dir)
     kind = kind_of(event.output, policy.engine_texts)
     terms = NO_EXPECTATIONS if kind.generation == "failed" else found.expectations
-    diagnosis = diagnose(terms, event.output, narrative, kind.not_asked_for)
+    diagnosis = diagnose(terms, event.output, narrative, kind.not_asked_for, found.accepted_wordings)
     explanation = Explanation(diagnosis, event.output, narrative)
     # as the worker scores it
     by, version = judged_by(found, event, concern_id=ANY_CONCERN), (event.event_time, 0, 0)

@@ -44,6 +44,7 @@ def explained(
             outputs.get(case.test_id, EMPTY_OUTPUT),
             narratives.get(case.test_id),
             case.not_asked_for,
+            selection.cases[case.test_id].test_case.accepted_wordings,
         )
         for case in asked
     ]
@@ -74,10 +75,14 @@ def explained(
     return replace(run, report=report, explanations=explanations, shows_text=include_text)
 
 
+_RARE: Final = frozenset[Verdict](("not_asked_for", "accepted"))
+"""Verdicts that most reports have none of, and then do not count."""
+
+
 def counts_by_verdict(misses: Iterable[Miss]) -> dict[Verdict, int]:
     """Count the misses of each verdict."""
     counts = Counter(miss.verdict for miss in misses)
-    return {verdict: counts[verdict] for verdict in VERDICTS if verdict != "not_asked_for" or counts[verdict]}
+    return {verdict: counts[verdict] for verdict in VERDICTS if verdict not in _RARE or counts[verdict]}
 
 
 def counts_by_answer(misses: Collection[Miss]) -> dict[str, dict[str, int]]:

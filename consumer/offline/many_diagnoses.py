@@ -9,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Final, NamedTuple
 
 from safe_core import Expectations, Output, OutputField
+from safe_core.accepted_wordings import Accepted
 from safe_core.diagnosis import Diagnosis, diagnose
 
 MANY: Final = 1_000
@@ -25,6 +26,7 @@ class Question(NamedTuple):
     output: Output
     narrative: str | None
     not_asked_for: frozenset[OutputField] = frozenset()
+    accepted: Accepted = ()
 
 
 def diagnoses(questions: Sequence[Question]) -> Iterator[Diagnosis]:

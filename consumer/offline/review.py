@@ -12,7 +12,7 @@ from msgspec.structs import replace as replace_fields
 from consumer.errors import ConfigurationError
 from consumer.files.batches import LoadedBatch, load_batches
 from consumer.files.outputs import OutputFile
-from consumer.files.term_edits import EditedCase, Replacement, edited
+from consumer.files.term_edits import Accepting, EditedCase, Replacement, edited
 from consumer.offline.decisions import (
     CaseChoice,
     CaseDecision,
@@ -317,22 +317,35 @@ class Review:
         }
 
     @property
+    def accepted(self) -> Mapping[EditedCase, Sequence[Accepting]]:
+        """The wordings that test cases are to accept, by test case."""
+        return {
+            (case.test_id, case.expectations): wordings
+            for case in self.cases
+            if (wordings := [each for item in case.items if (each := _accepting(item))])
+        }
+
+    @property
     def to_apply(self) -> int:
-        """How many terms would be replaced."""
-        return sum(map(len, self.changes.values()))
+        """How many terms would be replaced, or get another wording."""
+        return sum(map(len, (*self.changes.values(), *self.accepted.values())))
 
     def apply(self, at: str) -> list[str]:
-        """Write the replaced terms into the batch files, and give the files' names.
+        """Write the replaced terms and the accepted wordings into the batch files, and give the files' names.
 
         Raises ChangedError, before anything is written, if one of them has changed since it was read, or is gone.
         """
-        changes = self.changes
+        changes, accepted = self.changes, self.accepted
         present = {batch.name: batch for batch in load_batches(self.folder).all}
-        contents = ((batch, edited(batch, changes)) for batch in present.values())
+        contents = ((batch, edited(batch, changes, accepted)) for batch in present.values())
         written = [(batch, content) for batch, content in contents if sha256(content).hexdigest() != batch.sha256]
         read = {batch.name: batch.sha256 for batch in self._read}
         changed = [batch.path.name for batch, _ in written if read.get(batch.name) != batch.sha256]
-        gone = [batch.path.name for batch in self._read if batch.name not in present and _holds(batch, changes)]
+        gone = [
+            batch.path.name
+            for batch in self._read
+            if batch.name not in present and _holds(batch, {**changes, **accepted})
+        ]
         if changed or gone:
             files = [*changed, *gone]
             exists = "exists" if len(files) == 1 else "exist"
@@ -349,7 +362,7 @@ class Review:
     def _applied(self) -> Iterator[TermKey]:
         for case in self.cases:
             for item in case.items:
-                if item.decision is not None and _replacement(case, item):
+                if item.decision is not None and (_replacement(case, item) or _accepting(item)):
                     yield item.decision.key
 
 
@@ -383,6 +396,14 @@ def _edited(replacement: Sequence[str]) -> tuple[str, ...]:
     except InvalidExpectations as error:
         raise RefusedError(f"the terms cannot be used: {error}") from error
     return terms
+
+
+def _accepting(item: Item) -> Accepting | None:
+    """Give the wording that an accepted paraphrase adds to a term; None if it adds none."""
+    decision = item.decision
+    if decision is None or decision.choice != "paraphrase" or not normalise(decision.words):
+        return None
+    return item.term, decision.words
 
 
 def _replacement(case: ReviewedCase, item: Item) -> Replacement | None:

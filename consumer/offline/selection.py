@@ -299,10 +299,10 @@ def _merged(batches: Sequence[LoadedBatch], rows: _Rows) -> dict[str, SelectedCa
         )
     return {
         test_id: SelectedCase(
-            held[0][1],
+            (case := as_one([case for _, case in held])),
             tuple(batch for batch, _ in held),
-            prepare(held[0][1].expectations),
-            as_one([case for _, case in held]).narratives,
+            prepare(case.expectations),
+            case.narratives,
         )
         for test_id, held in holders.items()
     }

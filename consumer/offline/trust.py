@@ -12,7 +12,7 @@ from safe_core.diagnosis import VERDICTS, Verdict
 _SAME: Final[Mapping[Choice, frozenset[Verdict]]] = {
     "accepted": frozenset(("term", "prompt", "output")),
     "edited": frozenset(("term",)),
-    "paraphrase": frozenset(("term",)),
+    "paraphrase": frozenset(("term", "accepted")),
     "rejected": frozenset(),
 }
 """The verdicts that a person agrees with by a decision."""

@@ -1,9 +1,11 @@
 """Why a required term was not found, and which found ones the text may not mean; no score depends on it."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
+from safe_core.accepted_wordings import Accepted, is_accepted
 from safe_core.diagnosis.diagnosis_types import (
     KINDS,
     NARRATIVE_SAYS,
@@ -73,10 +75,12 @@ def diagnose(
     output: Output,
     narrative: str | None,
     not_asked_for: Collection[OutputField] = (),
+    accepted: Accepted = (),
 ) -> Diagnosis:
     """Explain every missed term of a case, and say where the others stand.
 
-    The misses of a criterion have no other reason where the model was asked for none of the fields that it reads.
+    The misses of a criterion have no other reason where the model was asked for none of the fields that it reads; nor
+    has a miss of which the output has an accepted wording.
     What is missing is what score() finds missing. Each text is read once; a term is compared with a bounded number of
     sentences.
     """
@@ -99,4 +103,11 @@ def diagnose(
         else Miss(criterion, term, "absent", told.holds(term), None, 0.0, "not_asked_for")
         for criterion, term in missed
     ]
+    if accepted:
+        misses = [
+            replace(miss, verdict="accepted", remedy="none", row="", missing_words=())
+            if is_accepted(accepted, miss.criterion, miss.term, output)
+            else miss
+            for miss in misses
+        ]
     return Diagnosis(tuple(misses), tuple(with_narrative(each, told) for each in occurrences(details, texts)))

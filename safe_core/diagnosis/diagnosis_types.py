@@ -9,10 +9,11 @@ Kind = Literal["form", "connectives", "rearranged", "value", "polarity", "split"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of misses, in the order in which they are asked: the first that holds is said."""
 
-Verdict = Literal["term", "prompt", "output", "look", "not_asked_for"]
+Verdict = Literal["term", "prompt", "output", "look", "not_asked_for", "accepted"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """Who must act on a miss: the expectation must change; the output lacks it, so the prompt should ask for it; the output
-contradicts the narrative; only a person can tell (contract.md, "Verdicts"). Nobody, where the model was not asked."""
+contradicts the narrative; only a person can tell (contract.md, "Verdicts"). Nobody, where the model was not asked, or
+where the test case accepts the output's wording."""
 
 OutputSays = Literal["both", "said", "contradicted", "elsewhere", "part", "absent", "not_read"]
 OUTPUT_SAYS: tuple[OutputSays, ...] = get_args(OutputSays)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from consumer.files.term_edits import TermPlace, with_terms_replaced
+from consumer.files.term_edits import TermPlace, with_terms_replaced, with_wordings
 
 SECTIONS = '"signal_generation": {"must_find_signals": %s}, "event_summary": {"must_contain_phrases": ["x"]}'
 
@@ -49,3 +49,25 @@ def test_of_a_key_that_is_given_twice_the_last_counts() -> None:
 def test_a_place_without_a_term_is_an_error() -> None:
     with pytest.raises(KeyError):
         with_terms_replaced(batch('["a"]'), {SECOND: ["c"]})
+
+
+WORDINGS = (("a", ("b", "\u00e9")),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # behind the expectations, as they are indented
+        ('{"expectations": {"x": {}}, "z": 1}', '{"expectations": {"x": {}}, "accepted_wordings": %s, "z": 1}'),
+        ('{\r\n\t"expectations" : {}\r\n}', '{\r\n\t"expectations" : {},\r\n\t"accepted_wordings": %s\r\n}'),
+        ('{"expectations":{}}', '{"expectations":{}, "accepted_wordings": %s}'),
+        # in place of what is there, whatever it is
+        ('{"accepted_wordings": {"a": ["]}"]} , "expectations": {}}', '{"accepted_wordings": %s , "expectations": {}}'),
+        ('{"expectations": {}, "accepted_wordings":null}', '{"expectations": {}, "accepted_wordings":%s}'),
+    ],
+)
+def test_accepted_wordings_are_written_and_nothing_else_changes(before: str, after: str) -> None:
+    whole = '{"test_cases": [{"expectations": {}}, %s, {"expectations": {}}]}\n'
+    changed = with_wordings((whole % before).encode(), {1: WORDINGS})
+    assert changed.decode() == whole % (after % '{"a": ["b", "\\u00e9"]}')
+    assert json.loads(changed)["test_cases"][1]["accepted_wordings"] == {"a": ["b", "\u00e9"]}

@@ -7,7 +7,7 @@ import pytest
 
 from safe_core import DEFAULT_POLICY, Expectations, InvalidBatch, Policy, narrative_of, prepare
 from safe_core.ceiling import Ceiling, InvalidCeiling, NarratedCase, ceiling
-from safe_core.lint_rules import SEVERITIES, Code, findings, longer_word, written_cases
+from safe_core.lint_rules import SEVERITIES, Code, facts_lacking, findings, longer_word, written_cases
 
 NARRATIVE = "A girl of 9 came at 18:30 with wheeze. Theatre was called for her; salbutamol was given at once."
 
@@ -44,6 +44,25 @@ def test_a_sound_case_has_no_findings() -> None:
     assert found(a_case(description="what factory-cli writes besides")) == []
 
 
+def test_a_wording_with_every_fact_of_its_term_is_sound() -> None:
+    wordings = {" Wheeze": ["she was wheezing"], "salbutamol was given": ["given salbutamol", "received salbutamol"]}
+    assert found(a_case(accepted_wordings=wordings)) == []
+
+
+@pytest.mark.parametrize(
+    ("term", "wording", "lacking"),
+    [
+        ("metoprolol 25 mg", "metoprolol 50 mg", ["25 mg"]),
+        ("no fever", "fever", ["fever"]),
+        ("left knee pain", "his knee hurts", ["left"]),
+        ("annual renal ultrasound", "renal ultrasound", ["annual"]),
+        ("seen in 2 weeks", "seen in two weeks", []),
+    ],
+)
+def test_a_wording_that_lacks_a_fact_is_told_with_what_it_lacks(term: str, wording: str, lacking: list[str]) -> None:
+    assert facts_lacking(term, wording) == lacking
+
+
 def test_every_code_has_a_severity() -> None:
     assert set(SEVERITIES) == set(get_args(Code))
 
@@ -72,6 +91,16 @@ def test_every_code_has_a_severity() -> None:
         (a_case(archetype=" "), "placeholder_archetype", f"{CASE}.archetype"),
         (a_case(expectations={}), "checks_nothing", f"{CASE}.expectations"),
         (a_case(patient_payload_digest="sha256:0"), "malformed_digest", f"{CASE}.patient_payload_digest"),
+        (a_case(accepted_wordings=["wheeze"]), "malformed_wordings", f"{CASE}.accepted_wordings"),
+        (a_case(accepted_wordings={"wheeze": ["wheezing", " "]}), "malformed_wordings", f"{CASE}.accepted_wordings"),
+        (a_case(accepted_wordings={"cough": ["coughing"]}), "wording_of_no_term", f"{CASE}.accepted_wordings"),
+        (a_case(accepted_wordings={"blame": ["at fault"]}), "wording_of_no_term", f"{CASE}.accepted_wordings"),
+        (
+            a_case(accepted_wordings={"salbutamol was given": ["she was given something"]}),
+            "wording_lacks_fact",
+            f"{CASE}.accepted_wordings",
+        ),
+        (a_case(accepted_wording={}), "misspelt_key", f"{CASE}.accepted_wording"),
         (a_case(metric_di="K07"), "misspelt_key", f"{CASE}.metric_di"),
         (a_case(must_find_signals=[]), "misplaced_key", f"{CASE}.must_find_signals"),
         # test_id is there, so nobody meant it

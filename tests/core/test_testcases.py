@@ -27,6 +27,22 @@ def test_a_test_case_is_read_with_its_ids_and_expectations() -> None:
     assert only(case) == TestCase("T", "C", "A", "M", Expectations(("x",)))
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"x": ["y", "z"], "w": ["v"]}, (("x", ("y", "z")), ("w", ("v",)))),
+        ({"x": ["y", " ", 3, None], "w": [], "v": "u"}, (("x", ("y",)),)),  # lint names what is left out
+        (["x"], ()),
+        (None, ()),
+    ],
+)
+def test_accepted_wordings_are_read_and_a_bad_one_spoils_nothing(written: object, read: object) -> None:
+    case = only({"test_id": "T", "expectations": EXPECTATIONS, "accepted_wordings": written})
+    assert isinstance(case, TestCase)
+    assert case.accepted_wordings == read
+    assert case.expectations == Expectations(("x",)), "nothing that is scored depends on them"
+
+
 @pytest.mark.parametrize("absent", [{}, {"concern_id": None, "archetype": None, "metric_id": None}])
 def test_optional_ids_may_be_absent_or_null(absent: dict[str, Any]) -> None:
     assert only({"test_id": "T", "expectations": {}, **absent}) == TestCase("T", None, None, None, Expectations())

@@ -145,10 +145,10 @@ async def test_an_edit_is_saved_and_applied_to_the_batch_file(chrome: Browser, r
         await tab.evaluate("document.querySelector('[data-choice=edited]').click()")
         await decided(tab, 0, 'edited to "arrived at the clinic", "at 18:00 on Sunday" by ann')
         await tab.open(address)
-        assert await tab.text("#to-apply") == "1 accepted term change"
+        assert await tab.text("#to-apply") == "1 accepted change"
         await tab.evaluate("document.getElementById('apply').click()")
         await tab.until("document.getElementById('status').textContent.startsWith('Written: b1.json')")
-        assert await tab.text("#to-apply") == "0 accepted term changes"
+        assert await tab.text("#to-apply") == "0 accepted changes"
     [first, _] = json.loads((review.folder / "b1.json").read_text(encoding="utf-8"))["test_cases"]
     signals = first["expectations"]["signal_generation"]["must_find_signals"]
     assert signals == ["arrived at the clinic", "at 18:00 on Sunday"]

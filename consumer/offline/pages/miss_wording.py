@@ -46,6 +46,7 @@ VERDICT_LABELS: Final[Mapping[Verdict, str]] = {
     "output": "the output is wrong",
     "look": "look at it yourself",
     "not_asked_for": "the model was not asked for it",
+    "accepted": "the output has a wording that the test case accepts",
 }
 
 IN_WORDS: Final[Mapping[Verdict, str]] = {each: each.replace("_", " ") for each in VERDICTS}
@@ -93,9 +94,13 @@ def _most_first(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda each: -each[1]) if count)
 
 
+_SETTLED: Final = frozenset[Verdict](("not_asked_for", "accepted"))
+"""The verdicts with which there is nothing to do."""
+
+
 def answers_of(miss: Miss) -> str:
     """Give both answers about a miss, and that the narrative words it otherwise if it does; "" where nobody asked."""
-    if miss.verdict == "not_asked_for":
+    if miss.verdict in _SETTLED:
         return ""
     is_worded_otherwise = miss.narrative_says in {"supported", "partly"} and not miss.verbatim
     otherwise = " in other words" if is_worded_otherwise else ""
@@ -104,7 +109,7 @@ def answers_of(miss: Miss) -> str:
 
 def remark_on(miss: Miss) -> str:
     """Describe a miss without quoting the output: verdict, both answers, kind, and the place."""
-    if miss.verdict == "not_asked_for":
+    if miss.verdict in _SETTLED:
         return IN_WORDS[miss.verdict]
     found = miss.also_in[0] if miss.also_in else miss.passage
     place = f", {quotes.place_of(found)}" if found else ""
@@ -128,6 +133,8 @@ def reason(miss: Miss, quoted: Explanation | None) -> str:
     """Say in a sentence or two why a miss has its verdict, and what to do; texts are quoted only where they may be."""
     if miss.verdict == "not_asked_for":
         return f"The model was not asked for {_FIELD_OF[miss.criterion]}: neither the term nor the prompt is to blame."
+    if miss.verdict == "accepted":
+        return "The output has a wording that the test case accepts for this term: there is nothing to change."
     return " ".join((_ROWS[miss.row].why, *_detail(miss, quoted)))
 
 
@@ -203,7 +210,7 @@ class ExplainedTerm:
     @property
     def is_remarkable(self) -> bool:
         """Whether there is something to do about it: it was missed, used, or found in doubt."""
-        return self.verdict is not None or self.is_doubtful or self.how in {"used", "near"}
+        return self.verdict not in {None, "accepted"} or self.is_doubtful or self.how in {"used", "near"}
 
 
 class Group(NamedTuple):
@@ -233,6 +240,7 @@ _HEADINGS: Final[Mapping[Verdict, str]] = {
     "output": "Missed: the output contradicts the narrative (output)",
     "look": "Missed: only a person can tell (look)",
     "not_asked_for": "Missed: the model was not asked for it (not asked for)",
+    "accepted": "Missed, but the output has an accepted wording (accepted)",
 }
 MISSED: Final = "Missed"
 NOTHING_LIKE_IT: Final = "nothing like it"

@@ -24,6 +24,7 @@ _PILES: Final[dict[Verdict, str]] = {
     "output": "Outputs that contradict the narrative",
     "look": "To be looked at by a person",
     "not_asked_for": "Not asked for: nothing to change",
+    "accepted": "Accepted wordings: nothing to change",
 }
 _COMPARED: Final = frozenset[Verdict](("output", "look"))
 _BY_HAND: Final = "Test cases: terms that a person must change, or whose output's words to accept"

@@ -1,0 +1,53 @@
+"""Other wordings of required terms that people accept: they move no score (contract.md, "Accepted wordings")."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from safe_core.matching_rule import normalise
+from safe_core.outputs import Output
+from safe_core.policy import Criterion
+from safe_core.scoring import READ
+
+KEY: Final = "accepted_wordings"
+"""Where a test case has them, beside its expectations."""
+
+Accepted = tuple[tuple[str, tuple[str, ...]], ...]
+"""Terms as they are written, each with its wordings."""
+
+
+def accepted_in(case: Mapping[object, object]) -> Accepted:
+    """Read the accepted wordings of a test case; what is not a list of texts for a term is left out."""
+    written = case.get(KEY)
+    if not isinstance(written, Mapping):
+        return ()
+    read = (
+        (term, tuple(filter(_is_text, texts if isinstance(texts, list) else ()))) for term, texts in written.items()
+    )
+    return tuple((term, texts) for term, texts in read if texts)
+
+
+def _is_text(wording: object) -> bool:
+    return isinstance(wording, str) and bool(normalise(wording))
+
+
+def wordings_of(accepted: Accepted, term: str) -> Iterator[str]:
+    """Give the accepted wordings of a term; white space around it, and upper and lower case, make no difference."""
+    return (each for own, texts in accepted if normalise(own) == normalise(term) for each in texts)
+
+
+def is_accepted(accepted: Accepted, criterion: Criterion, term: str, output: Output) -> bool:
+    """Tell whether what a criterion reads of an output has an accepted wording of a term, by the matching rule."""
+    if not accepted or criterion == "AH":
+        return False
+    wordings = [normalise(each) for each in wordings_of(accepted, term)]
+    text = READ[criterion](output) if wordings else ""
+    return any(wording in text for wording in wordings)
+
+
+def merged(several: Iterable[Accepted]) -> Accepted:
+    """Give the accepted wordings of several test cases that expect the same."""
+    found: dict[str, dict[str, None]] = {}
+    for accepted in several:
+        for term, texts in accepted:
+            found.setdefault(term, {}).update(dict.fromkeys(texts))
+    return tuple((term, tuple(texts)) for term, texts in found.items())
